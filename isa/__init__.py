@@ -1,0 +1,1 @@
+"""What every part agrees on: configuration, instructions, arithmetic and the program image."""

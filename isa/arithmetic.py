@@ -1,0 +1,156 @@
+"""Integer arithmetic to the bit: what the ALU and the requantizer compute.
+
+The scalar functions are the definition, on plain integers, each complete in itself so that a
+compiler can translate it alone. `alu_array` and `requantize_array` are the same on whole arrays.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from .instructions import AluOp
+
+INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 31) - 1
+ADD, SUB, MUL, MIN, MAX, SHR, SHL, MOVE = (int(op) for op in AluOp)
+SHIFT_MASK = 31             # shift amounts are the low five bits of the right operand
+SCALE_SHIFT_MASK = 63       # requantize's are the low six bits of the shift lane
+HIGH_MULTIPLY_SHIFT = 31    # TFLite's first rounding: the doubling high multiply
+
+
+def wrap(value: int) -> int:
+    """The low 32 bits, as a signed number."""
+    return ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+
+
+def saturate(value: int, low: int, high: int) -> int:
+    return min(max(value, low), high)
+
+
+def alu(op: int, left: int, right: int) -> int:
+    """One lane of an ALU operation on 32-bit signed numbers."""
+    result = right
+    if op == ADD:
+        result = left + right
+    elif op == SUB:
+        result = left - right
+    elif op == MUL:
+        result = left * right
+    elif op == MIN:
+        result = min(left, right)
+    elif op == MAX:
+        result = max(left, right)
+    elif op == SHR:
+        amount = right & SHIFT_MASK
+        result = (left + ((1 << amount) >> 1)) >> amount
+    elif op == SHL:
+        result = left << (right & SHIFT_MASK)
+    return ((result + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+
+
+def scale(value: int, multiplier: int, shift: int, even: bool) -> int:
+    """value × multiplier / 2**shift as a saturated 32-bit number.
+
+    With `even` it is rounded once, ties to even: the ONNX rule. Without, as TFLite's reference
+    kernels do: a doubling high multiply that rounds ties up, then a division by a power of two
+    that rounds ties away from zero. Its left shifts (shift < 31) leave nothing to the second
+    rounding. Halves are rounded by `((x >> n - 1) + 1) >> 1`, which needs no 65th bit.
+    """
+    product = value * multiplier
+    amount = shift & SCALE_SHIFT_MASK
+    if even:
+        quotient = product >> amount
+        rest = product - (quotient << amount)
+        half = 1 << max(amount - 1, 0)
+        if amount > 0 and (rest > half or (rest == half and quotient & 1 == 1)):
+            quotient += 1
+        return min(max(quotient, INT32_LOW), INT32_HIGH)
+    first = min(amount, HIGH_MULTIPLY_SHIFT)
+    quotient = product if first == 0 else ((product >> (first - 1)) + 1) >> 1
+    quotient = min(max(quotient, INT32_LOW), INT32_HIGH)
+    second = amount - first
+    if second > 0:
+        nudge = (1 << (second - 1)) - (1 if quotient < 0 else 0)
+        quotient = (quotient + nudge) >> second
+    return quotient
+
+
+def requantize(value: int, bias: int, multiplier: int, shift: int, *, zero_point: int = 0,
+               low: int = -128, high: int = 127, even: bool = False) -> int:
+    """One lane of a requantize that writes 8 bits."""
+    return saturate(scale(wrap(value + bias), multiplier, shift, even) + zero_point, low, high)
+
+
+def quantize_scale(real: float) -> tuple[int, int]:
+    """The multiplier and shift that stand for a real scale, as TFLite chooses them.
+
+    The multiplier has 31 significant bits, so `real` ≈ multiplier / 2**shift. Scales below
+    2**-32 become zero.
+    """
+    if not math.isfinite(real) or real < 0 or real >= 1 << 31:
+        raise ValueError(f"scale is {real}, but must be from 0 to below {1 << 31}")
+    mantissa, exponent = math.frexp(real)
+    multiplier = math.floor(mantissa * (1 << 31) + 0.5)
+    if multiplier == 1 << 31:
+        multiplier, exponent = multiplier >> 1, exponent + 1
+    if exponent < -HIGH_MULTIPLY_SHIFT or multiplier == 0:
+        return 0, HIGH_MULTIPLY_SHIFT
+    return multiplier, HIGH_MULTIPLY_SHIFT - exponent
+
+
+Lanes = npt.NDArray[np.int32]
+
+
+def alu_array(op: AluOp, left: npt.ArrayLike, right: npt.ArrayLike) -> Lanes:
+    """`alu` on arrays of 32-bit lanes that broadcast."""
+    a, b = np.asarray(left, np.int64), np.asarray(right, np.int64)
+    amount = b & SHIFT_MASK
+    match op:
+        case AluOp.ADD:
+            result = a + b
+        case AluOp.SUB:
+            result = a - b
+        case AluOp.MUL:
+            result = a * b
+        case AluOp.MIN:
+            result = np.minimum(a, b)
+        case AluOp.MAX:
+            result = np.maximum(a, b)
+        case AluOp.SHR:
+            result = (a + ((np.int64(1) << amount) >> 1)) >> amount
+        case AluOp.SHL:
+            result = a << amount
+        case AluOp.MOVE:
+            result = np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))
+    return result.astype(np.int32)
+
+
+def scale_array(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike,
+                even: bool) -> Lanes:
+    """`scale` on arrays that broadcast."""
+    product = np.asarray(value, np.int64) * np.asarray(multiplier, np.int64)
+    amount = np.asarray(shift, np.int64) & SCALE_SHIFT_MASK
+    one = np.int64(1)
+    if even:
+        quotient = product >> amount
+        rest = product - (quotient << amount)
+        half = one << np.maximum(amount - 1, 0)
+        up = (rest > half) | ((rest == half) & (quotient & 1 == 1))
+        return np.clip(quotient + (up & (amount > 0)), INT32_LOW, INT32_HIGH).astype(np.int32)
+    first = np.minimum(amount, HIGH_MULTIPLY_SHIFT)
+    quotient = np.where(first == 0, product, ((product >> np.maximum(first - 1, 0)) + 1) >> 1)
+    quotient = np.clip(quotient, INT32_LOW, INT32_HIGH)
+    second = amount - first
+    nudge = ((one << second) >> 1) - (quotient < 0)
+    return np.where(second > 0, (quotient + nudge) >> second, quotient).astype(np.int32)
+
+
+def requantize_array(value: npt.ArrayLike, bias: npt.ArrayLike, multiplier: npt.ArrayLike,
+                     shift: npt.ArrayLike, *, zero_point: int = 0, low: int = -128,
+                     high: int = 127, even: bool = False) -> npt.NDArray[np.int8]:
+    """`requantize` on arrays that broadcast."""
+    biased = (np.asarray(value, np.int64) + np.asarray(bias, np.int64)).astype(np.int32)
+    scaled = scale_array(biased, multiplier, shift, even).astype(np.int64)
+    return np.clip(scaled + zero_point, low, high).astype(np.int8)

@@ -1,0 +1,32 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from .errors import MicrotronError
+
+
+def write_atomically(path: Path, *parts: bytes | Iterable[bytes]) -> None:
+    """Write to a temporary name beside `path`, then rename: a stopped run loses nothing."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise MicrotronError(f"{path}: cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for part in parts:
+                for piece in (part,) if isinstance(part, bytes) else part:
+                    file.write(piece)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise MicrotronError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

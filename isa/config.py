@@ -1,0 +1,165 @@
+"""One accelerator, described by one object that hardware, simulator, compiler and runtime share."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import ConfigError
+from .instructions import Buffer, MicroOp
+
+INDEX_BITS = 16             # tile indices in instructions and micro-ops
+PAGE_BYTES = 4096           # AXI bursts must not cross this; no tile is larger
+TILE_BYTES_LIMIT = PAGE_BYTES
+
+
+def choice(default: int, doc: str) -> Any:
+    """A field a person chooses, with its line of documentation."""
+    return dataclasses.field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a person chooses is a field, what follows from it is a property.
+
+    A tile product multiplies a batch × block_in activation tile by a block_out × block_in weight
+    tile. Impossible combinations are refused here, before anything is built from them.
+    """
+
+    batch: int = choice(1, "rows of an activation tile")
+    block_in: int = choice(16, "input channels of a tile: summed over in one cycle")
+    block_out: int = choice(16, "output channels of a tile: produced in one cycle")
+    inp_bits: int = choice(8, "bits of an activation")
+    wgt_bits: int = choice(8, "bits of a weight: 8 or 4")
+    acc_bits: int = choice(32, "bits of an accumulator lane")
+    out_bits: int = choice(8, "bits of a result")
+    uop_bytes: int = choice(32 << 10, "micro-op scratchpad")
+    inp_bytes: int = choice(32 << 10, "activation scratchpad")
+    wgt_bytes: int = choice(256 << 10, "weight scratchpad")
+    acc_bytes: int = choice(128 << 10, "accumulator scratchpad")
+    out_bytes: int = choice(32 << 10, "result scratchpad")
+    acc_banks: int = choice(4, "accumulator banks; engines in different banks do not disturb "
+                               "each other")
+    bus_bits: int = choice(64, "width of the memory bus: 64, 128 or 256")
+    address_bits: int = choice(32, "width of a DRAM address")
+    queue_depth: int = choice(16, "instructions an engine's queue holds")
+    token_bits: int = choice(8, "width of a token counter")
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ConfigError(f"{field.name} is {value!r}, but must be an integer")
+        self._check_shape()
+        self._check_widths()
+        for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT):
+            self._check_buffer(buffer)
+        self._check_machinery()
+
+    def _check_shape(self) -> None:
+        for name, most in (("batch", 16), ("block_in", 64), ("block_out", 64)):
+            value = getattr(self, name)
+            if not 1 <= value <= most or value & value - 1:
+                raise ConfigError(f"{name} is {value}, but must be a power of two from 1 to {most}")
+
+    def _check_widths(self) -> None:
+        for name, right in (("inp_bits", (8,)), ("wgt_bits", (4, 8)), ("acc_bits", (32,)),
+                            ("out_bits", (8,)), ("bus_bits", (64, 128, 256))):
+            value = getattr(self, name)
+            if value not in right:
+                raise ConfigError(f"{name} is {value}, but must be "
+                                  f"{' or '.join(str(each) for each in right)}")
+        if self.block_out * self.block_in * self.wgt_bits < 8:
+            raise ConfigError(f"a weight tile of {self.block_out} × {self.block_in} × "
+                              f"{self.wgt_bits} bits is less than a byte; take larger blocks")
+
+    def _check_buffer(self, buffer: Buffer) -> None:
+        name = f"{buffer.name.lower()}_bytes"
+        size, tile = getattr(self, name), self.tile_bytes(buffer)
+        if tile > TILE_BYTES_LIMIT:
+            raise ConfigError(f"a {buffer.name.lower()} tile takes {tile} bytes, but at most "
+                              f"{TILE_BYTES_LIMIT} are possible; take a smaller batch or block")
+        if size <= 0 or size & size - 1 or size < 2 * tile:
+            raise ConfigError(f"{name} is {size}, but must be a power of two and hold two tiles "
+                              f"of {tile} bytes or more")
+        if size // tile > 1 << INDEX_BITS:
+            raise ConfigError(f"{name} is {size}: {size // tile} tiles of {tile} bytes, but "
+                              f"indices have {INDEX_BITS} bits, so at most "
+                              f"{tile << INDEX_BITS} bytes can be addressed")
+
+    def _check_machinery(self) -> None:
+        banks, tiles = self.acc_banks, self.tiles(Buffer.ACC)
+        if banks not in (1, 2, 4, 8) or banks * 2 > tiles:
+            raise ConfigError(f"acc_banks is {banks}, but must be 1, 2, 4 or 8 and leave each "
+                              f"bank two of the {tiles} accumulator tiles or more")
+        for name, low, high in (("address_bits", 32, 64), ("queue_depth", 2, 1024),
+                                ("token_bits", 2, 16)):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(f"{name} is {value}, but must be from {low} to {high}")
+
+    def tile_bytes(self, buffer: Buffer) -> int:
+        """Bytes of one tile of a scratchpad as it lies in DRAM."""
+        match buffer:
+            case Buffer.UOP:
+                return MicroOp.size
+            case Buffer.INP:
+                return self.batch * self.block_in * self.inp_bits // 8
+            case Buffer.WGT:
+                return self.block_out * self.block_in * self.wgt_bits // 8
+            case Buffer.ACC:
+                return self.batch * self.block_out * self.acc_bits // 8
+            case Buffer.ACC8 | Buffer.OUT:
+                return self.batch * self.block_out * self.out_bits // 8
+
+    def tiles(self, buffer: Buffer) -> int:
+        """How many tiles a scratchpad holds."""
+        if buffer == Buffer.ACC8:
+            buffer = Buffer.ACC
+        size: int = getattr(self, f"{buffer.name.lower()}_bytes")
+        return size // self.tile_bytes(buffer)
+
+    @property
+    def depthwise_lanes(self) -> int:
+        """Lanes in which a depthwise gemm multiplies; the others add zero."""
+        return min(self.block_in, self.block_out)
+
+    @property
+    def acc_bank_tiles(self) -> int:
+        """Accumulator tiles in one bank; bank b holds the b-th such run of tiles."""
+        return self.tiles(Buffer.ACC) // self.acc_banks
+
+    @property
+    def macs_per_cycle(self) -> int:
+        return self.batch * self.block_in * self.block_out
+
+    @property
+    def bus_bytes(self) -> int:
+        return self.bus_bits // 8
+
+    @property
+    def token_limit(self) -> int:
+        """The most tokens one counter holds; one more halts the accelerator."""
+        return (1 << self.token_bits) - 1
+
+    def to_dict(self) -> dict[str, int]:
+        return dataclasses.asdict(self)
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits that differ between any two configurations."""
+        text = ",".join(f"{name}={value}" for name, value in sorted(self.to_dict().items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+tiny = Config(block_in=4, block_out=4, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=4 << 10,
+              acc_bytes=8 << 10, out_bytes=2 << 10)
+small = Config(block_in=8, block_out=8, uop_bytes=16 << 10, inp_bytes=16 << 10,
+               wgt_bytes=64 << 10, acc_bytes=64 << 10, out_bytes=16 << 10)
+base = Config()
+wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,
+              acc_bytes=256 << 10, out_bytes=64 << 10, bus_bits=128)
+
+PRESETS = {"tiny": tiny, "small": small, "base": base, "wide": wide}

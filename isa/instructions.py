@@ -1,0 +1,329 @@
+"""The instruction set, declared once. A bit position is written nowhere else.
+
+Four engines run decoupled, each in order: LOAD, GEMM, ALU and STORE. FETCH hands them their
+instructions in program order and executes `sync` itself. An instruction starts when its engine
+holds a token from every engine in `wait` and, when its effects are complete, posts one to every
+engine in `post`. There is one token counter for each ordered pair of engines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import ClassVar
+
+from .errors import IsaError
+from .record import Record, i8, i16, i32, operand, u8, u16, u32
+
+INSTRUCTION_BYTES = 32
+ISA_VERSION = 1
+SEGMENTS = 8                # windows into DRAM that the control registers describe
+SEGMENT_ALIGNMENT = 4096    # bytes; bases on this grid make 4 KiB bursts a matter of the offset
+PARAMETER_TILES = 3         # accumulator tiles read by requantize: bias, multiplier, shift
+
+
+class Engine(IntEnum):
+    """A unit with its own in-order command queue."""
+
+    LOAD = 0
+    GEMM = 1
+    ALU = 2
+    STORE = 3
+
+
+class Engines(IntFlag):
+    """A set of engines, as `wait` and `post` carry it."""
+
+    LOAD = 1 << Engine.LOAD
+    GEMM = 1 << Engine.GEMM
+    ALU = 1 << Engine.ALU
+    STORE = 1 << Engine.STORE
+
+
+class Buffer(IntEnum):
+    """A scratchpad, as DMA sees it."""
+
+    UOP = 0     # micro-ops
+    INP = 1     # activation tiles: batch × block_in
+    WGT = 2     # weight tiles: block_out × block_in
+    ACC = 3     # accumulator tiles: batch × block_out, 32 bits a lane
+    ACC8 = 4    # the same tiles, 8 bits a lane in DRAM, sign-extended while loading
+    OUT = 5     # result tiles: batch × block_out, 8 bits a lane
+
+
+class AluOp(IntEnum):
+    """What the ALU does in each lane to a left and a right operand."""
+
+    ADD = 0     # left + right, wrapping
+    SUB = 1     # left - right, wrapping
+    MUL = 2     # left * right, low 32 bits
+    MIN = 3
+    MAX = 4
+    SHR = 5     # left / 2**n rounded to nearest, ties up; n is the low five bits of right
+    SHL = 6     # left * 2**n, wrapping
+    MOVE = 7    # right: copies a tile or fills with a constant
+
+
+class GemmFlags(IntFlag):
+    """How a gemm multiplies and where its sums start."""
+
+    DEPTHWISE = 1 << 0      # multiply lane by lane; weights are addressed by tile row
+    START = 1 << 1          # start a new sum instead of adding to acc[dst] ...
+    BIAS = 1 << 2           # ... from acc[bias] of the micro-op instead of zero
+    FIRST_UOP = 1 << 4      # start only at the first micro-op of the sequence
+    FIRST_INNER = 1 << 5    # start only in the first iteration of the inner loop
+    FIRST_MIDDLE = 1 << 6   # ... of the middle loop
+    FIRST_OUTER = 1 << 7    # ... of the outer loop
+
+
+class RequantizeFlags(IntFlag):
+    """How a requantize rounds and where it writes."""
+
+    ACC = 1 << 0            # write to the accumulator instead of the out buffer
+    WIDE = 1 << 1           # with ACC: keep 32 bits, no zero point, no clamp
+    EVEN = 1 << 2           # round once, ties to even (ONNX), instead of as TFLite does
+
+
+class SyncAction(IntEnum):
+    """What follows when every engine has come to rest."""
+
+    BARRIER = 0     # the next instruction
+    END = 1         # the end of the program
+
+
+class Opcode(IntEnum):
+    """First byte of every instruction. Zero is no instruction: blank memory is illegal."""
+
+    LOAD = 1
+    GEMM = 2
+    ALU = 3
+    ALUI = 4
+    REQUANTIZE = 5
+    STORE = 6
+    SYNC = 7
+
+
+LOOPS = ("outer", "middle", "inner")
+BOX = ("z", "y", "x")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroOp(Record):
+    """One tile product, relative to the loops of the gemm that runs it."""
+
+    size = 8
+    dst: int = operand(u16, "accumulator tile that receives the product")
+    src: int = operand(u16, "activation tile")
+    wgt: int = operand(u16, "weight tile; with `depthwise`, weight tile × block_out + row")
+    bias: int = operand(u16, "accumulator tile a sum starts from, with `start|bias`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instruction(Record):
+    """What all instructions share: an opcode byte, then what to wait for and what to post."""
+
+    size = INSTRUCTION_BYTES
+    lead = 1
+    opcode: ClassVar[Opcode]
+    engine: ClassVar[Engine | None]      # None: executed by FETCH
+
+    wait: Engines = operand(u8, "engines to take a token from before starting",
+                            default=Engines(0), kind=Engines)
+    post: Engines = operand(u8, "engines to give a token to when complete",
+                            default=Engines(0), kind=Engines)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, mask in (("wait", self.wait), ("post", self.post)):
+            if self.engine is None and mask:
+                raise IsaError(f"{self.mnemonic()}: {name} is {mask!r}, but FETCH has no tokens")
+            if self.engine is not None and mask & (1 << self.engine):
+                raise IsaError(f"{self.mnemonic()}: {name} names its own engine "
+                               f"{self.engine.name.lower()}, which runs in order already")
+
+    def encode(self) -> bytes:
+        return bytes([self.opcode]) + super().encode()[self.lead:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(Instruction):
+    """Copy a box of tiles from DRAM into a scratchpad, row by row, inside a border of padding.
+
+    A row takes `left + x + right` tiles and a plane `top + y + bottom` rows of the scratchpad;
+    planes are `sram_pitch` tiles apart. DRAM is not read where a size is zero: with x = 0 or
+    y = 0 only the border is written, with z = 0 nothing at all.
+    """
+
+    opcode = Opcode.LOAD
+    engine = Engine.LOAD
+    buffer: Buffer = operand(
+        u8, "scratchpad to fill", default=Buffer.INP, kind=Buffer, suffix=True,
+        allowed=(Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.ACC8))
+    segment: int = operand(u8, "segment to read")
+    pad_value: int = operand(i8, "value of every lane of the border")
+    sram: int = operand(u16, "first tile of the scratchpad, border included")
+    offset: int = operand(u32, "byte of the segment at which the box starts")
+    shape: tuple[int, int, int] = operand(u16, "tiles to read", default=(1, 1, 1), axes=BOX)
+    sram_pitch: int = operand(u16, "tiles from plane to plane in the scratchpad")
+    stride: tuple[int, int] = operand(i32, "bytes from plane to plane and row to row in DRAM",
+                                      default=(0, 0), axes=("z", "y"))
+    pad: tuple[int, int, int, int] = operand(
+        u8, "border of each plane: rows above and below, tiles left and right",
+        default=(0, 0, 0, 0), axes=("top", "bottom", "left", "right"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_segment(self, self.segment)
+        if self.buffer == Buffer.UOP and any(self.pad):
+            raise IsaError(f"load: pad is {self.pad}, but micro-ops cannot be padded")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gemm(Instruction):
+    """Run a sequence of micro-ops in three nested loops, one tile product a cycle.
+
+    Each adds `inp[src] · wgt[wgt]ᵀ` to `acc[dst]`, where every index is the micro-op's plus the
+    three loop counters times their strides. With `start`, iterations whose `first_…` counters
+    are all zero begin a new sum.
+    """
+
+    opcode = Opcode.GEMM
+    engine = Engine.GEMM
+    flags: GemmFlags = operand(u8, "how to multiply, where sums start", default=GemmFlags(0),
+                               kind=GemmFlags)
+    uop: int = operand(u16, "first micro-op of the sequence")
+    count: int = operand(u16, "micro-ops in the sequence", default=1)
+    loops: tuple[int, int, int] = operand(u16, "iterations", default=(1, 1, 1), axes=LOOPS)
+    dst_stride: tuple[int, int, int] = operand(
+        i16, "accumulator tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+    src_stride: tuple[int, int, int] = operand(
+        i16, "activation tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+    wgt_stride: tuple[int, int, int] = operand(
+        i16, "weight tiles (rows, with `depthwise`) a step of each loop",
+        default=(0, 0, 0), axes=LOOPS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        dependent = self.flags & ~(GemmFlags.DEPTHWISE | GemmFlags.START)
+        if dependent and not self.flags & GemmFlags.START:
+            raise IsaError(f"gemm: flags has {dependent.name}, which means nothing without START")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alu(Instruction):
+    """Combine accumulator tiles lane by lane: `target[dst] = acc[lhs] op acc[rhs]`.
+
+    The left operand walks with the destination. Results for `out` saturate to 8 bits.
+    """
+
+    opcode = Opcode.ALU
+    engine = Engine.ALU
+    op: AluOp = operand(u8, "operation", default=AluOp.ADD, kind=AluOp, suffix=True)
+    dst: int = operand(u16, "first destination tile")
+    lhs: int = operand(u16, "first left operand")
+    rhs: int = operand(u16, "first right operand")
+    loops: tuple[int, int, int] = operand(u16, "iterations", default=(1, 1, 1), axes=LOOPS)
+    dst_stride: tuple[int, int, int] = operand(
+        i16, "destination and left operand tiles a step", default=(0, 0, 0), axes=LOOPS)
+    rhs_stride: tuple[int, int, int] = operand(
+        i16, "right operand tiles a step", default=(0, 0, 0), axes=LOOPS)
+    target: Buffer = operand(u8, "scratchpad to write", default=Buffer.ACC, kind=Buffer,
+                             allowed=(Buffer.ACC, Buffer.OUT))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AluI(Instruction):
+    """Combine accumulator tiles with a constant: `target[dst] = acc[src] op immediate`.
+
+    `alui.move` reads nothing and fills. Results for `out` saturate to 8 bits.
+    """
+
+    opcode = Opcode.ALUI
+    engine = Engine.ALU
+    op: AluOp = operand(u8, "operation", default=AluOp.ADD, kind=AluOp, suffix=True)
+    dst: int = operand(u16, "first destination tile")
+    src: int = operand(u16, "first left operand")
+    loops: tuple[int, int, int] = operand(u16, "iterations", default=(1, 1, 1), axes=LOOPS)
+    dst_stride: tuple[int, int, int] = operand(
+        i16, "destination tiles a step", default=(0, 0, 0), axes=LOOPS)
+    src_stride: tuple[int, int, int] = operand(
+        i16, "left operand tiles a step", default=(0, 0, 0), axes=LOOPS)
+    target: Buffer = operand(u8, "scratchpad to write", default=Buffer.ACC, kind=Buffer,
+                             allowed=(Buffer.ACC, Buffer.OUT))
+    immediate: int = operand(i32, "right operand of every lane")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requantize(Instruction):
+    """Scale accumulators to 8 bits in one pass: bias, multiplier and shift of each channel,
+    zero point, clamp, narrow.
+
+    The parameters of a channel block are three accumulator tiles in a row: bias, multiplier,
+    shift. They stand at `params + params_stride × outer`. ReLU and clip are `low` and `high`.
+    """
+
+    opcode = Opcode.REQUANTIZE
+    engine = Engine.ALU
+    flags: RequantizeFlags = operand(u8, "how to round, where to write",
+                                     default=RequantizeFlags(0), kind=RequantizeFlags)
+    dst: int = operand(u16, "first destination tile")
+    src: int = operand(u16, "first accumulator tile")
+    params: int = operand(u16, "first of three parameter tiles")
+    loops: tuple[int, int, int] = operand(u16, "iterations", default=(1, 1, 1), axes=LOOPS)
+    dst_stride: tuple[int, int, int] = operand(
+        i16, "destination tiles a step", default=(0, 0, 0), axes=LOOPS)
+    src_stride: tuple[int, int, int] = operand(
+        i16, "accumulator tiles a step", default=(0, 0, 0), axes=LOOPS)
+    params_stride: int = operand(u8, "parameter tiles a step of the outer loop")
+    zero_point: int = operand(i8, "added after scaling")
+    low: int = operand(i8, "smallest result", default=-128)
+    high: int = operand(i8, "largest result", default=127)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.flags & RequantizeFlags.WIDE and not self.flags & RequantizeFlags.ACC:
+            raise IsaError("requantize: flags has WIDE without ACC, but out holds 8 bits only")
+        if self.low > self.high:
+            raise IsaError(f"requantize: low is {self.low}, above high = {self.high}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store(Instruction):
+    """Copy a box of tiles from a scratchpad to DRAM. Complete when memory has acknowledged it."""
+
+    opcode = Opcode.STORE
+    engine = Engine.STORE
+    buffer: Buffer = operand(u8, "scratchpad to read", default=Buffer.OUT, kind=Buffer,
+                             suffix=True, allowed=(Buffer.OUT, Buffer.ACC))
+    segment: int = operand(u8, "segment to write")
+    sram: int = operand(u16, "first tile of the scratchpad")
+    offset: int = operand(u32, "byte of the segment at which the box starts")
+    shape: tuple[int, int, int] = operand(u16, "tiles to write", default=(1, 1, 1), axes=BOX)
+    stride: tuple[int, int] = operand(i32, "bytes from plane to plane and row to row in DRAM",
+                                      default=(0, 0), axes=("z", "y"))
+    sram_pitch: tuple[int, int] = operand(
+        u16, "tiles from plane to plane and row to row in the scratchpad",
+        default=(0, 0), axes=("z", "y"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_segment(self, self.segment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sync(Instruction):
+    """Let every engine finish, then go on or end the program. The last instruction is an end."""
+
+    opcode = Opcode.SYNC
+    engine = None
+    action: SyncAction = operand(u8, "what follows", default=SyncAction.END, kind=SyncAction,
+                                 suffix=True)
+
+
+ISA: tuple[type[Instruction], ...] = (Load, Gemm, Alu, AluI, Requantize, Store, Sync)
+
+
+def _check_segment(instruction: Instruction, segment: int) -> None:
+    if segment >= SEGMENTS:
+        raise IsaError(f"{instruction.mnemonic()}: segment is {segment}, "
+                       f"but there are {SEGMENTS} (0 to {SEGMENTS - 1})")

@@ -1,0 +1,190 @@
+"""Typed records with a fixed binary form: the mechanism under instructions and micro-ops.
+
+A record is a frozen dataclass whose fields are declared with `operand`. Everything that depends
+on the encoding (NumPy dtype, C struct, hardware layout, assembly, manual) asks `fields_of`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .errors import IsaError
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A machine integer: what one element of a field is made of."""
+
+    name: str
+    bits: int
+    signed: bool
+
+    @property
+    def low(self) -> int:
+        return -(1 << self.bits - 1) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        return (1 << self.bits - self.signed) - 1
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    @property
+    def numpy(self) -> str:
+        return f"<{'i' if self.signed else 'u'}{self.bytes}"
+
+
+u8, u16, u32 = Scalar("u8", 8, False), Scalar("u16", 16, False), Scalar("u32", 32, False)
+i8, i16, i32 = Scalar("i8", 8, True), Scalar("i16", 16, True), Scalar("i32", 32, True)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One declared field at the byte it ended up at."""
+
+    name: str
+    doc: str
+    scalar: Scalar
+    offset: int
+    axes: tuple[str, ...]            # names of the elements of a vector field; empty for a number
+    kind: type[IntEnum | IntFlag] | None
+    default: Any
+    suffix: bool                     # written behind the mnemonic: load.inp
+    allowed: tuple[IntEnum, ...]     # the values of `kind` that make sense here
+
+    @property
+    def count(self) -> int:
+        return len(self.axes) or 1
+
+    @property
+    def bytes(self) -> int:
+        return self.scalar.bytes * self.count
+
+    @property
+    def required(self) -> bool:
+        return self.default is dataclasses.MISSING
+
+
+def operand(scalar: Scalar, doc: str, *, default: Any = 0, axes: tuple[str, ...] = (),
+            kind: type[IntEnum | IntFlag] | None = None, suffix: bool = False,
+            allowed: tuple[IntEnum, ...] = ()) -> Any:
+    """Declare a field. `axes` makes it a vector, `kind` gives its values names."""
+    metadata = {"scalar": scalar, "doc": doc, "axes": axes, "kind": kind, "suffix": suffix,
+                "allowed": allowed}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A fixed number of bytes with named, naturally aligned, little-endian fields."""
+
+    size: ClassVar[int]
+    lead: ClassVar[int] = 0          # bytes before the first declared field (the opcode)
+
+    def __post_init__(self) -> None:
+        for field in fields_of(type(self)):
+            object.__setattr__(self, field.name, _checked(self, field))
+
+    @classmethod
+    def mnemonic(cls) -> str:
+        return cls.__name__.lower()
+
+    @classmethod
+    def dtype(cls) -> np.dtype[np.void]:
+        return _dtype(cls)
+
+    def encode(self) -> bytes:
+        word = np.zeros((), self.dtype())
+        for field in fields_of(type(self)):
+            word[field.name] = getattr(self, field.name)
+        return word.tobytes()
+
+    @classmethod
+    def of(cls, word: np.void) -> Self:
+        """The record held in one element of a structured array of `dtype()`."""
+        return cls(**{field.name: word[field.name].tolist() for field in fields_of(cls)})
+
+
+def _checked(record: Record, field: Field) -> Any:
+    value = getattr(record, field.name)
+    place = f"{record.mnemonic()}: {field.name}"
+    if not field.axes:
+        return _checked_scalar(place, field, value)
+    if not isinstance(value, tuple | list) or len(value) != field.count:
+        raise IsaError(f"{place} is {value!r}, but needs {field.count} numbers: "
+                       f"{', '.join(field.axes)}")
+    return tuple(_checked_scalar(f"{place}[{axis}]", field, each)
+                 for axis, each in zip(field.axes, value, strict=True))
+
+
+def _checked_scalar(place: str, field: Field, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise IsaError(f"{place} is {value!r}, but must be an integer")
+    value = int(value)
+    scalar = field.scalar
+    if not scalar.low <= value <= scalar.high:
+        raise IsaError(f"{place} is {value}, which does not fit in {scalar.bits} bits "
+                       f"({scalar.low} to {scalar.high})")
+    if field.kind is None:
+        return value
+    if issubclass(field.kind, IntFlag):
+        known = sum(field.kind)
+        if value & ~known:
+            raise IsaError(f"{place} is {value:#x}, but only the bits {known:#x} have a meaning")
+        return field.kind(value)
+    names = field.allowed or tuple(field.kind)
+    if value not in tuple(int(each) for each in names):
+        raise IsaError(f"{place} is {value}, but must be one of "
+                       f"{', '.join(f'{each.name.lower()} ({each.value})' for each in names)}")
+    return field.kind(value)
+
+
+@functools.cache
+def fields_of(record: type[Record]) -> tuple[Field, ...]:
+    """The declared fields with their byte offsets, in order."""
+    return tuple(_placed(record))
+
+
+def _placed(record: type[Record]) -> Iterator[Field]:
+    offset = record.lead
+    for each in dataclasses.fields(record):
+        scalar: Scalar = each.metadata["scalar"]
+        offset += -offset % scalar.bytes          # natural alignment; the gap is reserved
+        field = Field(name=each.name, offset=offset, default=each.default, **each.metadata)
+        yield field
+        offset += field.bytes
+    if offset > record.size:
+        raise TypeError(f"{record.__name__} takes {offset} bytes, but has {record.size}")
+
+
+@functools.cache
+def reserved_bytes(record: type[Record]) -> tuple[int, ...]:
+    """Offsets of the bytes that no field uses. They are zero in every valid word."""
+    used = set(range(record.lead))
+    for field in fields_of(record):
+        used.update(range(field.offset, field.offset + field.bytes))
+    return tuple(sorted(set(range(record.size)) - used))
+
+
+@functools.cache
+def _dtype(record: type[Record]) -> np.dtype[np.void]:
+    fields = fields_of(record)
+    names, formats, offsets = [], [], []
+    if record.lead:
+        names, formats, offsets = ["opcode"], [f"<u{record.lead}"], [0]
+    return np.dtype({
+        "names": names + [field.name for field in fields],
+        "formats": formats + [(field.scalar.numpy, (field.count,)) if field.axes
+                              else field.scalar.numpy for field in fields],
+        "offsets": offsets + [field.offset for field in fields],
+        "itemsize": record.size,
+    })
