@@ -138,13 +138,18 @@ def scale_array(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.Arra
         rest = product - (quotient << amount)
         half = one << np.maximum(amount - 1, 0)
         up = (rest > half) | ((rest == half) & (quotient & 1 == 1))
-        return np.clip(quotient + (up & (amount > 0)), INT32_LOW, INT32_HIGH).astype(np.int32)
+        return _narrowed(quotient + (up & (amount > 0)))
     first = np.minimum(amount, HIGH_MULTIPLY_SHIFT)
     quotient = np.where(first == 0, product, ((product >> np.maximum(first - 1, 0)) + 1) >> 1)
     quotient = np.clip(quotient, INT32_LOW, INT32_HIGH)
     second = amount - first
     nudge = ((one << second) >> 1) - (quotient < 0)
-    return np.where(second > 0, (quotient + nudge) >> second, quotient).astype(np.int32)
+    return _narrowed(np.where(second > 0, (quotient + nudge) >> second, quotient))
+
+
+def _narrowed(values: npt.NDArray[np.int64]) -> Lanes:
+    lanes: Lanes = np.clip(values, INT32_LOW, INT32_HIGH).astype(np.int32)
+    return lanes
 
 
 def requantize_array(value: npt.ArrayLike, bias: npt.ArrayLike, multiplier: npt.ArrayLike,

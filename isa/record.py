@@ -149,7 +149,7 @@ def _checked_scalar(place: str, field: Field, value: Any) -> Any:
 
 
 @functools.cache
-def fields_of(record: type[Record]) -> tuple[Field, ...]:
+def fields_of(record: type[Any]) -> tuple[Field, ...]:
     """The declared fields with their byte offsets, in order."""
     return tuple(_placed(record))
 
@@ -167,7 +167,7 @@ def _placed(record: type[Record]) -> Iterator[Field]:
 
 
 @functools.cache
-def reserved_bytes(record: type[Record]) -> tuple[int, ...]:
+def reserved_bytes(record: type[Any]) -> tuple[int, ...]:
     """Offsets of the bytes that no field uses. They are zero in every valid word."""
     used = set(range(record.lead))
     for field in fields_of(record):
@@ -176,7 +176,7 @@ def reserved_bytes(record: type[Record]) -> tuple[int, ...]:
 
 
 @functools.cache
-def _dtype(record: type[Record]) -> np.dtype[np.void]:
+def _dtype(record: type[Any]) -> np.dtype[np.void]:
     fields = fields_of(record)
     names, formats, offsets = [], [], []
     if record.lead:

@@ -66,7 +66,8 @@ def kinds_of(stream: Stream) -> list[type[Instruction]]:
         if len(bad):
             row, column = bad[0]
             raise IsaError(f"instruction {rows[row]}: reserved byte {reserved[column]} of "
-                           f"{kind.mnemonic()} is {raw[rows[row], reserved[column]]}, but must be 0")
+                           f"{kind.mnemonic()} is {raw[rows[row], reserved[column]]}, "
+                           f"but must be 0")
     return kinds
 
 

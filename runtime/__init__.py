@@ -1,0 +1,1 @@
+"""Devices that run programs, and execution on any of them."""

@@ -1,0 +1,1 @@
+"""What the accelerator does, in software: the functional reference and the cycle-exact model."""
