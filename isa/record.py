@@ -100,7 +100,8 @@ class Record:
 
     @classmethod
     def dtype(cls) -> np.dtype[np.void]:
-        return _dtype(cls)
+        record: type[Any] = cls
+        return _dtype(record)
 
     def encode(self) -> bytes:
         word = np.zeros((), self.dtype())
@@ -148,9 +149,13 @@ def _checked_scalar(place: str, field: Field, value: Any) -> Any:
     return field.kind(value)
 
 
-@functools.cache
 def fields_of(record: type[Any]) -> tuple[Field, ...]:
     """The declared fields with their byte offsets, in order."""
+    return _fields(record)
+
+
+@functools.cache
+def _fields(record: type[Any]) -> tuple[Field, ...]:
     return tuple(_placed(record))
 
 
@@ -166,7 +171,6 @@ def _placed(record: type[Record]) -> Iterator[Field]:
         raise TypeError(f"{record.__name__} takes {offset} bytes, but has {record.size}")
 
 
-@functools.cache
 def reserved_bytes(record: type[Any]) -> tuple[int, ...]:
     """Offsets of the bytes that no field uses. They are zero in every valid word."""
     used = set(range(record.lead))
