@@ -11,10 +11,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from .instructions import AluOp
+from .instructions import AluOp, Rounding
 
 INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 31) - 1
 ADD, SUB, MUL, MIN, MAX, SHR, SHL, MOVE = (int(op) for op in AluOp)
+TWICE, EVEN, AWAY = (int(each) for each in Rounding)
 SHIFT_MASK = 31             # shift amounts are the low five bits of the right operand
 SCALE_SHIFT_MASK = 63       # requantize's are the low six bits of the shift lane
 HIGH_MULTIPLY_SHIFT = 31    # TFLite's first rounding: the doubling high multiply
@@ -50,37 +51,38 @@ def alu(op: int, left: int, right: int) -> int:
     return ((result + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
-def scale(value: int, multiplier: int, shift: int, even: bool) -> int:
+def scale(value: int, multiplier: int, shift: int, rounding: int) -> int:
     """value × multiplier / 2**shift as a saturated 32-bit number.
 
-    With `even` it is rounded once, ties to even: the ONNX rule. Without, as TFLite's reference
-    kernels do: a doubling high multiply that rounds ties up, then a division by a power of two
-    that rounds ties away from zero. Its left shifts (shift < 31) leave nothing to the second
-    rounding. Halves are rounded by `((x >> n - 1) + 1) >> 1`, which needs no 65th bit.
+    TWICE is what TFLite's reference convolutions do: a doubling high multiply that rounds ties
+    up, then a division by a power of two that rounds ties away from zero. Where TFLite shifts
+    left first (shift < 31), nothing is left to the second rounding. EVEN and AWAY round the
+    exact quotient once. Halves are rounded by `((x >> n - 1) + 1) >> 1`, which needs no 65th bit.
     """
     product = value * multiplier
     amount = shift & SCALE_SHIFT_MASK
-    if even:
-        quotient = product >> amount
-        rest = product - (quotient << amount)
-        half = 1 << max(amount - 1, 0)
-        if amount > 0 and (rest > half or (rest == half and quotient & 1 == 1)):
-            quotient += 1
-        return min(max(quotient, INT32_LOW), INT32_HIGH)
-    first = min(amount, HIGH_MULTIPLY_SHIFT)
-    quotient = product if first == 0 else ((product >> (first - 1)) + 1) >> 1
-    quotient = min(max(quotient, INT32_LOW), INT32_HIGH)
-    second = amount - first
-    if second > 0:
-        nudge = (1 << (second - 1)) - (1 if quotient < 0 else 0)
-        quotient = (quotient + nudge) >> second
-    return quotient
+    if rounding == TWICE:
+        first = min(amount, HIGH_MULTIPLY_SHIFT)
+        quotient = product if first == 0 else ((product >> (first - 1)) + 1) >> 1
+        quotient = min(max(quotient, INT32_LOW), INT32_HIGH)
+        second = amount - first
+        if second > 0:
+            nudge = (1 << (second - 1)) - (1 if quotient < 0 else 0)
+            quotient = (quotient + nudge) >> second
+        return quotient
+    quotient = product >> amount
+    rest = product - (quotient << amount)
+    half = 1 << max(amount - 1, 0)
+    tie_goes_up = quotient & 1 == 1 if rounding == EVEN else product >= 0
+    if amount > 0 and (rest > half or (rest == half and tie_goes_up)):
+        quotient += 1
+    return min(max(quotient, INT32_LOW), INT32_HIGH)
 
 
 def requantize(value: int, bias: int, multiplier: int, shift: int, *, zero_point: int = 0,
-               low: int = -128, high: int = 127, even: bool = False) -> int:
+               low: int = -128, high: int = 127, rounding: int = TWICE) -> int:
     """One lane of a requantize that writes 8 bits."""
-    return saturate(scale(wrap(value + bias), multiplier, shift, even) + zero_point, low, high)
+    return saturate(scale(wrap(value + bias), multiplier, shift, rounding) + zero_point, low, high)
 
 
 def quantize_scale(real: float) -> tuple[int, int]:
@@ -128,23 +130,24 @@ def alu_array(op: AluOp, left: npt.ArrayLike, right: npt.ArrayLike) -> Lanes:
 
 
 def scale_array(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike,
-                even: bool) -> Lanes:
+                rounding: int) -> Lanes:
     """`scale` on arrays that broadcast."""
     product = np.asarray(value, np.int64) * np.asarray(multiplier, np.int64)
     amount = np.asarray(shift, np.int64) & SCALE_SHIFT_MASK
     one = np.int64(1)
-    if even:
-        quotient = product >> amount
-        rest = product - (quotient << amount)
-        half = one << np.maximum(amount - 1, 0)
-        up = (rest > half) | ((rest == half) & (quotient & 1 == 1))
-        return _narrowed(quotient + (up & (amount > 0)))
-    first = np.minimum(amount, HIGH_MULTIPLY_SHIFT)
-    quotient = np.where(first == 0, product, ((product >> np.maximum(first - 1, 0)) + 1) >> 1)
-    quotient = np.clip(quotient, INT32_LOW, INT32_HIGH)
-    second = amount - first
-    nudge = ((one << second) >> 1) - (quotient < 0)
-    return _narrowed(np.where(second > 0, (quotient + nudge) >> second, quotient))
+    if rounding == TWICE:
+        first = np.minimum(amount, HIGH_MULTIPLY_SHIFT)
+        quotient = np.where(first == 0, product, ((product >> np.maximum(first - 1, 0)) + 1) >> 1)
+        quotient = np.clip(quotient, INT32_LOW, INT32_HIGH)
+        second = amount - first
+        nudge = ((one << second) >> 1) - (quotient < 0)
+        return _narrowed(np.where(second > 0, (quotient + nudge) >> second, quotient))
+    quotient = product >> amount
+    rest = product - (quotient << amount)
+    half = one << np.maximum(amount - 1, 0)
+    tie_goes_up = quotient & 1 == 1 if rounding == EVEN else product >= 0
+    up = (rest > half) | ((rest == half) & tie_goes_up)
+    return _narrowed(quotient + (up & (amount > 0)))
 
 
 def _narrowed(values: npt.NDArray[np.int64]) -> Lanes:
@@ -154,8 +157,8 @@ def _narrowed(values: npt.NDArray[np.int64]) -> Lanes:
 
 def requantize_array(value: npt.ArrayLike, bias: npt.ArrayLike, multiplier: npt.ArrayLike,
                      shift: npt.ArrayLike, *, zero_point: int = 0, low: int = -128,
-                     high: int = 127, even: bool = False) -> npt.NDArray[np.int8]:
+                     high: int = 127, rounding: int = TWICE) -> npt.NDArray[np.int8]:
     """`requantize` on arrays that broadcast."""
     biased = (np.asarray(value, np.int64) + np.asarray(bias, np.int64)).astype(np.int32)
-    scaled = scale_array(biased, multiplier, shift, even).astype(np.int64)
+    scaled = scale_array(biased, multiplier, shift, rounding).astype(np.int64)
     return np.clip(scaled + zero_point, low, high).astype(np.int8)

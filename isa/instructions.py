@@ -76,12 +76,21 @@ class GemmFlags(IntFlag):
     FIRST_OUTER = 1 << 7    # ... of the outer loop
 
 
+class Rounding(IntEnum):
+    """What a requantize does with the bits it drops."""
+
+    TWICE = 0       # TFLite's convolutions and additions: high multiply, then shift
+    EVEN = 1        # once, ties to even: ONNX
+    AWAY = 2        # once, ties away from zero: TFLite's fully connected layers
+
+
 class RequantizeFlags(IntFlag):
-    """How a requantize rounds and where it writes."""
+    """How a requantize rounds and where it writes. Neither EVEN nor AWAY: rounds twice."""
 
     ACC = 1 << 0            # write to the accumulator instead of the out buffer
     WIDE = 1 << 1           # with ACC: keep 32 bits, no zero point, no clamp
-    EVEN = 1 << 2           # round once, ties to even (ONNX), instead of as TFLite does
+    EVEN = Rounding.EVEN << 2
+    AWAY = Rounding.AWAY << 2
 
 
 class SyncAction(IntEnum):
@@ -283,8 +292,14 @@ class Requantize(Instruction):
         super().__post_init__()
         if self.flags & RequantizeFlags.WIDE and not self.flags & RequantizeFlags.ACC:
             raise IsaError("requantize: flags has WIDE without ACC, but out holds 8 bits only")
+        if self.flags & RequantizeFlags.EVEN and self.flags & RequantizeFlags.AWAY:
+            raise IsaError("requantize: flags has both EVEN and AWAY, but rounds one way only")
         if self.low > self.high:
             raise IsaError(f"requantize: low is {self.low}, above high = {self.high}")
+
+    @property
+    def rounding(self) -> Rounding:
+        return Rounding(self.flags >> 2 & 3)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ on the encoding (NumPy dtype, C struct, hardware layout, assembly, manual) asks 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
@@ -100,8 +99,9 @@ class Record:
 
     @classmethod
     def dtype(cls) -> np.dtype[np.void]:
-        record: type[Any] = cls
-        return _dtype(record)
+        if cls not in _dtypes:
+            _dtypes[cls] = _dtype(cls)
+        return _dtypes[cls]
 
     def encode(self) -> bytes:
         word = np.zeros((), self.dtype())
@@ -113,6 +113,10 @@ class Record:
     def of(cls, word: np.void) -> Self:
         """The record held in one element of a structured array of `dtype()`."""
         return cls(**{field.name: word[field.name].tolist() for field in fields_of(cls)})
+
+
+_fields: dict[type[Record], tuple[Field, ...]] = {}      # both are derived once per class
+_dtypes: dict[type[Record], np.dtype[np.void]] = {}
 
 
 def _checked(record: Record, field: Field) -> Any:
@@ -149,14 +153,11 @@ def _checked_scalar(place: str, field: Field, value: Any) -> Any:
     return field.kind(value)
 
 
-def fields_of(record: type[Any]) -> tuple[Field, ...]:
+def fields_of(record: type[Record]) -> tuple[Field, ...]:
     """The declared fields with their byte offsets, in order."""
-    return _fields(record)
-
-
-@functools.cache
-def _fields(record: type[Any]) -> tuple[Field, ...]:
-    return tuple(_placed(record))
+    if record not in _fields:
+        _fields[record] = tuple(_placed(record))
+    return _fields[record]
 
 
 def _placed(record: type[Record]) -> Iterator[Field]:
@@ -171,7 +172,7 @@ def _placed(record: type[Record]) -> Iterator[Field]:
         raise TypeError(f"{record.__name__} takes {offset} bytes, but has {record.size}")
 
 
-def reserved_bytes(record: type[Any]) -> tuple[int, ...]:
+def reserved_bytes(record: type[Record]) -> tuple[int, ...]:
     """Offsets of the bytes that no field uses. They are zero in every valid word."""
     used = set(range(record.lead))
     for field in fields_of(record):
@@ -179,8 +180,7 @@ def reserved_bytes(record: type[Any]) -> tuple[int, ...]:
     return tuple(sorted(set(range(record.size)) - used))
 
 
-@functools.cache
-def _dtype(record: type[Any]) -> np.dtype[np.void]:
+def _dtype(record: type[Record]) -> np.dtype[np.void]:
     fields = fields_of(record)
     names, formats, offsets = [], [], []
     if record.lead:
