@@ -8,12 +8,12 @@ engine in `post`. There is one token counter for each ordered pair of engines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from .errors import IsaError
-from .record import Record, i8, i16, i32, operand, u8, u16, u32
+from .record import Record, Rule, i8, i16, i32, operand, u8, u16, u32
 
 INSTRUCTION_BYTES = 32
 ISA_VERSION = 1
@@ -141,14 +141,15 @@ class Instruction(Record):
     post: Engines = operand(u8, "engines to give a token to when complete",
                             default=Engines(0), kind=Engines)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, mask in (("wait", self.wait), ("post", self.post)):
-            if self.engine is None and mask:
-                raise IsaError(f"{self.mnemonic()}: {name} is {mask!r}, but FETCH has no tokens")
-            if self.engine is not None and mask & (1 << self.engine):
-                raise IsaError(f"{self.mnemonic()}: {name} names its own engine "
-                               f"{self.engine.name.lower()}, which runs in order already")
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        either = fields.wait | fields.post
+        if cls.engine is None:
+            yield either != 0, lambda: "wait and post must be empty, for FETCH has no tokens"
+        else:
+            own = cls.engine.name.lower()
+            yield either & (1 << cls.engine) != 0, lambda: (
+                f"wait and post must not name {own}, its own engine, which runs in order already")
 
     def encode(self) -> bytes:
         return bytes([self.opcode]) + super().encode()[self.lead:]
@@ -180,11 +181,13 @@ class Load(Instruction):
         u8, "border of each plane: rows above and below, tiles left and right",
         default=(0, 0, 0, 0), axes=("top", "bottom", "left", "right"))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_segment(self, self.segment)
-        if self.buffer == Buffer.UOP and any(self.pad):
-            raise IsaError(f"load: pad is {self.pad}, but micro-ops cannot be padded")
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        yield from super().rules(fields)
+        yield _segment_rule(fields)
+        top, bottom, left, right = fields.pad
+        yield (fields.buffer == Buffer.UOP) & (top | bottom | left | right != 0), lambda: (
+            f"pad is {fields.pad}, but micro-ops cannot be padded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,11 +214,12 @@ class Gemm(Instruction):
         i16, "weight tiles (rows, with `depthwise`) a step of each loop",
         default=(0, 0, 0), axes=LOOPS)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        dependent = self.flags & ~(GemmFlags.DEPTHWISE | GemmFlags.START)
-        if dependent and not self.flags & GemmFlags.START:
-            raise IsaError(f"gemm: flags has {dependent.name}, which means nothing without START")
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        yield from super().rules(fields)
+        dependent = fields.flags & ~(GemmFlags.DEPTHWISE | GemmFlags.START)
+        yield (dependent != 0) & (fields.flags & GemmFlags.START == 0), lambda: (
+            f"flags has {dependent.name}, which means nothing without START")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,14 +292,15 @@ class Requantize(Instruction):
     low: int = operand(i8, "smallest result", default=-128)
     high: int = operand(i8, "largest result", default=127)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.flags & RequantizeFlags.WIDE and not self.flags & RequantizeFlags.ACC:
-            raise IsaError("requantize: flags has WIDE without ACC, but out holds 8 bits only")
-        if self.flags & RequantizeFlags.EVEN and self.flags & RequantizeFlags.AWAY:
-            raise IsaError("requantize: flags has both EVEN and AWAY, but rounds one way only")
-        if self.low > self.high:
-            raise IsaError(f"requantize: low is {self.low}, above high = {self.high}")
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        yield from super().rules(fields)
+        acc, wide, even, away = (fields.flags & each != 0 for each in RequantizeFlags)
+        yield wide > acc, lambda: (
+            "flags has WIDE without ACC, but out holds 8 bits only")
+        yield even & away, lambda: "flags has both EVEN and AWAY, but rounds one way only"
+        yield fields.low > fields.high, lambda: (
+            f"low is {fields.low}, above high, which is {fields.high}")
 
     @property
     def rounding(self) -> Rounding:
@@ -320,9 +325,10 @@ class Store(Instruction):
         u16, "tiles from plane to plane and row to row in the scratchpad",
         default=(0, 0), axes=("z", "y"))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_segment(self, self.segment)
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        yield from super().rules(fields)
+        yield _segment_rule(fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +344,6 @@ class Sync(Instruction):
 ISA: tuple[type[Instruction], ...] = (Load, Gemm, Alu, AluI, Requantize, Store, Sync)
 
 
-def _check_segment(instruction: Instruction, segment: int) -> None:
-    if segment >= SEGMENTS:
-        raise IsaError(f"{instruction.mnemonic()}: segment is {segment}, "
-                       f"but there are {SEGMENTS} (0 to {SEGMENTS - 1})")
+def _segment_rule(fields: Any) -> Rule:
+    return fields.segment >= SEGMENTS, lambda: (
+        f"segment is {fields.segment}, but there are {SEGMENTS} (0 to {SEGMENTS - 1})")

@@ -7,12 +7,14 @@ on the encoding (NumPy dtype, C struct, hardware layout, assembly, manual) asks 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from .errors import IsaError
 
@@ -41,6 +43,8 @@ class Scalar:
     def numpy(self) -> str:
         return f"<{'i' if self.signed else 'u'}{self.bytes}"
 
+
+Rule = tuple[Any, Callable[[], str]]     # whether it is broken, and what to say then
 
 u8, u16, u32 = Scalar("u8", 8, False), Scalar("u16", 16, False), Scalar("u32", 32, False)
 i8, i16, i32 = Scalar("i8", 8, True), Scalar("i16", 16, True), Scalar("i32", 32, True)
@@ -92,6 +96,18 @@ class Record:
     def __post_init__(self) -> None:
         for field in fields_of(type(self)):
             object.__setattr__(self, field.name, _checked(self, field))
+        for broken, reason in self.rules(self):
+            if broken:
+                raise IsaError(f"{self.mnemonic()}: {reason()}")
+
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        """What must not be, beyond the range of each field.
+
+        `fields` is one record, or has a column of many for each field (a tuple of columns for a
+        vector), so that the same rule serves a single record and a whole stream.
+        """
+        yield from ()
 
     @classmethod
     def mnemonic(cls) -> str:
@@ -113,6 +129,50 @@ class Record:
     def of(cls, word: np.void) -> Self:
         """The record held in one element of a structured array of `dtype()`."""
         return cls(**{field.name: word[field.name].tolist() for field in fields_of(cls)})
+
+    @classmethod
+    def broken(cls, words: npt.NDArray[np.void]) -> npt.NDArray[np.intp]:
+        """Which words of a structured array do not hold a valid record: `of` says why."""
+        return np.flatnonzero(_suspicious(cls, words))
+
+    @classmethod
+    def of_all(cls, words: npt.NDArray[np.void]) -> list[Self]:
+        """The records of an array in which `broken` finds nothing, much faster than one by one."""
+        columns = [_values(field, words[field.name]) for field in fields_of(cls)]
+        names = [field.name for field in fields_of(cls)]
+        records = []
+        for row in zip(*columns, strict=True):
+            record = object.__new__(cls)
+            record.__dict__.update(zip(names, row, strict=True))
+            records.append(record)
+        return records
+
+
+def _values(field: Field, column: npt.NDArray[Any]) -> list[Any]:
+    """A column as the values that records hold: numbers, tuples or members of an enum."""
+    values: list[Any] = column.tolist()
+    if field.axes:
+        return [tuple(each) for each in values]
+    if field.kind is not None:
+        members = {each: field.kind(each) for each in set(values)}
+        return [members[each] for each in values]
+    return values
+
+
+def _suspicious(record: type[Record], words: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """Which words do not hold a valid record."""
+    bad = np.zeros(len(words), np.bool_)
+    columns: dict[str, Any] = {}
+    for field in fields_of(record):
+        column = words[field.name].astype(np.int64)
+        columns[field.name] = tuple(column.T) if field.axes else column
+        if field.kind is not None and issubclass(field.kind, IntFlag):
+            bad |= column & ~sum(field.kind) != 0
+        elif field.kind is not None:
+            bad |= ~np.isin(column, [int(each) for each in field.allowed or field.kind])
+    for broken, _ in record.rules(SimpleNamespace(**columns)):
+        bad |= broken
+    return bad
 
 
 _fields: dict[type[Record], tuple[Field, ...]] = {}      # both are derived once per class

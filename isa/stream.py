@@ -7,6 +7,7 @@ A stream is an array of `WORD`, 32 bytes an element. All instructions have that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,6 @@ from .record import fields_of, reserved_bytes
 WORD = np.dtype({"names": ["opcode", "wait", "post"], "formats": ["u1", "u1", "u1"],
                  "offsets": [0, 1, 2], "itemsize": INSTRUCTION_BYTES})
 Stream = npt.NDArray[np.void]
-BY_OPCODE = {instruction.opcode: instruction for instruction in ISA}
 
 
 def encode(instructions: Iterable[Instruction]) -> Stream:
@@ -39,36 +39,43 @@ def encode(instructions: Iterable[Instruction]) -> Stream:
 
 def decode(stream: Stream) -> list[Instruction]:
     """The instructions of a stream. Raises at the first word that is not one."""
-    kinds = kinds_of(stream)
-    decoded: list[Instruction] = []
-    views = {kind: stream.view(kind.dtype()) for kind in ISA}
-    for position, kind in enumerate(kinds):
-        try:
-            decoded.append(kind.of(views[kind][position]))
-        except IsaError as error:
-            raise IsaError(f"instruction {position}: {error}") from None
+    check(stream)
+    decoded: list[Any] = [None] * len(stream)
+    for kind in ISA:
+        positions, words = positions_of(stream, kind)
+        for position, record in zip(positions.tolist(), kind.of_all(words), strict=True):
+            decoded[position] = record
     return decoded
 
 
-def kinds_of(stream: Stream) -> list[type[Instruction]]:
-    """What each word is. Raises for an unknown opcode or a reserved byte that is not zero."""
-    kinds = []
-    for position, opcode in enumerate(stream["opcode"].tolist()):
-        if opcode not in BY_OPCODE:
-            raise IsaError(f"instruction {position}: opcode is {opcode}, but must be one of "
-                           f"{', '.join(f'{each.value} ({each.name.lower()})' for each in Opcode)}")
-        kinds.append(BY_OPCODE[opcode])
+def check(stream: Stream) -> None:
+    """Refuse a stream that holds a word which is not an instruction."""
+    check_words(stream)
+    for kind in ISA:
+        positions, words = positions_of(stream, kind)
+        for bad in kind.broken(words):
+            try:
+                kind.of(words[bad])
+            except IsaError as error:
+                raise IsaError(f"instruction {positions[bad]}: {error}") from None
+
+
+def check_words(stream: Stream) -> None:
+    """Refuse unknown opcodes and reserved bytes that are not zero."""
+    unknown = np.flatnonzero(~np.isin(stream["opcode"], [int(each) for each in Opcode]))
+    if len(unknown):
+        raise IsaError(f"instruction {unknown[0]}: opcode is {stream['opcode'][unknown[0]]}, but "
+                       f"must be one of "
+                       f"{', '.join(f'{each.value} ({each.name.lower()})' for each in Opcode)}")
     raw = as_bytes(stream)
     for kind in ISA:
-        reserved = list(reserved_bytes(kind))
+        reserved = np.array(reserved_bytes(kind), np.intp)
         rows = np.flatnonzero(stream["opcode"] == kind.opcode)
-        bad = np.argwhere(raw[rows][:, reserved]) if reserved else np.empty((0, 2), int)
+        bad = np.argwhere(raw[np.ix_(rows, reserved)])
         if len(bad):
-            row, column = bad[0]
-            raise IsaError(f"instruction {rows[row]}: reserved byte {reserved[column]} of "
-                           f"{kind.mnemonic()} is {raw[rows[row], reserved[column]]}, "
-                           f"but must be 0")
-    return kinds
+            row, column = rows[bad[0][0]], reserved[bad[0][1]]
+            raise IsaError(f"instruction {row}: reserved byte {column} of {kind.mnemonic()} is "
+                           f"{raw[row, column]}, but must be 0")
 
 
 def positions_of(stream: Stream, kind: type[Instruction]) -> tuple[npt.NDArray[np.intp], Stream]:
@@ -97,4 +104,4 @@ def encode_micro_ops(micro_ops: Sequence[MicroOp]) -> Stream:
 
 
 def decode_micro_ops(words: Stream) -> list[MicroOp]:
-    return [MicroOp.of(word) for word in words]
+    return MicroOp.of_all(words)
