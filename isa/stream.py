@@ -16,8 +16,9 @@ from .errors import IsaError
 from .instructions import INSTRUCTION_BYTES, ISA, Instruction, MicroOp, Opcode
 from .record import fields_of, reserved_bytes
 
-WORD = np.dtype({"names": ["opcode", "wait", "post"], "formats": ["u1", "u1", "u1"],
-                 "offsets": [0, 1, 2], "itemsize": INSTRUCTION_BYTES})
+# Every byte belongs to a field, for NumPy copies fields only: an array with gaps loses them.
+WORD = np.dtype([("opcode", "u1"), ("wait", "u1"), ("post", "u1"),
+                 ("body", "u1", (INSTRUCTION_BYTES - 3,))])
 Stream = npt.NDArray[np.void]
 
 

@@ -1,0 +1,164 @@
+"""What every instruction of a stream touches, as one table of affine accesses.
+
+A row says: this instruction reads (or writes) the cells `base + Σ counter × stride` of a space,
+for every combination of three loop counters. Cells are tiles of a scratchpad or bytes of a
+segment. Rows of a gemm stand for one column of its micro-ops and are relative to each of them.
+The verifier proves orders from this table, and tokens are derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .config import Config
+from .instructions import (
+    PARAMETER_TILES,
+    Alu,
+    AluI,
+    AluOp,
+    Buffer,
+    Gemm,
+    GemmFlags,
+    Load,
+    Requantize,
+    RequantizeFlags,
+    Store,
+)
+from .stream import Stream, positions_of
+
+DRAM = 8                    # space of segment 0; scratchpads are numbered as in `Buffer`
+SPACES = 16
+NO_COLUMN = -1
+
+ROW = np.dtype([
+    ("instruction", "i8"), ("space", "i8"), ("write", "?"), ("base", "i8"),
+    ("loops", "i8", (3,)), ("stride", "i8", (3,)),
+    ("divisor", "i8"),      # cells are index // divisor: rows of weight tiles become tiles
+    ("column", "i8"),       # field of the micro-op that is added to the base, or NO_COLUMN
+    ("uop", "i8"), ("count", "i8"),
+])
+Table = npt.NDArray[np.void]
+Columns = npt.NDArray[Any]
+
+
+def access_table(stream: Stream, config: Config) -> Table:
+    """Every access of every instruction, in program order."""
+    parts = [row for build in (_loads, _gemms, _alus, _aluis, _requantizes, _stores)
+             for row in build(stream, config)]
+    table = np.concatenate([np.zeros(0, ROW), *parts])
+    # Steps that do not move reach the same cells again: once is enough.
+    table["loops"] = np.where(table["stride"] == 0, np.minimum(table["loops"], 1), table["loops"])
+    return table[np.argsort(table["instruction"], kind="stable")]
+
+
+def _rows(positions: Columns, space: Any, base: Columns, loops: Columns, stride: Columns,
+          **more: Any) -> Table:
+    rows = np.zeros(len(positions), ROW)
+    rows["instruction"], rows["space"], rows["base"] = positions, space, base
+    rows["loops"], rows["stride"] = loops, stride
+    rows["divisor"], rows["column"], rows["count"] = 1, NO_COLUMN, 1
+    for name, value in more.items():
+        rows[name] = value
+    return rows
+
+
+def _columns(*each: Any) -> Columns:
+    """Columns side by side, as the three loops of a row."""
+    return np.stack([np.asarray(column, np.int64) for column in np.broadcast_arrays(*each)], 1)
+
+
+def _loads(stream: Stream, config: Config) -> Iterator[Table]:
+    positions, words = positions_of(stream, Load)
+    z, y, x = words["shape"].astype(np.int64).T
+    top, bottom, left, right = words["pad"].astype(np.int64).T
+    width = left + x + right
+    pads = np.where(words["buffer"] == Buffer.ACC8, Buffer.ACC, words["buffer"])
+    yield _rows(positions, pads, words["sram"], _columns(z, top + y + bottom, width),
+                _columns(words["sram_pitch"], width, np.int64(1)), write=True)
+    yield _dram_rows(positions, words, config, write=False)
+
+
+def _stores(stream: Stream, config: Config) -> Iterator[Table]:
+    positions, words = positions_of(stream, Store)
+    plane, row = words["sram_pitch"].T
+    yield _rows(positions, words["buffer"], words["sram"], words["shape"],
+                _columns(plane, row, np.int64(1)))
+    yield _dram_rows(positions, words, config, write=True)
+
+
+def _dram_rows(positions: Columns, words: Stream, config: Config, *, write: bool) -> Table:
+    tile = np.zeros(len(Buffer), np.int64)
+    for buffer in Buffer:
+        tile[buffer] = config.tile_bytes(buffer)
+    z, y, x = words["shape"].astype(np.int64).T
+    plane, row = words["stride"].T
+    return _rows(positions, DRAM + words["segment"].astype(np.int64), words["offset"],
+                 _columns(z, y, x * tile[words["buffer"]]), _columns(plane, row, np.int64(1)),
+                 write=write)
+
+
+def _gemms(stream: Stream, config: Config) -> Iterator[Table]:
+    positions, words = positions_of(stream, Gemm)
+    uops = {"uop": words["uop"], "count": words["count"]}
+    runs = np.all(words["loops"] > 0, axis=1) & (words["count"] > 0)
+    depthwise = words["flags"] & GemmFlags.DEPTHWISE != 0
+    yield _rows(positions, Buffer.UOP, words["uop"], _columns(runs, 1, words["count"]),
+                _columns(0, 0, np.ones(len(words), np.int64)))
+    yield _rows(positions, Buffer.INP, 0 * positions, words["loops"], words["src_stride"],
+                column=1, **uops)
+    yield _rows(positions, Buffer.WGT, 0 * positions, words["loops"], words["wgt_stride"],
+                column=2, divisor=np.where(depthwise, config.block_out, 1), **uops)
+    yield _rows(positions, Buffer.ACC, 0 * positions, words["loops"], words["dst_stride"],
+                column=0, write=True, **uops)
+    biased = np.flatnonzero(words["flags"] & GemmFlags.BIAS)
+    first_only = words["flags"][biased] & GemmFlags.FIRST_UOP != 0
+    count = np.where(first_only, np.minimum(words["count"][biased], 1), words["count"][biased])
+    still = np.zeros((len(biased), 3), np.int64)
+    yield _rows(positions[biased], Buffer.ACC, 0 * positions[biased], words["loops"][biased],
+                still, column=3, uop=words["uop"][biased], count=count)
+
+
+def _alus(stream: Stream, config: Config) -> Iterator[Table]:
+    positions, words = positions_of(stream, Alu)
+    yield _operands(positions, words, words["op"] != AluOp.MOVE, "lhs", "dst_stride")
+    yield _operands(positions, words, words["op"] >= 0, "rhs", "rhs_stride")
+    yield _rows(positions, words["target"], words["dst"], words["loops"], words["dst_stride"],
+                write=True)
+
+
+def _aluis(stream: Stream, config: Config) -> Iterator[Table]:
+    positions, words = positions_of(stream, AluI)
+    yield _operands(positions, words, words["op"] != AluOp.MOVE, "src", "src_stride")
+    yield _rows(positions, words["target"], words["dst"], words["loops"], words["dst_stride"],
+                write=True)
+
+
+def _operands(positions: Columns, words: Stream, reads: Columns, base: str, stride: str) -> Table:
+    words = words[reads]
+    return _rows(positions[reads], Buffer.ACC, words[base], words["loops"], words[stride])
+
+
+def _requantizes(stream: Stream, config: Config) -> Iterator[Table]:
+    positions, words = positions_of(stream, Requantize)
+    outer, middle, inner = words["loops"].T
+    yield _rows(positions, Buffer.ACC, words["src"], words["loops"], words["src_stride"])
+    yield _rows(positions, Buffer.ACC, words["params"],
+                _columns(outer, (middle > 0) & (inner > 0), PARAMETER_TILES),
+                _columns(words["params_stride"], 0, 1))
+    to_acc = words["flags"] & RequantizeFlags.ACC != 0
+    yield _rows(positions, np.where(to_acc, Buffer.ACC, Buffer.OUT), words["dst"],
+                words["loops"], words["dst_stride"], write=True)
+
+
+def cells(row: np.void, uops: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """All cells one row touches, sorted; `uops` holds the micro-ops at that time, (n, 4)."""
+    index = np.array([row["base"]], np.int64)
+    if row["column"] != NO_COLUMN:
+        index = uops[row["uop"]:row["uop"] + row["count"], row["column"]].astype(np.int64)
+    for count, stride in zip(row["loops"].tolist(), row["stride"].tolist(), strict=True):
+        index = (index[:, None] + np.arange(count, dtype=np.int64) * stride).reshape(-1)
+    return np.unique(index // row["divisor"])

@@ -1,0 +1,171 @@
+"""Proves that a program cannot deadlock, race, overflow a token counter or leave its buffers.
+
+The proof rests on two facts. Tokens order a stream independently of time (see `ordering`), so one
+walk in program order decides about every interleaving. And a stream whose waits are all satisfied
+by earlier posts runs to its end in program order, so with in-order engines and any queue depth it
+cannot deadlock in another order either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from .accesses import DRAM, cells
+from .bounds import check as check_bounds
+from .bounds import check_end, place_of
+from .errors import ExecutionError, VerificationError
+from .instructions import Buffer, Engine, Instruction
+from .layout import Layout, engines_of, prepare
+from .program import Program
+from .stream import check, decode
+
+if TYPE_CHECKING:
+    from .ordering import Order
+
+MOST_RACES = 64             # written down in one walk; the report shows the first few
+MOST_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found out. No findings: the program is safe under every timing."""
+
+    findings: tuple[str, ...]
+    instructions: int
+    tokens: int = 0                 # posted over the whole program
+    accesses: int = 0               # rows of the access table
+    most_tokens: dict[str, int] = field(default_factory=dict)   # of each counter, at any time
+
+
+def verify(program: Program) -> Verdict:
+    """The verdict on a safe program. Raises VerificationError with the first finding otherwise."""
+    verdict = inspect(program)
+    if verdict.findings:
+        raise VerificationError(verdict.findings[0])
+    return verdict
+
+
+def inspect(program: Program) -> Verdict:
+    """Everything the verifier can tell, good or bad."""
+    check(program.code)
+    try:
+        check_end(program.code)
+        layout = prepare(program)
+    except ExecutionError as error:
+        return Verdict((str(error),), len(program.code))
+    return _walked(program, layout)
+
+
+def _walked(program: Program, layout: Layout) -> Verdict:
+    from .ordering import OUTSIDE, STARVED, new_order, walk
+
+    order = new_order(len(program.code), MOST_RACES)
+    end, position, engine = walk(layout.code, layout.shadow, order, False)
+    findings = list(_races(program, layout, order))
+    most_tokens: dict[str, int] = {}
+    if end == OUTSIDE:
+        findings.append(_outside(program, layout, position))
+    elif end == STARVED:
+        name = Engine(engine).name.lower()
+        findings.append(f"{_named(program, position)} waits for a token from {name}, but no "
+                        f"earlier {name} instruction posts one that is still there: it can wait "
+                        f"for ever")
+    else:
+        most_tokens = _most_tokens(program, order.clocks)
+        limit = program.config.token_limit
+        findings += [f"the token counter {counter} can reach {most}, but holds {limit}: let the "
+                     f"receiver take tokens earlier"
+                     for counter, most in most_tokens.items() if most > limit]
+    tokens = int(np.unpackbits(program.code["post"][:, None], axis=1).sum())
+    return Verdict(tuple(findings), len(program.code), tokens, len(layout.table), most_tokens)
+
+
+def _races(program: Program, layout: Layout, order: Order) -> Iterator[str]:
+    """One line for each pair of instructions that race, the first few."""
+    pairs: set[tuple[int, int]] = set()
+    for race in order.races[:order.found[0]]:
+        later = int(race["instruction"])
+        earlier = int(order.members[race["engine"], race["sequence"] - 1])
+        if (earlier, later) not in pairs and len(pairs) < MOST_FINDINGS:
+            pairs.add((earlier, later))
+            yield _race(program, layout, earlier, later, int(race["space"]), bool(race["wrote"]))
+
+
+def _most_tokens(program: Program, clocks: npt.NDArray[np.int64]) -> dict[str, int]:
+    """The most tokens each counter can hold under any timing.
+
+    When an instruction posts its k-th token to an engine, that engine has surely taken those
+    awaited by the instructions which are complete by then, and perhaps no others.
+    """
+    engine = engines_of(program)
+    sequence = np.zeros(len(engine), np.int64)
+    for each in Engine:
+        mine = np.flatnonzero(engine == each)
+        sequence[mine] = np.arange(1, len(mine) + 1)
+    most = {}
+    for source in Engine:
+        for target in Engine:
+            posters = np.flatnonzero((engine == source) & (program.code["post"] >> target & 1))
+            if not len(posters):
+                continue
+            takers = np.flatnonzero((engine == target) & (program.code["wait"] >> source & 1))
+            taken = np.searchsorted(sequence[takers], clocks[posters, target], side="right")
+            count = np.arange(1, len(posters) + 1) - taken
+            most[f"{source.name.lower()} → {target.name.lower()}"] = int(count.max())
+    return most
+
+
+def _race(program: Program, layout: Layout, earlier: int, later: int, space: int,
+          wrote: bool) -> str:
+    first, second = _engine(program, earlier), _engine(program, later)
+    writes = any(bool(row["write"]) for row in layout.rows_of(later) if row["space"] == space)
+    shared = _shared(layout, earlier, later, space)
+    place = _place(program, layout, space, shared)
+    return (f"{_named(program, later)} {'writes' if writes else 'reads'} {place}, which "
+            f"{_named(program, earlier)} {'writes' if wrote else 'reads'}, and no tokens put "
+            f"{earlier} before {later}: post={second} at {earlier} or a later {first}, "
+            f"wait={first} at {later} or an earlier {second}")
+
+
+def _shared(layout: Layout, earlier: int, later: int, space: int) -> npt.NDArray[np.int64]:
+    """The cells that both touch, at least one of them writing."""
+    shared = [np.intersect1d(cells(one, layout.uops_at(earlier)), cells(two, layout.uops_at(later)))
+              for one in layout.rows_of(earlier) for two in layout.rows_of(later)
+              if one["space"] == two["space"] == space and (one["write"] or two["write"])]
+    return np.unique(np.concatenate(shared))
+
+
+def _place(program: Program, layout: Layout, space: int, shared: npt.NDArray[np.int64]) -> str:
+    low, high = int(shared[0]), int(shared[-1])
+    if space < DRAM:
+        return f"{Buffer(space).name.lower()}[{low}..{high}]"
+    grain = layout.grain
+    return f"{program.segments[space - DRAM].name}[{low * grain:#x}..{(high + 1) * grain - 1:#x}]"
+
+
+def _outside(program: Program, layout: Layout, position: int) -> str:
+    try:
+        check_bounds(_instruction(program, position), program.config, program.segments,
+                     layout.uops_at(position), position=position)
+    except ExecutionError as error:
+        return str(error)
+    raise AssertionError(f"instruction {position}: the walk left a buffer, bounds.check did not")
+
+
+def _instruction(program: Program, position: int) -> Instruction:
+    return decode(program.code[position:position + 1])[0]
+
+
+def _named(program: Program, position: int) -> str:
+    return place_of(_instruction(program, position), position)
+
+
+def _engine(program: Program, position: int) -> str:
+    engine = _instruction(program, position).engine
+    return "fetch" if engine is None else engine.name.lower()
+
