@@ -8,6 +8,8 @@ Loops are judged by their corners, so a check costs the same for one iteration a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +42,8 @@ MicroOps = npt.NDArray[np.uint16]           # (n, 4): the micro-op scratchpad, o
 Range = tuple[int, int]                     # smallest and largest, both included
 
 DST, SRC, WGT, BIAS = (field.offset // field.bytes for field in fields_of(MicroOp))
+DEPTHWISE, FROM_BIAS = int(GemmFlags.DEPTHWISE), int(GemmFlags.BIAS)    # plain integers are quick
+FIRST_UOP, TO_ACC = int(GemmFlags.FIRST_UOP), int(RequantizeFlags.ACC)
 
 
 def index_range(base: int, loops: Sequence[int], strides: Sequence[int]) -> Range | None:
@@ -101,91 +105,103 @@ def place_of(instruction: Instruction, position: int | None = None) -> str:
     return name if position is None else f"instruction {position} ({name})"
 
 
+class Limits(NamedTuple):
+    """What a configuration has, by buffer: asked for at every check, worked out once."""
+
+    tiles: tuple[int, ...]
+    tile_bytes: tuple[int, ...]
+
+
+@cache
+def _limits(config: Config) -> Limits:
+    return Limits(tuple(config.tiles(buffer) for buffer in Buffer),
+                  tuple(config.tile_bytes(buffer) for buffer in Buffer))
+
+
 def _check_gemm(gemm: Gemm, config: Config, uops: MicroOps) -> None:
     if gemm.count == 0 or 0 in gemm.loops:
         return
+    tiles, flags = _limits(config).tiles, int(gemm.flags)
     last = gemm.uop + gemm.count - 1
-    _reach("uop", (gemm.uop, last), config.tiles(Buffer.UOP), "uop", "micro-op")
+    _within("uop", (gemm.uop, last), tiles[Buffer.UOP], Buffer.UOP, "micro-op")
     used = uops[gemm.uop:last + 1]
     lows, highs = used.min(0).tolist(), used.max(0).tolist()
 
-    def reach(field: str, column: int, strides: Sequence[int], limit: int, name: str,
-              unit: str = "tile") -> None:
-        low, _ = index_range(lows[column], gemm.loops, strides) or (0, 0)
-        _, high = index_range(highs[column], gemm.loops, strides) or (0, 0)
-        _reach(field, (low, high), limit, name, unit)
+    def reached(column: int, strides: Sequence[int]) -> Range:
+        low, high = index_range(0, gemm.loops, strides) or (0, 0)
+        return lows[column] + low, highs[column] + high
 
-    acc, wgt = config.tiles(Buffer.ACC), config.tiles(Buffer.WGT)
-    reach("dst", DST, gemm.dst_stride, acc, "acc")
-    reach("src", SRC, gemm.src_stride, config.tiles(Buffer.INP), "inp")
-    if gemm.flags & GemmFlags.DEPTHWISE:
-        reach("wgt", WGT, gemm.wgt_stride, wgt * config.block_out, "wgt", "row")
+    _within("dst", reached(DST, gemm.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
+    _within("src", reached(SRC, gemm.src_stride), tiles[Buffer.INP], Buffer.INP)
+    if flags & DEPTHWISE:
+        _within("wgt", reached(WGT, gemm.wgt_stride), tiles[Buffer.WGT] * config.block_out,
+                Buffer.WGT, "row")
     else:
-        reach("wgt", WGT, gemm.wgt_stride, wgt, "wgt")
-    if gemm.flags & GemmFlags.BIAS:
-        first_only = gemm.flags & GemmFlags.FIRST_UOP
-        _reach("bias", (0, int(used[0, BIAS]) if first_only else highs[BIAS]), acc, "acc")
+        _within("wgt", reached(WGT, gemm.wgt_stride), tiles[Buffer.WGT], Buffer.WGT)
+    if flags & FROM_BIAS:
+        highest = int(used[0, BIAS]) if flags & FIRST_UOP else highs[BIAS]
+        _within("bias", (0, highest), tiles[Buffer.ACC], Buffer.ACC)
 
 
 def _check_lanes(instruction: Alu | AluI | Requantize, config: Config) -> None:
     """The ALU's instructions: a destination and operands that walk with the loops."""
-    loops, acc = instruction.loops, config.tiles(Buffer.ACC)
+    tiles, loops = _limits(config).tiles, instruction.loops
     if 0 in loops:
         return
-    target = Buffer.ACC
+    operands: list[tuple[str, int, Sequence[int]]]
     match instruction:
         case Alu():
-            if instruction.op != AluOp.MOVE:            # a move has no left operand
-                _walk("lhs", instruction.lhs, loops, instruction.dst_stride, acc, "acc")
-            _walk("rhs", instruction.rhs, loops, instruction.rhs_stride, acc, "acc")
+            operands = [("lhs", instruction.lhs, instruction.dst_stride),
+                        ("rhs", instruction.rhs, instruction.rhs_stride)]
+            if instruction.op == AluOp.MOVE:            # a move has no left operand
+                del operands[0]
             target = instruction.target
         case AluI():
-            if instruction.op != AluOp.MOVE:
-                _walk("src", instruction.src, loops, instruction.src_stride, acc, "acc")
+            operands = [("src", instruction.src, instruction.src_stride)]
+            if instruction.op == AluOp.MOVE:
+                del operands[0]
             target = instruction.target
         case Requantize():
-            _walk("src", instruction.src, loops, instruction.src_stride, acc, "acc")
-            _walk("params", instruction.params, (loops[0], PARAMETER_TILES),
-                  (instruction.params_stride, 1), acc, "acc")
-            if not instruction.flags & RequantizeFlags.ACC:
-                target = Buffer.OUT
-    _walk("dst", instruction.dst, loops, instruction.dst_stride, config.tiles(target),
-          target.name.lower())
+            operands = [("src", instruction.src, instruction.src_stride)]
+            target = Buffer.ACC if int(instruction.flags) & TO_ACC else Buffer.OUT
+            _within("params", index_range(instruction.params, (loops[0], PARAMETER_TILES),
+                                          (instruction.params_stride, 1)),
+                    tiles[Buffer.ACC], Buffer.ACC)
+    for field, base, strides in operands:
+        _within(field, index_range(base, loops, strides), tiles[Buffer.ACC], Buffer.ACC)
+    _within("dst", index_range(instruction.dst, loops, instruction.dst_stride), tiles[target],
+            target)
 
 
 def _check_load(load: Load, config: Config, segments: Sequence[Segment]) -> None:
-    _check_alignment(load, config)
+    limits, buffer = _limits(config), load.buffer
     most = (1 << config.wgt_bits - 1) - 1
-    if load.buffer == Buffer.WGT and not -most - 1 <= load.pad_value <= most:
+    if buffer == Buffer.WGT and not -most - 1 <= load.pad_value <= most:
         raise ExecutionError(f"pad_value is {load.pad_value}, which does not fit in a weight of "
                              f"{config.wgt_bits} bits ({-most - 1} to {most})")
     z, y, x = load.shape
     top, bottom, left, right = load.pad
-    _walk("sram", load.sram, (z, (top + y + bottom) * (left + x + right)), (load.sram_pitch, 1),
-          config.tiles(load.buffer), load.buffer.name.lower())
-    _check_dram(load, config, segments)
+    plane = (top + y + bottom) * (left + x + right)
+    _within("sram", index_range(load.sram, (z, plane), (load.sram_pitch, 1)),
+            limits.tiles[buffer], buffer)
+    _check_dram(load, limits.tile_bytes[buffer], segments)
 
 
 def _check_store(store: Store, config: Config, segments: Sequence[Segment]) -> None:
-    _check_alignment(store, config)
-    _walk("sram", store.sram, store.shape, (*store.sram_pitch, 1), config.tiles(store.buffer),
-          store.buffer.name.lower())
-    _check_dram(store, config, segments)
+    limits, buffer = _limits(config), store.buffer
+    _within("sram", index_range(store.sram, store.shape, (*store.sram_pitch, 1)),
+            limits.tiles[buffer], buffer)
+    _check_dram(store, limits.tile_bytes[buffer], segments)
 
 
-def _check_alignment(transfer: Load | Store, config: Config) -> None:
-    tile = config.tile_bytes(transfer.buffer)
+def _check_dram(transfer: Load | Store, tile: int, segments: Sequence[Segment]) -> None:
     for name, value in (("offset", transfer.offset), ("stride[z]", transfer.stride[0]),
                         ("stride[y]", transfer.stride[1])):
         if value % tile:
             raise ExecutionError(f"{name} is {value}, but must be a multiple of {tile}, the bytes "
                                  f"of one {transfer.buffer.name.lower()} tile in DRAM")
-
-
-def _check_dram(transfer: Load | Store, config: Config, segments: Sequence[Segment]) -> None:
     z, y, x = transfer.shape
-    reached = index_range(transfer.offset, (z, y, x * config.tile_bytes(transfer.buffer)),
-                          (*transfer.stride, 1))
+    reached = index_range(transfer.offset, (z, y, x * tile), (*transfer.stride, 1))
     if reached is None:
         return
     if transfer.segment >= len(segments):
@@ -195,18 +211,15 @@ def _check_dram(transfer: Load | Store, config: Config, segments: Sequence[Segme
     if isinstance(transfer, Store) and segment.access != Access.WRITE:
         raise ExecutionError(f"segment is {transfer.segment} ({segment.name}), which is for "
                              f"reading only")
-    _reach("offset", reached, segment.size, f"segment {segment.name}", "byte")
+    _within("offset", reached, segment.size, segment.name, "byte")
 
 
-def _walk(field: str, base: int, loops: Sequence[int], strides: Sequence[int], limit: int,
-          name: str) -> None:
-    reached = index_range(base, loops, strides)
-    if reached is not None:
-        _reach(field, reached, limit, name)
-
-
-def _reach(field: str, reached: Range, limit: int, name: str, unit: str = "tile") -> None:
-    low, high = reached
-    if low < 0 or high >= limit:
-        raise ExecutionError(f"{field} reaches {unit} {low if low < 0 else high}, but {name} has "
-                             f"{limit} (0 to {limit - 1})")
+def _within(field: str, reached: Range | None, limit: int, space: Buffer | str,
+            unit: str = "tile") -> None:
+    """Refuse what a field reaches unless it lies in a buffer, or a segment of that name."""
+    if reached is None or (reached[0] >= 0 and reached[1] < limit):
+        return
+    wrong = reached[0] if reached[0] < 0 else reached[1]
+    name = space.name.lower() if isinstance(space, Buffer) else f"segment {space}"
+    raise ExecutionError(f"{field} reaches {unit} {wrong}, but {name} has {limit} "
+                         f"(0 to {limit - 1})")

@@ -39,7 +39,6 @@ CONSTANTS, INPUT, SCRATCH, DUMP = range(4)      # segments
 WINDOW_TILES = 48                               # most tiles of a scratchpad that are used
 MOST_ITERATIONS = 40
 UOPS = 16
-DENSE_UOPS = 11                                 # the others are for depthwise gemms
 ATTEMPTS = 50
 Triple = tuple[int, int, int]
 CORNERS = (0, 1, -1, 127, -128, (1 << 31) - 1, -(1 << 31), 1 << 30)
@@ -68,6 +67,11 @@ class Draft:
     uops: list[MicroOp] = field(default_factory=list)
     code: list[Instruction] = field(default_factory=list)
     scratch_bytes: int = 0
+
+    @property
+    def dense(self) -> int:
+        """The first so many micro-ops are for matrix products, the rest for depthwise gemms."""
+        return -(-2 * self.windows[Buffer.UOP].tiles // 3)
 
 
 def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
@@ -100,7 +104,7 @@ def _window(draft: Draft, buffer: Buffer) -> Window:
 
 def _fill(draft: Draft) -> None:
     """Load every window, so that nothing depends on what a scratchpad held before."""
-    draft.uops = [_micro_op(draft, rows=draft.config.block_out if number >= DENSE_UOPS else 1)
+    draft.uops = [_micro_op(draft, rows=draft.config.block_out if number >= draft.dense else 1)
                   for number in range(draft.windows[Buffer.UOP].tiles)]
     offset = 0
     for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC):
@@ -186,7 +190,7 @@ def _gemm(draft: Draft) -> Gemm:
     rng = draft.rng
     window = draft.windows[Buffer.UOP]
     depthwise = rng.random() < 0.25
-    begin, end = (DENSE_UOPS, window.tiles) if depthwise else (0, DENSE_UOPS)
+    begin, end = (draft.dense, window.tiles) if depthwise else (0, draft.dense)
     count = min(rng.choice((1, 1, 2, 3, 5, 8)), end - begin) if rng.random() < 0.97 else 0
     first = rng.randint(begin, end - count)
     chosen, loops = draft.uops[first:first + count], _loops(draft)

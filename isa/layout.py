@@ -14,7 +14,7 @@ from .bounds import check as check_bounds
 from .errors import ExecutionError
 from .instructions import ISA, Buffer, Load, MicroOp, Store
 from .program import Access, Program, Segment
-from .stream import decode, positions_of
+from .stream import instruction_at, positions_of
 
 if TYPE_CHECKING:
     from .ordering import Code, Shadow
@@ -41,6 +41,15 @@ class Layout:
         for index, *micro_op in self.code.feed[:self.code.feed_begin[position]].tolist():
             uops[index] = micro_op
         return uops
+
+    def why_outside(self, program: Program, position: int) -> str:
+        """What an instruction at which the walk stopped reaches outside its buffers."""
+        try:
+            check_bounds(instruction_at(program.code, position), program.config,
+                         program.segments, self.uops_at(position), position=position)
+        except ExecutionError as error:
+            return str(error)
+        raise AssertionError(f"instruction {position}: the walk left a buffer, its check did not")
 
 
 def prepare(program: Program) -> Layout:
@@ -75,7 +84,7 @@ def _check_transfers(program: Program) -> None:
     for kind in (Load, Store):
         positions, words = positions_of(program.code, kind)
         for suspect in np.flatnonzero(_suspicious(program, words, kind is Store)).tolist():
-            instruction = decode(program.code[positions[suspect]:positions[suspect] + 1])[0]
+            instruction = instruction_at(program.code, positions[suspect])
             check_bounds(instruction, program.config, program.segments,
                          np.zeros((0, 4), np.uint16), position=int(positions[suspect]))
 

@@ -22,7 +22,7 @@ DONE, STARVED, OUTSIDE = 0, 1, 2    # how a walk ends
 
 RACE = np.dtype([           # an access that no token orders after an earlier one
     ("instruction", "i8"), ("space", "i8"), ("cell", "i8"),
-    ("engine", "i8"), ("sequence", "i8"), ("wrote", "i8"),      # the earlier one
+    ("engine", "i8"), ("sequence", "i8"),       # the earlier one
 ])
 
 
@@ -150,10 +150,9 @@ def _touch_pad(row: Any, cell: int, shadow: Shadow, result: Order, clock: Any, n
     seen = shadow.pads[shadow.base[row.space] + cell]
     for other in range(ENGINES):
         if other != own:
-            wrote = seen[other]
-            last = max(wrote, seen[ENGINES + other]) if row.write else wrote
+            last = max(seen[other], seen[ENGINES + other]) if row.write else seen[other]
             if last > max(clock[other], need[other]):
-                _conflict(result, need, now, other, last, row.space, cell, wrote == last)
+                _conflict(result, need, now, other, last, row.space, cell)
     seen[own if row.write else ENGINES + own] = sequence
 
 
@@ -164,18 +163,18 @@ def _touch_dram(row: Any, cell: int, shadow: Shadow, result: Order, clock: Any, 
     mine, other = (0, LOAD) if row.write else (1, STORE)
     last = seen[1 - mine]
     if last > max(clock[other], need[other]):
-        _conflict(result, need, now, other, last, row.space, cell, not row.write)
+        _conflict(result, need, now, other, last, row.space, cell)
     seen[mine] = sequence
 
 
 @numba.njit(cache=True)
-def _conflict(result: Order, need: Any, now: int, other: int, last: int, space: int, cell: int,
-              other_wrote: bool) -> None:
+def _conflict(result: Order, need: Any, now: int, other: int, last: int, space: int,
+              cell: int) -> None:
     need[other] = last
     if result.found[0] < len(result.races):
         race = result.races[result.found[0]]
         race.instruction, race.space, race.cell = now, space, cell
-        race.engine, race.sequence, race.wrote = other, last, other_wrote
+        race.engine, race.sequence = other, last
         result.found[0] += 1
 
 

@@ -73,6 +73,10 @@ class Field:
         return self.scalar.bytes * self.count
 
     @property
+    def is_flags(self) -> bool:
+        return self.kind is not None and issubclass(self.kind, IntFlag)
+
+    @property
     def required(self) -> bool:
         return self.default is dataclasses.MISSING
 
@@ -166,7 +170,7 @@ def _suspicious(record: type[Record], words: npt.NDArray[np.void]) -> npt.NDArra
     for field in fields_of(record):
         column = words[field.name].astype(np.int64)
         columns[field.name] = tuple(column.T) if field.axes else column
-        if field.kind is not None and issubclass(field.kind, IntFlag):
+        if field.kind is not None and field.is_flags:
             bad |= column & ~sum(field.kind) != 0
         elif field.kind is not None:
             bad |= ~np.isin(column, [int(each) for each in field.allowed or field.kind])
@@ -201,7 +205,7 @@ def _checked_scalar(place: str, field: Field, value: Any) -> Any:
                        f"({scalar.low} to {scalar.high})")
     if field.kind is None:
         return value
-    if issubclass(field.kind, IntFlag):
+    if field.is_flags:
         known = sum(field.kind)
         if value & ~known:
             raise IsaError(f"{place} is {value:#x}, but only the bits {known:#x} have a meaning")

@@ -20,6 +20,7 @@ from .record import fields_of, reserved_bytes
 WORD = np.dtype([("opcode", "u1"), ("wait", "u1"), ("post", "u1"),
                  ("body", "u1", (INSTRUCTION_BYTES - 3,))])
 Stream = npt.NDArray[np.void]
+BY_OPCODE = {int(instruction.opcode): instruction for instruction in ISA}
 
 
 def encode(instructions: Iterable[Instruction]) -> Stream:
@@ -47,6 +48,12 @@ def decode(stream: Stream) -> list[Instruction]:
         for position, record in zip(positions.tolist(), kind.of_all(words), strict=True):
             decoded[position] = record
     return decoded
+
+
+def instruction_at(stream: Stream, position: int) -> Instruction:
+    """One instruction of a stream that `check` has accepted."""
+    kind = BY_OPCODE[stream["opcode"][position]]
+    return kind.of(stream.view(kind.dtype())[position])
 
 
 def check(stream: Stream) -> None:

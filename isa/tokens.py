@@ -36,7 +36,7 @@ def with_tokens(program: Program) -> Program:
         raise VerificationError(str(error)) from None
     end, position, _ = walk(layout.code, layout.shadow, new_order(len(code), 0), True)
     if end != DONE:
-        raise VerificationError(f"instruction {position}: leaves its buffer, so no tokens help")
+        raise VerificationError(layout.why_outside(program, position))
     code["wait"] = layout.code.wait.astype(np.uint8)
     code["post"] = layout.code.post.astype(np.uint8)
     return program

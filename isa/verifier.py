@@ -16,19 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from .accesses import DRAM, cells
-from .bounds import check as check_bounds
 from .bounds import check_end, place_of
 from .errors import ExecutionError, VerificationError
-from .instructions import Buffer, Engine, Instruction
+from .instructions import Buffer, Engine
 from .layout import Layout, engines_of, prepare
 from .program import Program
-from .stream import check, decode
+from .stream import check, instruction_at
 
 if TYPE_CHECKING:
     from .ordering import Order
 
 MOST_RACES = 64             # written down in one walk; the report shows the first few
-MOST_FINDINGS = 8
+MOST_FINDINGS = 4
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def _walked(program: Program, layout: Layout) -> Verdict:
     findings = list(_races(program, layout, order))
     most_tokens: dict[str, int] = {}
     if end == OUTSIDE:
-        findings.append(_outside(program, layout, position))
+        findings.append(layout.why_outside(program, position))
     elif end == STARVED:
         name = Engine(engine).name.lower()
         findings.append(f"{_named(program, position)} waits for a token from {name}, but no "
@@ -93,7 +92,7 @@ def _races(program: Program, layout: Layout, order: Order) -> Iterator[str]:
         earlier = int(order.members[race["engine"], race["sequence"] - 1])
         if (earlier, later) not in pairs and len(pairs) < MOST_FINDINGS:
             pairs.add((earlier, later))
-            yield _race(program, layout, earlier, later, int(race["space"]), bool(race["wrote"]))
+            yield _race(program, layout, earlier, later, int(race["space"]))
 
 
 def _most_tokens(program: Program, clocks: npt.NDArray[np.int64]) -> dict[str, int]:
@@ -120,11 +119,9 @@ def _most_tokens(program: Program, clocks: npt.NDArray[np.int64]) -> dict[str, i
     return most
 
 
-def _race(program: Program, layout: Layout, earlier: int, later: int, space: int,
-          wrote: bool) -> str:
+def _race(program: Program, layout: Layout, earlier: int, later: int, space: int) -> str:
     first, second = _engine(program, earlier), _engine(program, later)
-    writes = any(bool(row["write"]) for row in layout.rows_of(later) if row["space"] == space)
-    shared = _shared(layout, earlier, later, space)
+    shared, wrote, writes = _shared(layout, earlier, later, space)
     place = _place(program, layout, space, shared)
     return (f"{_named(program, later)} {'writes' if writes else 'reads'} {place}, which "
             f"{_named(program, earlier)} {'writes' if wrote else 'reads'}, and no tokens put "
@@ -132,12 +129,19 @@ def _race(program: Program, layout: Layout, earlier: int, later: int, space: int
             f"wait={first} at {later} or an earlier {second}")
 
 
-def _shared(layout: Layout, earlier: int, later: int, space: int) -> npt.NDArray[np.int64]:
-    """The cells that both touch, at least one of them writing."""
-    shared = [np.intersect1d(cells(one, layout.uops_at(earlier)), cells(two, layout.uops_at(later)))
-              for one in layout.rows_of(earlier) for two in layout.rows_of(later)
-              if one["space"] == two["space"] == space and (one["write"] or two["write"])]
-    return np.unique(np.concatenate(shared))
+def _shared(layout: Layout, earlier: int, later: int,
+            space: int) -> tuple[npt.NDArray[np.int64], bool, bool]:
+    """The cells of a space at which two instructions conflict, and which of them write there."""
+    shared, wrote, writes = [], False, False
+    for one in layout.rows_of(earlier):
+        for two in layout.rows_of(later):
+            if one["space"] == two["space"] == space and (one["write"] or two["write"]):
+                both = np.intersect1d(cells(one, layout.uops_at(earlier)),
+                                      cells(two, layout.uops_at(later)))
+                shared.append(both)
+                wrote |= bool(len(both) and one["write"])
+                writes |= bool(len(both) and two["write"])
+    return np.unique(np.concatenate(shared)), wrote, writes
 
 
 def _place(program: Program, layout: Layout, space: int, shared: npt.NDArray[np.int64]) -> str:
@@ -148,24 +152,11 @@ def _place(program: Program, layout: Layout, space: int, shared: npt.NDArray[np.
     return f"{program.segments[space - DRAM].name}[{low * grain:#x}..{(high + 1) * grain - 1:#x}]"
 
 
-def _outside(program: Program, layout: Layout, position: int) -> str:
-    try:
-        check_bounds(_instruction(program, position), program.config, program.segments,
-                     layout.uops_at(position), position=position)
-    except ExecutionError as error:
-        return str(error)
-    raise AssertionError(f"instruction {position}: the walk left a buffer, bounds.check did not")
-
-
-def _instruction(program: Program, position: int) -> Instruction:
-    return decode(program.code[position:position + 1])[0]
-
-
 def _named(program: Program, position: int) -> str:
-    return place_of(_instruction(program, position), position)
+    return place_of(instruction_at(program.code, position), position)
 
 
 def _engine(program: Program, position: int) -> str:
-    engine = _instruction(program, position).engine
+    engine = instruction_at(program.code, position).engine
     return "fetch" if engine is None else engine.name.lower()
 

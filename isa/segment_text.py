@@ -1,0 +1,65 @@
+"""The content of a segment as assembly text gives it, piece by piece and always forward."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import AssemblyError
+from .instructions import MicroOp
+from .program import Segment
+from .stream import encode_micro_ops
+
+
+class SegmentText:
+    """Pieces of a segment in ascending order; what lies between them is zero.
+
+    Pieces become one array at the end, so that a long run of zeros costs nothing until then.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.end = 0
+        self.pieces: list[tuple[int, bytes, int]] = []      # offset, pattern, repetitions
+        self.micro_ops: list[MicroOp] = []
+        self.places: list[int] = []                         # the offset of each micro-op
+
+    def move(self, offset: int) -> None:
+        if offset < self.end:
+            raise AssemblyError(f"offset {offset:#x} of segment {self.segment.name} is taken: its "
+                                f"data goes on at {self.end:#x}")
+        self._check(offset)
+        self.end = offset
+
+    def add(self, pattern: bytes, count: int = 1) -> None:
+        if count < 1:
+            raise AssemblyError(f"a repetition of {count} is none; write a number from 1")
+        self._check(self.end + len(pattern) * count)
+        self.pieces.append((self.end, pattern, count))
+        self.end += len(pattern) * count
+
+    def add_micro_op(self, micro_op: MicroOp) -> None:
+        self._check(self.end + MicroOp.size)
+        self.micro_ops.append(micro_op)
+        self.places.append(self.end)
+        self.end += MicroOp.size
+
+    def _check(self, end: int) -> None:
+        if end > self.segment.size:
+            raise AssemblyError(f"the data of segment {self.segment.name} reaches byte {end}, but "
+                                f"its size is {self.segment.size}")
+
+    def data(self) -> npt.NDArray[np.uint8]:
+        try:
+            data = np.zeros(self.end, np.uint8)
+        except MemoryError:
+            raise AssemblyError(f"the data of segment {self.segment.name} takes {self.end} bytes, "
+                                f"more than this machine has") from None
+        for offset, pattern, count in self.pieces:
+            if any(pattern):
+                rows = data[offset:offset + len(pattern) * count].reshape(count, len(pattern))
+                rows[:] = np.frombuffer(pattern, np.uint8)
+        words = encode_micro_ops(self.micro_ops).view(np.uint8)
+        starts = np.array(self.places, np.intp)
+        data[starts[:, None] + np.arange(MicroOp.size)] = words.reshape(-1, MicroOp.size)
+        return data

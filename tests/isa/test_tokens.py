@@ -1,0 +1,61 @@
+"""Tokens derived from data: enough, and none too many."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from microtron.isa.config import base, tiny
+from microtron.isa.errors import VerificationError
+from microtron.isa.generator import random_program
+from microtron.isa.instructions import Engines, Gemm, Load, Store, Sync
+from microtron.isa.program import Access, Program, Segment
+from microtron.isa.stream import decode, encode
+from microtron.isa.tokens import with_tokens
+from microtron.isa.verifier import inspect, verify
+
+CONFIGS = (tiny, base, replace(tiny, batch=2, block_in=8), replace(tiny, wgt_bits=4, block_out=8))
+MEMORY = (Segment("memory", 4096, Access.WRITE),)
+
+
+def tokens_of(*instructions):
+    program = with_tokens(Program(tiny, encode([*instructions, Sync()]), MEMORY))
+    return [(each.wait, each.post) for each in decode(program.code)[:-1]]
+
+
+def test_double_buffering_pairs_each_load_with_its_gemm():
+    nothing = Engines(0)
+    assert tokens_of(Load(sram=0), Load(sram=16), Gemm(), Gemm(src_stride=(16, 0, 0))) == [
+        (nothing, Engines.GEMM), (nothing, nothing), (Engines.LOAD, nothing), (nothing, nothing)]
+
+
+def test_one_token_covers_earlier_instructions_of_the_same_engine():
+    waits = tokens_of(Load(sram=0), Load(sram=1), Gemm(loops=(1, 1, 2), src_stride=(0, 0, 1)))
+    assert waits == [(0, 0), (0, Engines.GEMM), (Engines.LOAD, 0)]
+
+
+def test_a_store_and_a_later_load_of_the_same_bytes_are_ordered():
+    assert tokens_of(Store(), Load(), Load()) == [(0, Engines.LOAD), (Engines.STORE, 0), (0, 0)]
+
+
+def test_instructions_out_of_bounds_are_refused():
+    with pytest.raises(VerificationError, match="sram reaches tile 512"):
+        tokens_of(Load(sram=512))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_are_vouched_for_and_no_token_is_too_many(config, seed):
+    program = random_program(config, seed)
+    verify(program)
+    for position in np.flatnonzero(program.code["wait"]).tolist():
+        code = program.code.copy()
+        code["wait"][position] &= code["wait"][position] - 1      # without one of its tokens
+        assert inspect(replace(program, code=code)).findings, position
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_same_seed_gives_the_same_program(config):
+    one, two = random_program(config, 3), random_program(config, 3)
+    assert one.code.tobytes() == two.code.tobytes()
+    assert one.code.tobytes() != random_program(config, 4).code.tobytes()
