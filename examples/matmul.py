@@ -1,0 +1,60 @@
+"""Assembles, verifies, runs and disassembles a blocked matrix multiply, and shows what happened."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from microtron.isa import arithmetic
+from microtron.isa.assembly import assemble
+from microtron.isa.disassembly import disassemble
+from microtron.isa.image import from_bytes, to_bytes
+from microtron.isa.verifier import inspect, verify
+from microtron.runtime.device import run
+from microtron.runtime.functional import FunctionalDevice
+from microtron.runtime.tables import report_rows, show
+from microtron.sim.order import Adversarial
+
+SOURCE = Path(__file__).with_suffix(".asm")
+ORDERS = 20
+
+
+def main() -> None:
+    text = SOURCE.read_text(encoding="utf-8")
+    program = from_bytes(to_bytes(assemble(text, place=SOURCE.name)))
+    verdict = verify(program)
+
+    rng = np.random.default_rng(0)
+    a = rng.integers(-128, 128, (128, 64), np.int8)
+    b = rng.integers(-128, 128, (64, 64), np.int8)
+    bias = rng.integers(-5000, 5000, 64, np.int32)
+    multiplier, shift = zip(*(arithmetic.quantize_scale(each) for each in rng.uniform(
+        0.0005, 0.002, 64)), strict=True)
+    params = np.stack([bias, multiplier, shift]).astype(np.int32)
+    inputs = {"a": a, "b": b.reshape(4, 16, 4, 16).swapaxes(1, 2),
+              "params": params.reshape(3, 4, 16).swapaxes(0, 1)}
+    expected = arithmetic.requantize_array(a.astype(np.int32) @ b.T.astype(np.int32), *params)
+
+    outputs, report = run(program, inputs)
+    assert np.array_equal(outputs["c"], expected), "the accelerator and NumPy disagree"
+    for seed in range(ORDERS):
+        others, _ = run(program, inputs, FunctionalDevice(order=Adversarial(seed)))
+        assert np.array_equal(others["c"], expected), f"order {seed} gives another result"
+
+    broken = re.sub(r"requantize wait=gemm\|store params", "requantize wait=gemm params", text)
+    complaint = inspect(assemble(broken)).findings[0]
+
+    listing = disassemble(program)
+    print(listing[listing.index("block_0:"):listing.index("block_1:")].rstrip(), "\n")
+    show(f"{SOURCE.name}: C = requantize(A·Bᵀ + bias), 128×64×64 on base", [
+        ("verified", f"{verdict.instructions} instructions, {verdict.tokens} tokens, no race, no "
+                     f"deadlock"),
+        ("result", f"equal to NumPy in program order and in {ORDERS} adversarial orders"),
+        *report_rows(report),
+        ("without one token", complaint)])
+
+
+if __name__ == "__main__":
+    main()
