@@ -1,0 +1,90 @@
+"""How units of the accelerator talk to one another. Data that moves is a stream."""
+
+from amaranth.hdl import Shape, unsigned
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, Signature
+from amaranth.utils import ceil_log2
+
+from ..isa.config import INDEX_BITS, Config
+from ..isa.faults import Fault
+from ..isa.instructions import Engine
+from .layouts import COMMAND, POSITION_BITS
+
+BURST_BEATS_BITS = 8        # AXI4: one to 256 beats, sent as beats - 1
+
+FAULT = data.StructLayout({"cause": Shape.cast(Fault), "position": POSITION_BITS})
+
+commands = stream.Signature(COMMAND)
+
+
+def read_request(config: Config) -> data.StructLayout:
+    """A burst of reads; it must not cross 4 KiB. `beats` is one less than their number."""
+    return data.StructLayout({"address": config.address_bits, "beats": BURST_BEATS_BITS})
+
+
+def read_beat(config: Config) -> data.StructLayout:
+    return data.StructLayout({"data": config.bus_bits, "error": 1})
+
+
+def write_beat(config: Config) -> data.StructLayout:
+    return data.StructLayout({"data": config.bus_bits, "strobe": config.bus_bytes})
+
+
+# Between an engine and the token counters. A token posted in one cycle can be taken in the next.
+tokens = Signature({
+    "wait": Out(len(Engine)),       # engines whose tokens the next instruction wants
+    "granted": In(1),               # all of them are there
+    "missing": In(len(Engine)),     # those that are not
+    "take": Out(1),                 # take them; only while granted
+    "post": Out(len(Engine)),       # give a token to each of these, this cycle
+})
+
+# What an engine tells the control unit in every cycle; counters add it up.
+events = Signature({
+    "busy": Out(1),                 # an instruction has started and is not complete
+    "wait": Out(len(Engine)),       # the next could start but for tokens of these engines
+    "wait_memory": Out(1),          # work waits for the bus
+    "bytes": Out(range(32 + 1)),    # moved over the bus
+    "start": Out(1),                # an instruction starts: its tokens are taken ...
+    "start_position": Out(POSITION_BITS),
+    "end": Out(1),                  # ... and is complete: its tokens are posted
+    "end_position": Out(POSITION_BITS),
+    "fault": Out(FAULT),            # cause is NONE unless something is wrong
+})
+
+
+def index() -> Shape:
+    """A tile of a scratchpad, known to be inside it."""
+    return unsigned(INDEX_BITS)
+
+
+def read_port(tile_bits: int) -> Signature:
+    """Reads a tile; the data follow two cycles after `enable` and stay until the next read's."""
+    return Signature({"enable": Out(1), "index": Out(index()), "data": In(tile_bits)})
+
+
+def granted_read_port(tile_bits: int) -> Signature:
+    """Like `read_port`, for a shared memory: only a read that is `granted` takes place."""
+    return Signature({"enable": Out(1), "index": Out(index()), "granted": In(1),
+                      "data": In(tile_bits)})
+
+
+def fill_port(config: Config, parts: int) -> Signature:
+    """Writes a beat of the bus, or a whole tile of padding, into a scratchpad.
+
+    data        the beat, or the padding repeated to the width of the bus
+    index       the tile; `part` is which beat of it, where tiles are wider than the bus
+    whole       write all parts: padding
+    lanes       where several tiles share a beat: which of them to write, each to the lane of
+                the scratchpad's word that has the same number
+    ready       the write takes place; low only where the memory is shared
+    """
+    return Signature({
+        "enable": Out(1), "index": Out(index()), "part": Out(range(max(parts, 2))),
+        "whole": Out(1), "lanes": Out(config.bus_bytes), "data": Out(config.bus_bits),
+        "widen": Out(1), "ready": In(1)})
+
+
+def bits_for(count: int) -> int:
+    """Bits that tell `count` things apart, at least one."""
+    return max(1, ceil_log2(count))
