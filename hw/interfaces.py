@@ -7,7 +7,7 @@ from amaranth.utils import ceil_log2
 
 from ..isa.config import INDEX_BITS, Config
 from ..isa.faults import Fault
-from ..isa.instructions import Engine
+from ..isa.instructions import SEGMENTS, Engine
 from .layouts import COMMAND, POSITION_BITS
 
 BURST_BEATS_BITS = 8        # AXI4: one to 256 beats, sent as beats - 1
@@ -15,6 +15,12 @@ BURST_BEATS_BITS = 8        # AXI4: one to 256 beats, sent as beats - 1
 FAULT = data.StructLayout({"cause": Shape.cast(Fault), "position": POSITION_BITS})
 
 commands = stream.Signature(COMMAND)
+
+
+def segment_table(config: Config) -> data.ArrayLayout:
+    """The windows into DRAM, as the control registers hold them. Size 0: no window."""
+    segment = data.StructLayout({"base": config.address_bits, "size": 32, "writable": 1})
+    return data.ArrayLayout(segment, SEGMENTS)
 
 
 def read_request(config: Config) -> data.StructLayout:

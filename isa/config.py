@@ -46,6 +46,8 @@ class Config:
     address_bits: int = choice(32, "width of a DRAM address")
     queue_depth: int = choice(16, "instructions an engine's queue holds")
     token_bits: int = choice(8, "width of a token counter")
+    reads_in_flight: int = choice(16, "bursts of reads that may be outstanding")
+    writes_in_flight: int = choice(8, "bursts of writes that may be outstanding")
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -95,7 +97,8 @@ class Config:
             raise ConfigError(f"acc_banks is {banks}, but must be 1, 2, 4 or 8 and leave each "
                               f"bank two of the {tiles} accumulator tiles or more")
         for name, low, high in (("address_bits", 32, 64), ("queue_depth", 2, 1024),
-                                ("token_bits", 2, 16)):
+                                ("token_bits", 2, 16), ("reads_in_flight", 1, 64),
+                                ("writes_in_flight", 1, 64)):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ConfigError(f"{name} is {value}, but must be from {low} to {high}")

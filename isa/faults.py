@@ -17,3 +17,4 @@ class Fault(IntEnum):
     WRITE_ERROR = 6         # the bus answered a write with an error
     TOKEN_OVERFLOW = 7      # one token too many for a counter
     NO_END = 8              # the program ran out of instructions without an end, or has none
+    RESTARTED = 9           # a start while a program was running

@@ -272,7 +272,8 @@ class Requantize(Instruction):
     zero point, clamp, narrow.
 
     The parameters of a channel block are three accumulator tiles in a row: bias, multiplier,
-    shift. They stand at `params + params_stride × outer`. ReLU and clip are `low` and `high`.
+    shift. They stand at `params + params_stride × outer` and are read when an iteration of the
+    outer loop begins. ReLU and clip are `low` and `high`.
     """
 
     opcode = Opcode.REQUANTIZE

@@ -1,0 +1,179 @@
+"""The control unit: registers for a driver, the state of a run, and the counters."""
+
+from amaranth.hdl import Cat, Const, Module, Shape, Signal
+from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import ceil_log2
+
+from ..isa.config import Config
+from ..isa.faults import Fault
+from ..isa.instructions import ISA_VERSION, SEGMENTS, Engine
+from ..isa.registers import (
+    IDENTITY,
+    REGISTER_BYTES,
+    WINDOW_BYTES,
+    Control as ControlBits,
+    Status,
+    counter_names,
+    register_map,
+)
+from .interfaces import FAULT, events, segment_table
+from .layouts import POSITION_BITS
+
+COUNTER_BITS = 40               # three hours at 100 MHz
+WORD = 8 * REGISTER_BYTES
+OFFSET_BITS = ceil_log2(WINDOW_BYTES)
+
+
+class Control(Component):
+    """Holds the registers of `isa.registers`, starts programs and notes how they stopped.
+
+    Writing START in `control` resets the core for one cycle and lets it run. A run is over when
+    FETCH has finished and the bus is quiet, or, after the first fault, as soon as the bus is
+    quiet; until then `halt` keeps every engine from doing anything new. A START while running is
+    itself a fault. Writes to the other registers are ignored while a program runs.
+
+    Members
+    -------
+    write_enable, write_offset, write_data : a register write, in one cycle
+    read_offset, read_data : a register read, one cycle later
+    load, gemm, alu, store : In(events), what each engine tells
+    fetch_fault : In(FAULT), dispatched : In(1), finished : In(1), from FETCH
+    overflow : In(4), from the token counters
+    quiet : In(1), no transaction is outstanding on the bus
+    program_base, program_count, segments : Out, to FETCH, LOAD and STORE
+    reset : Out(1), running : Out(1), halt : Out(1), to everything
+    interrupt : Out(1)
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__({
+            "write_enable": In(1), "write_offset": In(OFFSET_BITS), "write_data": In(WORD),
+            "read_offset": In(OFFSET_BITS), "read_data": Out(WORD),
+            **{engine.name.lower(): In(events) for engine in Engine},
+            "fetch_fault": In(FAULT), "dispatched": In(1), "finished": In(1),
+            "overflow": In(len(Engine)), "quiet": In(1),
+            "program_base": Out(config.address_bits), "program_count": Out(POSITION_BITS),
+            "segments": Out(segment_table(config)),
+            "reset": Out(1), "running": Out(1), "halt": Out(1), "interrupt": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        self.done, self.failed = Signal(), Signal()
+        self.interrupt_enable = Signal()
+        self.fault = Signal(FAULT)
+        start = Signal()
+        m.d.comb += start.eq(self._written(ControlBits.START))
+        self._run(m, start)
+        readable = {
+            "identity": Const(IDENTITY, WORD), "isa_version": Const(ISA_VERSION, WORD),
+            "control": self.interrupt_enable << 1,
+            "status": Cat(self.running | self.reset, self.done, self.failed, self.interrupt),
+            "fault": self.fault.cause, "fault_position": self.fault.position,
+            **self._settings(m), **self._counters(m),
+            **{f"config_{name}": Const(value, WORD)
+               for name, value in self.config.to_dict().items()},
+        }
+        self._read(m, readable)
+        return m
+
+    def _written(self, bits):
+        return (self.write_enable & (self.write_offset == _offsets["control"])
+                & ((self.write_data & int(bits)) != 0))
+
+    def _run(self, m, start):
+        """The state of a run: at rest, in reset, running, halting."""
+        first = self._first_fault(m, start)
+        stopped = Signal()
+        with m.If(self.reset):
+            m.d.sync += [self.reset.eq(0), self.running.eq(1)]
+        with m.Elif(self.running):
+            with m.If(~self.halt & (first.cause != Fault.NONE)):
+                m.d.sync += [self.halt.eq(1), self.fault.eq(first)]
+            with m.Elif(self.quiet & (self.halt | self.finished)):
+                m.d.comb += stopped.eq(1)
+                m.d.sync += [self.running.eq(0), self.halt.eq(0), self.done.eq(~self.halt),
+                             self.failed.eq(self.halt)]
+        with m.Elif(start):
+            m.d.sync += [self.reset.eq(1), self.done.eq(0), self.failed.eq(0), self.fault.eq(0)]
+        with m.If(self.write_enable & (self.write_offset == _offsets["control"])):
+            m.d.sync += self.interrupt_enable.eq(
+                (self.write_data & int(ControlBits.INTERRUPT_ENABLE)) != 0)
+        with m.If(stopped & self.interrupt_enable):
+            m.d.sync += self.interrupt.eq(1)
+        with m.Elif(start | (self.write_enable & (self.write_offset == _offsets["status"])
+                             & ((self.write_data & int(Status.INTERRUPT)) != 0))):
+            m.d.sync += self.interrupt.eq(0)
+
+    def _first_fault(self, m, start):
+        """Of the faults raised in this cycle, the one that is reported."""
+        first = Signal(FAULT)
+        with m.If(self.fetch_fault.cause != Fault.NONE):
+            m.d.comb += first.eq(self.fetch_fault)
+        for engine in Engine:
+            source = getattr(self, engine.name.lower())
+            with m.If(source.fault.cause != Fault.NONE):
+                m.d.comb += first.eq(source.fault)
+            with m.If(self.overflow[engine]):
+                m.d.comb += [first.cause.eq(Fault.TOKEN_OVERFLOW),
+                             first.position.eq(source.end_position)]
+        with m.If(start):
+            m.d.comb += [first.cause.eq(Fault.RESTARTED), first.position.eq(0)]
+        return first
+
+    def _settings(self, m):
+        """The registers a driver writes: program and segments."""
+        registers = {}
+
+        def setting(name, width):
+            value = Signal(width, name=name)
+            with m.If(self.write_enable & ~self.running & ~self.reset
+                      & (self.write_offset == _offsets[name])):
+                m.d.sync += value.eq(self.write_data)
+            registers[name] = value
+            return value
+
+        high = max(self.config.address_bits - WORD, 0)
+        m.d.comb += self.program_base.eq(Cat(setting("program_low", WORD),
+                                             setting("program_high", high)))
+        m.d.comb += self.program_count.eq(setting("program_count", WORD))
+        for number in range(SEGMENTS):
+            segment = self.segments[number]
+            m.d.comb += [
+                segment.base.eq(Cat(setting(f"segment{number}_low", WORD),
+                                    setting(f"segment{number}_high", high))),
+                segment.size.eq(setting(f"segment{number}_size", WORD)),
+                segment.writable.eq(setting(f"segment{number}_access", 1)),
+            ]
+        return registers
+
+    def _counters(self, m):
+        """Adds up what the engines tell, from the first running cycle to the last."""
+        steps = {"cycles": Const(1), "instructions": self.dispatched}
+        for engine in Engine:
+            name, told = engine.name.lower(), getattr(self, engine.name.lower())
+            steps |= {f"{name}_busy": told.busy, f"{name}_wait_memory": told.wait_memory,
+                      f"{name}_bytes": told.bytes}
+            steps |= {f"{name}_wait_{other.name.lower()}": told.wait[other] for other in Engine}
+        registers = {}
+        for name in counter_names():
+            value = Signal(COUNTER_BITS, name=name)
+            with m.If(self.reset):
+                m.d.sync += value.eq(0)
+            with m.Elif(self.running):
+                m.d.sync += value.eq(value + steps[name])
+            registers[f"{name}_low"] = value[:WORD]
+            registers[f"{name}_high"] = value[WORD:]
+        return registers
+
+    def _read(self, m, readable):
+        with m.Switch(self.read_offset):
+            for register in register_map():
+                with m.Case(register.offset):
+                    m.d.sync += self.read_data.eq(readable[register.name])
+            with m.Default():
+                m.d.sync += self.read_data.eq(0)
+
+
+_offsets = {register.name: register.offset for register in register_map()}
