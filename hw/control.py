@@ -1,6 +1,6 @@
 """The control unit: registers for a driver, the state of a run, and the counters."""
 
-from amaranth.hdl import Cat, Const, Module, Shape, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import ceil_log2
 
@@ -11,7 +11,7 @@ from ..isa.registers import (
     IDENTITY,
     REGISTER_BYTES,
     WINDOW_BYTES,
-    Control as ControlBits,
+    ControlBits,
     Status,
     counter_names,
     register_map,

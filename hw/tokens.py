@@ -1,7 +1,7 @@
 """The dependency tokens: one counter for each ordered pair of engines."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib.wiring import Component, In, Out, flipped
+from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.instructions import Engine

@@ -88,8 +88,8 @@ def check_end(code: Stream) -> None:
     ends = positions[words["action"] == SyncAction.END]
     last = len(code) - 1
     if len(ends) and ends[0] < last:
-        raise ExecutionError(f"instruction {ends[0]} (sync.end) ends the program, but "
-                             f"{last - ends[0]} more follow; it must be the last")
+        raise ExecutionError(f"instruction {ends[0]} (sync.end) ends the program, but must be its "
+                             f"last, which is instruction {last}")
     if not len(ends):
         name = Opcode(int(code["opcode"][last])).name.lower()
         raise ExecutionError(f"instruction {last} ({name}) is the last, but a program's last "

@@ -43,8 +43,8 @@ def load(path: str | Path, *, mapped: bool = True) -> Program:
         raise ImageError(f"{path}: {error}") from None
 
 
-def from_bytes(data: bytes, *, place: str = "image") -> Program:
-    """The program in an image in memory, as views of it. `place` opens the message of an error."""
+def from_bytes(data: bytes | bytearray | memoryview, *, place: str = "image") -> Program:
+    """The program in an image in memory, as views of it. An error names `place`."""
     try:
         return _read(np.frombuffer(data, np.uint8))
     except MicrotronError as error:

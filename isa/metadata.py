@@ -19,7 +19,7 @@ from .program import SEGMENT_BYTES_LIMIT, Access, Program, Segment, Tensor
 from .sections import Octets
 from .stream import Stream
 
-TEXT_LIMIT = 8 << 20                # bytes; parsed, they take some fifty times as much at worst
+TEXT_LIMIT = 8 << 20                # bytes; parsed, they take up to forty times as much
 NAME_LIMIT = 1024                   # characters; converters join names, so they do grow long
 SEGMENT_NAME_LIMIT = 64
 PROVENANCE_LIMIT = 1 << 16          # characters of one entry

@@ -1,0 +1,79 @@
+"""How memory behaves in time: one definition for the simulator and for the hardware's harness.
+
+The memory is an AXI slave that decides everything from its own state, in this order, each cycle:
+
+1. A channel is stalled with probability `stalls` / 256, by a hash of seed, cycle and channel.
+2. Read addresses are taken while fewer than `reads` bursts wait, write addresses while fewer than
+   `writes` bursts are unanswered, unless the channel is stalled.
+3. The first beat of a burst of reads may be shown `read_latency` cycles after its address was
+   taken, one beat after the other, bursts in the order of their addresses whatever their ids.
+   A beat that is shown stays until it is taken.
+4. A beat of writes may be taken once its address has been taken in an earlier cycle.
+5. Every beat that is newly shown or taken occupies the bus for `cycles_per_beat` cycles; if the
+   bus is `shared`, reads and writes occupy the same one, and when both want it in the same cycle,
+   the kind that had it last gives way.
+6. The answer to a burst of writes may be shown `write_latency` cycles after its last beat was
+   taken, in order, and stays until it is taken.
+
+Reads see memory as it is when a beat is shown; writes change it when a beat is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from .errors import ConfigError
+
+
+class Channel(IntEnum):
+    """The five channels, as the stall hash numbers them."""
+
+    READ_ADDRESS = 0
+    READ_DATA = 1
+    WRITE_ADDRESS = 2
+    WRITE_DATA = 3
+    WRITE_RESPONSE = 4
+
+
+def setting(default: Any, doc: str) -> Any:
+    return dataclasses.field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryTiming:
+    """The defaults are those of the reference system: a beat a cycle, 32 cycles of latency."""
+
+    read_latency: int = setting(32, "cycles from a read's address to its first beat")
+    write_latency: int = setting(16, "cycles from a write's last beat to its answer")
+    cycles_per_beat: int = setting(1, "cycles a beat occupies the bus")
+    reads: int = setting(32, "bursts of reads that may wait")
+    writes: int = setting(16, "bursts of writes that may be unanswered")
+    shared: bool = setting(True, "reads and writes share the bus")
+    stalls: int = setting(0, "chance in 256 that a channel stalls in a cycle")
+    seed: int = setting(0, "of the stalls")
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("read_latency", 1, 10_000), ("write_latency", 1, 10_000),
+                                ("cycles_per_beat", 1, 64), ("reads", 1, 64), ("writes", 1, 64),
+                                ("stalls", 0, 250), ("seed", 0, (1 << 63) - 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise ConfigError(f"memory: {name} is {value!r}, but must be an integer from "
+                                  f"{low} to {high}")
+
+
+HASH_STEP = 0x9E3779B97F4A7C15      # splitmix64: a counter, well mixed
+HASH_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+MASK = (1 << 64) - 1
+
+
+def stalled(timing: MemoryTiming, cycle: int, channel: int) -> bool:
+    """Whether a channel stalls in a cycle, counted from the reset. The definition, in plain
+    integers; the harness and the simulator translate it."""
+    value = (timing.seed + (cycle * len(Channel) + channel + 1) * HASH_STEP) & MASK
+    value = ((value ^ value >> 30) * HASH_MIX[0]) & MASK
+    value = ((value ^ value >> 27) * HASH_MIX[1]) & MASK
+    return (value ^ value >> 31) & 255 < timing.stalls
