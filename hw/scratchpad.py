@@ -1,0 +1,114 @@
+"""A scratchpad in block RAM: LOAD or the ALU writes tiles, an engine reads them."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out, Signature
+
+from ..isa.config import Config
+from ..isa.instructions import Buffer
+from .interfaces import fill_port, index, read_port
+
+
+def write_port(tile_bits: int) -> Signature:
+    """Writes a tile. A read that is enabled in the next cycle finds it."""
+    return Signature({"enable": Out(1), "index": Out(index()), "data": Out(tile_bits)})
+
+
+class Scratchpad(wiring.Component):
+    """Holds the tiles of one buffer: uop, inp, wgt or out.
+
+    A word of the memory is a tile or a beat of the bus, whichever is wider:
+
+        tile = 4 beats      word = [ part 3 | part 2 | part 1 | part 0 ] = one tile
+        tile = ¼ beat       word = [ lane 3 | lane 2 | lane 1 | lane 0 ] = four tiles
+
+    A tile of several parts is filled part by part, or all parts alike with `whole`. Where tiles
+    share a word, tile `index` is lane `index % lanes` of word `index // lanes`; a fill writes the
+    `lanes` it names, each from the same lane of its data.
+
+    Rate: one write and one read a cycle, never refused. Latency: a read enabled in cycle t has
+    its data from t + 2 until the data of the next read replace them. A read in the cycle of a
+    write to the same tile gets the old tile. Which tiles are in flight is a matter of tokens, not
+    of the scratchpad.
+
+    Parameters
+    ----------
+    words : read whole words: STORE wants every tile that shares a beat
+
+    Members
+    -------
+    fill : In(fill_port), of uop, inp and wgt
+    write : In(write_port), of out
+    read : In(read_port)
+        With `words`, the data are the whole word that holds the tile.
+    """
+
+    def __init__(self, config: Config, buffer: Buffer, *, words: bool = False):
+        self.buffer = buffer
+        self.tile_bits = 8 * config.tile_bytes(buffer)
+        self.word_bits = max(self.tile_bits, config.bus_bits)
+        self.parts = self.word_bits // config.bus_bits      # beats in a word
+        self.lanes = self.word_bits // self.tile_bits       # tiles in a word
+        self.words = words
+        self.memory = Memory(shape=self.word_bits, init=[],
+                             depth=max(1, config.tiles(buffer) // self.lanes))
+        source = {"write": In(write_port(self.tile_bits))} if buffer == Buffer.OUT else {
+            "fill": In(fill_port(config, self.parts))}
+        super().__init__({
+            **source, "read": In(read_port(self.word_bits if words else self.tile_bits))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        if self.buffer == Buffer.OUT:
+            self._write(m)
+        else:
+            self._fill(m)
+        self._read(m)
+        return m
+
+    def _place(self, tile):
+        """Word and lane of a tile."""
+        lane_bits = self.lanes.bit_length() - 1
+        return tile[lane_bits:], tile[:lane_bits]
+
+    def _fill(self, m):
+        fill = self.fill
+        word, _ = self._place(fill.index)
+        if self.lanes > 1:
+            written = fill.lanes[:self.lanes]
+        else:
+            written = Cat(fill.whole | (fill.part == part) for part in range(self.parts))
+        port = self.memory.write_port(granularity=self.word_bits // len(written))
+        m.d.comb += [
+            port.addr.eq(word),
+            port.data.eq(fill.data.replicate(self.parts)),
+            port.en.eq(Mux(fill.enable, written, 0)),
+            fill.ready.eq(1),
+        ]
+
+    def _write(self, m):
+        word, lane = self._place(self.write.index)
+        port = self.memory.write_port(granularity=self.tile_bits)
+        m.d.comb += [
+            port.addr.eq(word),
+            port.data.eq(self.write.data.replicate(self.lanes)),
+            port.en.eq(Mux(self.write.enable, Const(1, self.lanes) << lane, 0)),
+        ]
+
+    def _read(self, m):
+        read = self.read
+        word, lane = self._place(read.index)
+        port = self.memory.read_port()
+        m.d.comb += [port.addr.eq(word), port.en.eq(read.enable)]
+
+        # The memory's own output register holds the word in the cycle in which `fetched` is set.
+        fetched = Signal()
+        fetched_lane = Signal.like(lane, reset_less=True)
+        tile_data = Signal(len(read.data), reset_less=True)
+        m.d.sync += [fetched.eq(read.enable), fetched_lane.eq(lane)]
+        with m.If(fetched):
+            m.d.sync += tile_data.eq(port.data if self.words
+                                     else port.data.word_select(fetched_lane, self.tile_bits))
+        m.d.comb += read.data.eq(tile_data)

@@ -1,0 +1,58 @@
+"""Token counters against a dictionary of numbers, under random traffic."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from microtron.hw.tokens import Tokens
+from microtron.isa.config import tiny
+from microtron.isa.instructions import Engine
+
+from .simulate import simulate
+
+SMALL = replace(tiny, token_bits=2)
+
+
+def masks(rng, engine, density):
+    return sum(1 << other for other in Engine if other != engine and rng.random() < density)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_counters_match_a_model_in_every_cycle(seed):
+    rng = random.Random(seed)
+    unit = Tokens(SMALL)
+    counts = {(giver, taker): 0 for giver in Engine for taker in Engine if giver != taker}
+    overflows = 0
+
+    async def testbench(ctx):
+        nonlocal overflows
+        for _ in range(1500):
+            density = rng.choice((0.2, 0.5, 0.9))
+            waits = {engine: masks(rng, engine, 0.5) for engine in Engine}
+            posts = {engine: masks(rng, engine, density) for engine in Engine}
+            taken = {}
+            for engine in Engine:
+                port = unit.port(engine)
+                ctx.set(port.wait, waits[engine])
+                ctx.set(port.post, posts[engine])
+                missing = sum(1 << giver for giver in Engine if waits[engine] >> giver & 1
+                              and not counts[giver, engine])
+                assert ctx.get(port.missing) == missing
+                assert ctx.get(port.granted) == (missing == 0)
+                taken[engine] = missing == 0 and rng.random() < 0.7
+                ctx.set(port.take, taken[engine])
+            expected = set()
+            for giver, taker in counts:
+                post = posts[giver] >> taker & 1
+                take = taken[taker] and waits[taker] >> giver & 1
+                if post and not take and counts[giver, taker] == SMALL.token_limit:
+                    expected.add(giver)
+                else:
+                    counts[giver, taker] += post - bool(take)
+            assert ctx.get(unit.overflow) == sum(1 << giver for giver in expected)
+            overflows += len(expected)
+            await ctx.tick()
+
+    simulate(unit, testbench)
+    assert overflows > 10

@@ -1,0 +1,116 @@
+"""What a program refuses when it is built, and how it finds its segments and tensors."""
+
+import re
+
+import numpy as np
+import pytest
+
+from microtron.isa.config import small
+from microtron.isa.errors import IsaError
+from microtron.isa.instructions import Gemm, Sync
+from microtron.isa.program import Access, Program, Segment, Tensor
+from microtron.isa.stream import encode
+
+CODE = encode([Gemm(), Sync()])
+SEGMENTS = (Segment("weights", 64), Segment("io", 32, Access.WRITE))
+
+
+def refuses(message):
+    return pytest.raises(IsaError, match=f"^{re.escape(message)}$")
+
+
+@pytest.mark.parametrize("name", ["", "two words", "1st", "a-b", "a\n", "a\0"])
+def test_a_segment_has_a_plain_word_as_its_name(name):
+    with refuses(f"segment name {name!r} is not a plain word"):
+        Segment(name, 1)
+
+
+@pytest.mark.parametrize("size", [0, -1, (1 << 32) + 1])
+def test_a_segment_has_a_size_that_offsets_can_reach(size):
+    with refuses(f"segment s: size is {size}, but must be from 1 to 4294967296 bytes"):
+        Segment("s", size)
+
+
+def test_the_smallest_and_the_largest_segment_are_possible():
+    assert Segment("s", 1).size == 1
+    assert Segment("s", 1 << 32).size == 1 << 32
+
+
+def test_data_may_fill_a_segment_but_not_exceed_it():
+    assert Segment("s", 4, data=np.zeros(4, np.uint8)).data is not None
+    with refuses("segment s: holds 5 bytes of data, but its size is 4"):
+        Segment("s", 4, data=np.zeros(5, np.uint8))
+
+
+def test_the_accelerator_only_reads_a_segment_unless_told():
+    assert Segment("s", 1).access is Access.READ
+
+
+@pytest.mark.parametrize(("shape", "dtype", "size"), [
+    ((), "int32", 4), ((3,), "int8", 3), ((2, 3), "uint8", 6), ((2, 3), "int16", 12),
+    ((4, 0, 7), "int32", 0)])
+def test_the_size_of_a_tensor_is_in_bytes(shape, dtype, size):
+    assert Tensor("x", "io", 0, shape, dtype).size == size
+
+
+def test_there_are_as_many_segments_as_the_hardware_has_windows():
+    segments = tuple(Segment(f"s{index}", 1) for index in range(9))
+    assert len(Program(small, CODE, segments[:8]).segments) == 8
+    with refuses("9 segments, but there are only 8"):
+        Program(small, CODE, segments)
+
+
+def test_two_segments_cannot_share_a_name():
+    with refuses("segment io is declared twice"):
+        Program(small, CODE, (*SEGMENTS, Segment("io", 1)))
+
+
+def test_two_tensors_cannot_share_a_name():
+    with refuses("tensor x is declared twice"):
+        Program(small, CODE, SEGMENTS, (Tensor("x", "io", 0, (1,)), Tensor("x", "weights", 0, ())))
+
+
+@pytest.mark.parametrize(("tensor", "message"), [
+    (Tensor("x", "oi", 0, (1,)), "there is no segment 'oi'; the program has weights, io"),
+    (Tensor("x", "io", 0, (1,), "float32"),
+     "tensor x: type is 'float32', but must be one of int8, uint8, int16, int32"),
+    (Tensor("x", "io", -1, (1,)), "tensor x: offset and shape must not be negative"),
+    (Tensor("x", "io", 0, (2, -1)), "tensor x: offset and shape must not be negative"),
+    (Tensor("x", "io", 1, (32,)), "tensor x ends at byte 33, but segment io has 32"),
+    (Tensor("x", "io", 0, (3, 3), "int32"), "tensor x ends at byte 36, but segment io has 32"),
+    (Tensor("x", "io", 33, (0,)), "tensor x ends at byte 33, but segment io has 32"),
+])
+def test_a_tensor_lies_inside_its_segment(tensor, message):
+    with refuses(message):
+        Program(small, CODE, SEGMENTS, (tensor,))
+
+
+def test_a_tensor_may_end_where_its_segment_ends():
+    program = Program(small, CODE, SEGMENTS, (Tensor("x", "io", 0, (8,), "int32"),))
+    assert program.tensor("x").size == program.segment("io").size
+
+
+def test_a_label_marks_an_instruction_or_the_end():
+    assert Program(small, CODE, labels={"start": 0, "end": 2}).labels["end"] == 2
+    for position in (-1, 3):
+        with refuses(f"label off is at instruction {position}, but the program has 2"):
+            Program(small, CODE, labels={"off": position})
+
+
+def test_segments_and_tensors_are_found_by_name():
+    tensor = Tensor("x", "io", 4, (2,))
+    program = Program(small, CODE, SEGMENTS, (tensor,))
+    assert program.segment("io") is SEGMENTS[1]
+    assert program.tensor("x") is tensor
+    with refuses("there is no segment 'x'; the program has weights, io"):
+        program.segment("x")
+    with refuses("there is no tensor 'io'; the program has x"):
+        program.tensor("io")
+
+
+def test_an_empty_program_says_that_it_has_nothing():
+    program = Program(small, encode([]))
+    with refuses("there is no segment 'x'; the program has none"):
+        program.segment("x")
+    with refuses("there is no tensor 'x'; the program has none"):
+        program.tensor("x")
