@@ -4,18 +4,11 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import ceil_log2
 
+from ..isa import registers
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import ISA_VERSION, SEGMENTS, Engine
-from ..isa.registers import (
-    IDENTITY,
-    REGISTER_BYTES,
-    WINDOW_BYTES,
-    ControlBits,
-    Status,
-    counter_names,
-    register_map,
-)
+from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names, register_map
 from .interfaces import FAULT, events, segment_table
 from .layouts import POSITION_BITS
 
@@ -64,10 +57,10 @@ class Control(Component):
         self.interrupt_enable = Signal()
         self.fault = Signal(FAULT)
         start = Signal()
-        m.d.comb += start.eq(self._written(ControlBits.START))
+        m.d.comb += start.eq(self._written(registers.Control.START))
         self._run(m, start)
         readable = {
-            "identity": Const(IDENTITY, WORD), "isa_version": Const(ISA_VERSION, WORD),
+            "identity": Const(registers.IDENTITY, WORD), "isa_version": Const(ISA_VERSION, WORD),
             "control": self.interrupt_enable << 1,
             "status": Cat(self.running | self.reset, self.done, self.failed, self.interrupt),
             "fault": self.fault.cause, "fault_position": self.fault.position,
@@ -99,7 +92,7 @@ class Control(Component):
             m.d.sync += [self.reset.eq(1), self.done.eq(0), self.failed.eq(0), self.fault.eq(0)]
         with m.If(self.write_enable & (self.write_offset == _offsets["control"])):
             m.d.sync += self.interrupt_enable.eq(
-                (self.write_data & int(ControlBits.INTERRUPT_ENABLE)) != 0)
+                (self.write_data & int(registers.Control.INTERRUPT_ENABLE)) != 0)
         with m.If(stopped & self.interrupt_enable):
             m.d.sync += self.interrupt.eq(1)
         with m.Elif(start | (self.write_enable & (self.write_offset == _offsets["status"])

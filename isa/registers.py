@@ -17,7 +17,7 @@ REGISTER_BYTES = 4
 WINDOW_BYTES = 4096         # of address space that the registers take
 
 
-class ControlBits(IntFlag):
+class Control(IntFlag):
     """What writing the control register does."""
 
     START = 1 << 0          # clear status, faults, tokens and counters, then run the program
