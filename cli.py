@@ -108,7 +108,7 @@ def run(program: ProgramFile,
             "--output", "-o", metavar="TENSOR=FILE.npy", help="Save a tensor after the run.",
         )] = None,
         seed: Annotated[int | None, typer.Option(
-            min=0, help="Interleave the engines adversarially, as the tokens allow.")] = None,
+            help="Interleave the engines adversarially, as the tokens allow.")] = None,
         check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
         as_json: AsJson = False) -> None:
     """Run a program on a device and print what it did.
@@ -218,6 +218,8 @@ def _device(name: str, seed: int | None, program: Program) -> Device:
     from .runtime.device import open_device
     if seed is None:
         return open_device(name, program.config)
+    if seed < 0:
+        raise MicrotronError(f"--seed is {seed}, but must not be negative")
     if name != "functional":
         raise MicrotronError(f"--seed orders the functional device only, not {name}")
     from .runtime.functional import FunctionalDevice

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from .errors import MicrotronError
 from .instructions import AluOp, Rounding
 
 INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 31) - 1
@@ -91,8 +92,8 @@ def quantize_scale(real: float) -> tuple[int, int]:
     The multiplier has 31 significant bits, so `real` ≈ multiplier / 2**shift. Scales below
     2**-32 become zero.
     """
-    if not math.isfinite(real) or real < 0 or real >= 1 << 31:
-        raise ValueError(f"scale is {real}, but must be from 0 to below {1 << 31}")
+    if not 0 <= real <= INT32_HIGH:
+        raise MicrotronError(f"scale is {real}, but must be from 0 to {INT32_HIGH}")
     mantissa, exponent = math.frexp(real)
     multiplier = math.floor(mantissa * (1 << 31) + 0.5)
     if multiplier == 1 << 31:

@@ -12,7 +12,6 @@ from .instructions import Buffer, MicroOp
 
 INDEX_BITS = 16             # tile indices in instructions and micro-ops
 PAGE_BYTES = 4096           # AXI bursts must not cross this; no tile is larger
-TILE_BYTES_LIMIT = PAGE_BYTES
 
 
 def choice(default: int, doc: str) -> Any:
@@ -80,9 +79,7 @@ class Config:
     def _check_buffer(self, buffer: Buffer) -> None:
         name = f"{buffer.name.lower()}_bytes"
         size, tile = getattr(self, name), self.tile_bytes(buffer)
-        if tile > TILE_BYTES_LIMIT:
-            raise ConfigError(f"a {buffer.name.lower()} tile takes {tile} bytes, but at most "
-                              f"{TILE_BYTES_LIMIT} are possible; take a smaller batch or block")
+        assert tile <= PAGE_BYTES, "the limits of batch and blocks leave no larger tile"
         if size <= 0 or size & size - 1 or size < 2 * tile:
             raise ConfigError(f"{name} is {size}, but must be a power of two and hold two tiles "
                               f"of {tile} bytes or more")

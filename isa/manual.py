@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntFlag
 
+import numpy as np
+
 from .config import base
 from .declarations import Names, constants, doc_of, enums_of, members_of
 from .errors import IsaError
@@ -98,20 +100,35 @@ def _fields(record: type[Record]) -> str:
         count = f" × {field.count}" if field.axes else ""
         default = "" if field.required else f"`{operand.format(field.default)}`"
         rows.append((str(field.offset), f"{field.scalar.name}{count}", f"`{name}`", default,
-                     _meaning(operand)))
+                     _meaning(record, operand)))
     return _table(("byte", "type", "field", "default", "meaning"), rows)
 
 
-def _meaning(operand: Operand) -> str:
+def _meaning(record: type[Record], operand: Operand) -> str:
     field = operand.field
     doc = field.doc + (f" ({', '.join(field.axes)})" if field.axes else "")
     if field.kind is not None:
-        names = [f"`{name}`" for name in operand.values]
+        possible = _possible(record, operand) if field.is_flags else list(operand.values)
         which = "any of" if field.is_flags else "one of"
-        doc += f": {which} {', '.join(names)} ([{field.kind.__name__}](#{_anchor(field.kind)}))"
+        names = f"{which} {', '.join(f'`{name}`' for name in possible)}" if possible else "none"
+        doc += f": {names} ([{field.kind.__name__}](#{_anchor(field.kind)}))"
     elif field.name == SEGMENT:
         doc += f": 0 to {SEGMENTS - 1}, or its name"
     return doc + ("; written behind the mnemonic" if field.suffix else "")
+
+
+def _possible(record: type[Record], operand: Operand) -> list[str]:
+    """The flags that occur in a valid record whose other fields have their defaults.
+
+    The rules of a record are code, so the way to know is to try all sets.
+    """
+    sets = range(1 + sum(operand.values.values()))
+    words = np.zeros(len(sets), record.dtype())
+    for field in fields_of(record):
+        words[field.name] = 0 if field.required else field.default
+    words[operand.field.name] = np.array(sets).reshape(-1, *[1] * bool(operand.field.axes))
+    valid = np.bitwise_or.reduce(np.delete(np.array(sets), record.broken(words)))
+    return [name for name, bit in operand.values.items() if valid & bit]
 
 
 def _anchor(kind: Names) -> str:

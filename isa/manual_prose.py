@@ -58,7 +58,7 @@ each scratchpad holds. For `{preset}`:
 Addresses are a segment and a byte offset. A program names up to {segments} segments; the runtime
 places them on multiples of {alignment} bytes and writes base and size to the control registers. A
 transfer that leaves its segment, or stores to one the program declared for reading, halts the
-accelerator before it touches memory. Offsets and strides are multiples of the tile.
+accelerator; nothing outside is touched. Offsets and strides are multiples of the tile.
 
 ### Arithmetic
 

@@ -54,7 +54,7 @@ class Operand:
 
     def _format_one(self, value: Any, segments: Sequence[Segment]) -> str:
         kind, name = self.field.kind, self.field.name
-        if kind is not None and issubclass(kind, IntFlag):
+        if self.field.is_flags:
             return "|".join(each for bit, each in self.names.items() if value & bit) or EMPTY_SET
         if kind is not None:
             return self.names[value]
@@ -73,7 +73,7 @@ class Operand:
 
     def _parse_one(self, text: str, segments: Sequence[Segment]) -> int:
         kind, name = self.field.kind, self.field.name
-        if kind is not None and issubclass(kind, IntFlag):
+        if self.field.is_flags:
             return 0 if text == EMPTY_SET else self._parse_flags(text)
         if kind is not None:
             return self._named(text)

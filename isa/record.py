@@ -154,12 +154,12 @@ class Record:
 
 def _values(field: Field, column: npt.NDArray[Any]) -> list[Any]:
     """A column as the values that records hold: numbers, tuples or members of an enum."""
-    values: list[Any] = column.tolist()
-    if field.axes:
-        return [tuple(each) for each in values]
+    values: list[Any] = column.ravel().tolist()
     if field.kind is not None:
         members = {each: field.kind(each) for each in set(values)}
-        return [members[each] for each in values]
+        values = [members[each] for each in values]
+    if field.axes:
+        return list(zip(*(values[axis::field.count] for axis in range(field.count)), strict=True))
     return values
 
 
@@ -170,10 +170,10 @@ def _suspicious(record: type[Record], words: npt.NDArray[np.void]) -> npt.NDArra
     for field in fields_of(record):
         column = words[field.name].astype(np.int64)
         columns[field.name] = tuple(column.T) if field.axes else column
-        if field.kind is not None and field.is_flags:
-            bad |= column & ~sum(field.kind) != 0
-        elif field.kind is not None:
-            bad |= ~np.isin(column, [int(each) for each in field.allowed or field.kind])
+        if field.kind is not None:
+            wrong = (column & ~sum(field.kind) != 0 if field.is_flags else
+                     ~np.isin(column, [int(each) for each in field.allowed or field.kind]))
+            bad |= wrong.reshape(len(words), field.count).any(1)
     for broken, _ in record.rules(SimpleNamespace(**columns)):
         bad |= broken
     return bad

@@ -51,7 +51,7 @@ def decode(stream: Stream) -> list[Instruction]:
 
 
 def instruction_at(stream: Stream, position: int) -> Instruction:
-    """One instruction of a stream that `check` has accepted."""
+    """One instruction of a stream whose opcodes and reserved bytes are good."""
     kind = BY_OPCODE[stream["opcode"][position]]
     return kind.of(stream.view(kind.dtype())[position])
 
@@ -59,13 +59,13 @@ def instruction_at(stream: Stream, position: int) -> Instruction:
 def check(stream: Stream) -> None:
     """Refuse a stream that holds a word which is not an instruction."""
     check_words(stream)
-    for kind in ISA:
-        positions, words = positions_of(stream, kind)
-        for bad in kind.broken(words):
-            try:
-                kind.of(words[bad])
-            except IsaError as error:
-                raise IsaError(f"instruction {positions[bad]}: {error}") from None
+    broken = [positions_of(stream, kind)[0][kind.broken(positions_of(stream, kind)[1])]
+              for kind in ISA]
+    for position in sorted(np.concatenate(broken).tolist()):
+        try:
+            instruction_at(stream, position)
+        except IsaError as error:
+            raise IsaError(f"instruction {position}: {error}") from None
 
 
 def check_words(stream: Stream) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..isa.config import Config
@@ -18,7 +19,7 @@ def show(title: str, rows: Iterable[tuple[str, str]]) -> None:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(escape(name), escape(value))
     Console().print(table)
 
 

@@ -248,5 +248,5 @@ def test_a_scale_too_small_to_matter_is_zero(real):
 @pytest.mark.parametrize("real", [-1.0, math.inf, -math.inf, math.nan, 2.0 ** 31])
 def test_a_scale_that_no_multiplier_stands_for_is_refused(real):
     with pytest.raises(ValueError, match=re.escape(
-            f"scale is {real}, but must be from 0 to below 2147483648")):
+            f"scale is {real}, but must be from 0 to 2147483647")):
         quantize_scale(real)

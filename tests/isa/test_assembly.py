@@ -114,7 +114,9 @@ def test_every_program_comes_back_from_its_text(program):
 @given(programs(names=st.text(min_size=1, max_size=6)), st.text(max_size=6))
 def test_names_and_provenance_may_be_any_text(program, value):
     program = dataclasses.replace(program, provenance={"key": value, **program.provenance})
-    assert same(assemble(disassemble(program)), program)
+    text = disassemble(program)
+    assert same(assemble(text), program)
+    assert text.replace("\n", "").isprintable()         # lone surrogates have no UTF-8
 
 
 @given(instructions())

@@ -38,9 +38,9 @@ loops = st.tuples(*[st.integers(0, 3)] * 3)
 index = st.integers(0, 9)
 ops = st.sampled_from((AluOp.ADD, AluOp.MOVE))
 targets = st.sampled_from((Buffer.ACC, Buffer.OUT))
-# Multiples of most tiles' bytes, and a few that are not.
-places = st.one_of(st.integers(0, 12).map(lambda tile: 8 * tile), st.integers(0, 100))
-steps = st.one_of(st.integers(-3, 3).map(lambda tile: 8 * tile), st.integers(-20, 20))
+# Multiples of every tile's bytes, and a few that are not.
+places = st.sampled_from([*range(0, 96, 8)] * 4 + [1, 4, 6, 90])
+steps = st.sampled_from([*range(-24, 25, 8)] * 4 + [-4, 2, 3])
 gemms = st.builds(
     Gemm, flags=st.sampled_from((GemmFlags(0), GemmFlags.DEPTHWISE, GemmFlags.START
                                  | GemmFlags.BIAS, GemmFlags.START | GemmFlags.BIAS
@@ -143,6 +143,10 @@ def test_the_alu_s_instructions_are_refused_by_field_value_and_limit(instruction
 
 @pytest.mark.parametrize(("instruction", "message"), [
     (Load(sram=510, shape=(1, 1, 2), pad=(0, 0, 0, 1)),
+     "(load.inp): sram reaches tile 512, but inp has 512 (0 to 511)"),
+    (Load(sram=511, pad=(0, 1, 0, 0)),
+     "(load.inp): sram reaches tile 512, but inp has 512 (0 to 511)"),
+    (Load(sram=510, shape=(1, 0, 1), pad=(3, 0, 0, 0)),
      "(load.inp): sram reaches tile 512, but inp has 512 (0 to 511)"),
     (Load(shape=(3, 1, 1), sram_pitch=300, buffer=Buffer.ACC8),
      "(load.acc8): sram reaches tile 600, but acc8 has 512 (0 to 511)"),

@@ -41,6 +41,17 @@ def test_a_table_gives_every_field_its_byte_type_default_and_meaning(record):
         assert field.doc.replace("|", "\\|") in " | ".join(row[4:])
 
 
+@pytest.mark.parametrize(("name", "flags"), [
+    ("load", "starting: any of `gemm`, `alu`, `store` ([Engines]"),
+    ("requantize", "starting: any of `load`, `gemm`, `store` ([Engines]"),
+    ("sync", "starting: none ([Engines]"),
+    ("gemm", "start: any of `depthwise`, `start`, `bias`, `first_uop`, `first_inner`, "),
+    ("requantize", "write: any of `acc`, `wide`, `even`, `away` ([RequantizeFlags]"),
+])
+def test_only_flags_that_some_instruction_can_have_are_offered(name, flags):
+    assert flags in explain(name)
+
+
 @RECORDS
 def test_a_diagram_shows_every_byte_where_it_is(record):
     diagram = blocks(section(record))[1].splitlines()

@@ -122,8 +122,8 @@ def test_it_is_in_the_header(tmp_path, command):
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     (tmp_path / "isa.h").write_text(text, encoding="utf-8")
-    subprocess.run([*command, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only",
-                    "isa.h"], cwd=tmp_path, check=True)
+    subprocess.run([*command, "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wpadded",
+                    "-fsyntax-only", "isa.h"], cwd=tmp_path, check=True)
 
 
 def test_it_is_in_the_manual():

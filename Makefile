@@ -1,0 +1,59 @@
+# Everything a checkout can do. Each goal first sets up what it needs; `make help` lists them.
+
+# The first Python that is new enough.
+PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$each && exit; done; echo python3)
+# Processes that share the tests.
+JOBS ?= 2
+# Random programs in each campaign of `make soak`.
+SOAK_PROGRAMS ?= 10000
+# Handed on to the demo, pytest or each benchmark, as in `make bench FLAGS=--json`.
+FLAGS ?=
+
+SET_UP = @$(PYTHON) tools/set_up.py
+BIN := .venv/bin
+# Through this link a source is microtron.… to mypy, whatever the checkout's folder is called;
+# the scripts are modules of their own folders.
+LINK := .venv/src/microtron
+TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli.py)) \
+	$(wildcard examples/*.py benchmarks/*.py tools/*.py)
+BENCHMARKS = $(filter-out benchmarks/common.py,$(sort $(wildcard benchmarks/*.py)))
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+export SOAK_PROGRAMS
+.NOTPARALLEL:
+.PHONY: help demo test lint bench soak docs clean
+
+help:   ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 12
+
+demo:   ## assemble, verify and run a matrix multiply, and show what happened
+	$(SET_UP) demo
+	@$(BIN)/python examples/matmul.py $(FLAGS)
+
+test: lint      ## run the linters and the tests
+	@$(BIN)/python -m pytest -n $(JOBS) $(FLAGS)
+
+lint:   ## run ruff and mypy
+	$(SET_UP) test
+	@$(BIN)/ruff check --quiet --output-format concise .
+	@$(BIN)/mypy --explicit-package-bases --no-error-summary $(TYPED) | sed 's|^$(LINK)/||'
+
+bench:  ## run every benchmark; one JSON object each with FLAGS=--json
+	$(SET_UP) demo
+	@for script in $(BENCHMARKS); do $(BIN)/python $$script $(FLAGS); done
+
+soak:   ## run the long random campaigns; SOAK_PROGRAMS=100000 makes them longer
+	$(SET_UP) test
+	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
+
+docs:   ## write the generated part of the manual, docs/isa.md
+	$(SET_UP) demo
+	@trap 'rm -f docs/.isa.md.new' EXIT; \
+	$(BIN)/microtron isa --manual > docs/.isa.md.new && mv docs/.isa.md.new docs/isa.md
+
+clean:  ## remove everything that make and Python created, .venv too
+	@rm -rf .venv build microtron.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,112 @@
+"""Devices: anything that holds a program's memory and runs it. Nothing above can tell them apart.
+
+A program is loaded once and run as often as wanted; between runs the host exchanges inputs and
+outputs by segment and offset. Devices are known by name and imported when one is asked for, so
+that a board's driver needs no simulator and a simulator no driver.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.config import Config
+from ..isa.errors import ExecutionError, MicrotronError
+from ..isa.program import Access, Program
+from ..sim.counts import Counts
+from ..sim.memory import from_bytes, to_bytes
+
+# Name → module beside this one and class in it.
+DEVICES = {"functional": ("functional", "FunctionalDevice")}
+
+Bytes = npt.NDArray[np.uint8]
+Values = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A byte of a program's memory. Where a segment really lies is the device's own affair."""
+
+    segment: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a run did, and where."""
+
+    device: str
+    counts: Counts
+    cycles: int | None = None       # None where the device has no clock
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+class Device(Protocol):
+    """Runs one program at a time."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in `DEVICES`."""
+
+    def load(self, program: Program) -> None:
+        """Take over a program: its segments now hold what they hold at the start.
+
+        A program for another configuration than the device's is refused.
+        """
+
+    def write(self, address: Address, data: Bytes | bytes) -> None:
+        """Change memory of the loaded program. Every segment may be written by the host."""
+
+    def read(self, address: Address, size: int) -> Bytes:
+        """A copy of memory of the loaded program."""
+
+    def run(self) -> Report:
+        """Run the loaded program to its end, or raise ExecutionError."""
+
+
+def open_device(name: str, config: Config | None = None) -> Device:
+    """The device of that name, for one configuration (or, where it can be, for any)."""
+    if name not in DEVICES:
+        raise MicrotronError(f"there is no device {name!r}; there are {', '.join(DEVICES)}")
+    module, kind = DEVICES[name]
+    device: Device = getattr(import_module(f".{module}", __package__), kind)(config)
+    return device
+
+
+def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
+        device: str | Device = "functional") -> tuple[dict[str, Values], Report]:
+    """Write inputs, run, and read every tensor that lies where the accelerator may write.
+
+    Inputs that are not given keep what the program's image holds.
+    """
+    if isinstance(device, str):
+        device = open_device(device, program.config)
+    device.load(program)
+    for name, values in inputs.items():
+        tensor = program.tensor(name)
+        device.write(Address(tensor.segment, tensor.offset), to_bytes(tensor, values))
+    report = device.run()
+    outputs = {}
+    for tensor in program.tensors:
+        if program.segment(tensor.segment).access == Access.WRITE:
+            data = device.read(Address(tensor.segment, tensor.offset), tensor.size)
+            outputs[tensor.name] = from_bytes(tensor, data)
+    return outputs, report
+
+
+def check_config(program: Program, config: Config) -> None:
+    """Refuse a program compiled for another configuration than a device has."""
+    ours, theirs = config.to_dict(), program.config.to_dict()
+    differing = [f"{name} {theirs[name]} (here {ours[name]})" for name in ours
+                 if ours[name] != theirs[name]]
+    if differing:
+        raise ExecutionError(f"the program is for another configuration than this device has: "
+                             f"{', '.join(differing)}")

@@ -1,0 +1,43 @@
+"""The functional simulator as a device."""
+
+from __future__ import annotations
+
+from ..isa.config import Config
+from ..isa.errors import ExecutionError
+from ..isa.program import Program
+from ..sim.functional import Functional
+from ..sim.order import Order
+from .device import Address, Bytes, Report, check_config
+
+
+class FunctionalDevice:
+    """Runs programs for one configuration, or for any if none is given.
+
+    `order` is how instructions of different engines follow one another: as the program has them,
+    unless told otherwise.
+    """
+
+    name = "functional"
+
+    def __init__(self, config: Config | None = None, *, order: Order | None = None):
+        self.config = config
+        self.order = order
+        self._machine: Functional | None = None
+
+    def load(self, program: Program) -> None:
+        check_config(program, self.config or program.config)
+        self._machine = Functional(program)
+
+    def write(self, address: Address, data: Bytes | bytes) -> None:
+        self._loaded().memory.write(address.segment, address.offset, data)
+
+    def read(self, address: Address, size: int) -> Bytes:
+        return self._loaded().memory.read(address.segment, address.offset, size)
+
+    def run(self) -> Report:
+        return Report(device=self.name, counts=self._loaded().run(self.order))
+
+    def _loaded(self) -> Functional:
+        if self._machine is None:
+            raise ExecutionError("no program is loaded; load one first")
+        return self._machine

@@ -1,0 +1,245 @@
+"""The instruction set once more, as simply as it can be said: plain integers, one lane at a time.
+
+Shares nothing with the simulator but the instruction records. Slow, and meant to be.
+"""
+
+from fractions import Fraction
+from math import floor
+
+from microtron.isa.instructions import (
+    Alu,
+    AluI,
+    AluOp,
+    Buffer,
+    Gemm,
+    GemmFlags,
+    Load,
+    Requantize,
+    RequantizeFlags,
+    Store,
+)
+
+
+class OutsideError(Exception):
+    """An index or address that does not exist."""
+
+
+def wrap(value):
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def clamp(value, low, high):
+    return low if value < low else high if value > high else value
+
+
+def half_away(exact):
+    return floor(exact + Fraction(1, 2)) if exact >= 0 else -floor(-exact + Fraction(1, 2))
+
+
+def scaled(value, multiplier, shift, flags):
+    shift %= 64
+    exact = Fraction(value * multiplier)
+    if flags & RequantizeFlags.EVEN:
+        result = round(exact / 2**shift)                # Python rounds ties to even
+    elif flags & RequantizeFlags.AWAY:
+        result = half_away(exact / 2**shift)
+    else:
+        first = min(shift, 31)
+        high = clamp(floor(exact / 2**first + Fraction(1, 2)), -2**31, 2**31 - 1)
+        result = half_away(Fraction(high, 2**(shift - first)))
+    return clamp(result, -2**31, 2**31 - 1)
+
+
+def operate(op, left, right):
+    amount = right % 32
+    return wrap({
+        AluOp.ADD: left + right, AluOp.SUB: left - right, AluOp.MUL: left * right,
+        AluOp.MIN: min(left, right), AluOp.MAX: max(left, right), AluOp.MOVE: right,
+        AluOp.SHR: floor(Fraction(left, 2**amount) + (Fraction(1, 2) if amount else 0)),
+        AluOp.SHL: left * 2**amount}[op])
+
+
+def counters(loops):
+    return [(outer, middle, inner) for outer in range(loops[0]) for middle in range(loops[1])
+            for inner in range(loops[2])]
+
+
+def walked(base, strides, at):
+    return base + sum(stride * counter for stride, counter in zip(strides, at, strict=True))
+
+
+class Reference:
+    """Scratchpads as {tile: {(row, lane): number}}, DRAM as one bytearray a segment.
+
+    A tile that is not in the dictionary has never been written: it is as `before` has it, or zero.
+    """
+
+    def __init__(self, config, segments=()):
+        self.config = config
+        self.dram = [bytearray(segment.size) for segment in segments]
+        for content, segment in zip(self.dram, segments, strict=True):
+            if segment.data is not None:
+                content[:len(segment.data)] = segment.data.tobytes()
+        self.pads = {buffer: {} for buffer in Buffer}
+        self.pads[Buffer.ACC8] = self.pads[Buffer.ACC]
+        self.before = {}
+        self.shape = {
+            Buffer.UOP: (1, 4), Buffer.INP: (config.batch, config.block_in),
+            Buffer.WGT: (config.block_out, config.block_in),
+            Buffer.ACC: (config.batch, config.block_out),
+            Buffer.ACC8: (config.batch, config.block_out),
+            Buffer.OUT: (config.batch, config.block_out)}
+        self.bits = {Buffer.UOP: 16, Buffer.INP: 8, Buffer.WGT: config.wgt_bits, Buffer.ACC: 32,
+                     Buffer.ACC8: 8, Buffer.OUT: 8}
+
+    def set(self, buffer, array):
+        self.before[buffer] = array.reshape(-1, *self.shape[buffer]).copy()
+
+    def tile(self, buffer, index):
+        buffer = Buffer.ACC if buffer == Buffer.ACC8 else buffer
+        if not 0 <= index < self.config.tiles(buffer):
+            raise OutsideError(buffer, index)
+        if index in self.pads[buffer]:
+            return dict(self.pads[buffer][index])
+        rows, lanes = self.shape[buffer]
+        places = [(row, lane) for row in range(rows) for lane in range(lanes)]
+        if buffer not in self.before:
+            return dict.fromkeys(places, 0)
+        return dict(zip(places, self.before[buffer][index].ravel().tolist(), strict=True))
+
+    def put(self, buffer, index, lanes):
+        self.pads[buffer][index] = {**self.tile(buffer, index), **lanes}
+
+    def execute(self, instruction):
+        {Load: self.load, Store: self.store, Gemm: self.gemm, Alu: self.alu, AluI: self.alui,
+         Requantize: self.requantize}[type(instruction)](instruction)
+
+    def load(self, load):
+        top, bottom, left, right = load.pad
+        (z, y, x), pad = load.shape, load.pad_value
+        rows, width = top + y + bottom, left + x + right
+        if load.buffer == Buffer.WGT and not -2**(self.bits[Buffer.WGT] - 1) <= pad < 2**(
+                self.bits[Buffer.WGT] - 1):
+            raise OutsideError("pad_value", pad)
+        self.check_alignment(load)
+        for plane in range(z):
+            for row in range(rows):
+                for column in range(width):
+                    to = load.sram + plane * load.sram_pitch + row * width + column
+                    if top <= row < top + y and left <= column < left + x:
+                        at = walked(load.offset, load.stride, (plane, row - top)) + (
+                            column - left) * self.config.tile_bytes(load.buffer)
+                        tile = self.tile_in_dram(load.buffer, load.segment, at)
+                    else:
+                        tile = dict.fromkeys(self.tile(load.buffer, to), pad)
+                    self.put(load.buffer, to, tile)
+
+    def tile_in_dram(self, buffer, segment, at):
+        """Lanes follow each other from the lowest bit of the lowest byte."""
+        size, bits = self.config.tile_bytes(buffer), self.bits[buffer]
+        number = int.from_bytes(self.bytes(segment, at, size), "little")
+        rows, lanes = self.shape[buffer]
+        tile = {}
+        for row in range(rows):
+            for lane in range(lanes):
+                value, number = number % 2**bits, number >> bits
+                signed = buffer != Buffer.UOP and value >= 2**(bits - 1)
+                tile[row, lane] = value - 2**bits if signed else value
+        return tile
+
+    def store(self, store):
+        self.check_alignment(store)
+        for plane in range(store.shape[0]):
+            for row in range(store.shape[1]):
+                for column in range(store.shape[2]):
+                    source = walked(store.sram, store.sram_pitch, (plane, row)) + column
+                    at = walked(store.offset, store.stride, (plane, row)) + (
+                        column * self.config.tile_bytes(store.buffer))
+                    width = self.bits[store.buffer] // 8
+                    for (place, lane), value in self.tile(store.buffer, source).items():
+                        start = at + (place * self.config.block_out + lane) * width
+                        self.bytes(store.segment, start, width)
+                        self.dram[store.segment][start:start + width] = value.to_bytes(
+                            width, "little", signed=True)
+
+    def check_alignment(self, transfer):
+        for value in (transfer.offset, *transfer.stride):
+            if value % self.config.tile_bytes(transfer.buffer):
+                raise OutsideError("alignment", value)
+
+    def bytes(self, segment, at, size):
+        if segment >= len(self.dram) or at < 0 or at + size > len(self.dram[segment]):
+            raise OutsideError(segment, at)
+        return self.dram[segment][at:at + size]
+
+    def gemm(self, gemm):
+        for at in counters(gemm.loops):
+            for step in range(gemm.count):
+                uop = self.tile(Buffer.UOP, gemm.uop + step)
+                dst = walked(uop[0, 0], gemm.dst_stride, at)
+                src = self.tile(Buffer.INP, walked(uop[0, 1], gemm.src_stride, at))
+                weight = walked(uop[0, 2], gemm.wgt_stride, at)
+                total = self.start_of_sum(gemm, dst, uop[0, 3], at, step)
+                if gemm.flags & GemmFlags.DEPTHWISE:
+                    wgt = self.tile(Buffer.WGT, weight // self.config.block_out)
+                    line = weight % self.config.block_out
+                    for row, lane in total:
+                        if (row, lane) in src and (line, lane) in wgt:
+                            total[row, lane] += src[row, lane] * wgt[line, lane]
+                else:
+                    wgt = self.tile(Buffer.WGT, weight)
+                    for row, column in total:
+                        for lane in range(self.config.block_in):
+                            total[row, column] += src[row, lane] * wgt[column, lane]
+                self.put(Buffer.ACC, dst, {place: wrap(each) for place, each in total.items()})
+
+    def start_of_sum(self, gemm, dst, bias, at, step):
+        masks = (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_INNER,
+                 GemmFlags.FIRST_UOP)
+        moved_on = any(gemm.flags & mask and counter > 0
+                       for mask, counter in zip(masks, (*at, step), strict=True))
+        current = self.tile(Buffer.ACC, dst)
+        if not gemm.flags & GemmFlags.START or moved_on:
+            return current
+        if gemm.flags & GemmFlags.BIAS:
+            return self.tile(Buffer.ACC, bias)
+        return dict.fromkeys(current, 0)
+
+    def alu(self, alu):
+        for at in counters(alu.loops):
+            right = self.tile(Buffer.ACC, walked(alu.rhs, alu.rhs_stride, at))
+            left = right if alu.op == AluOp.MOVE else self.tile(
+                Buffer.ACC, walked(alu.lhs, alu.dst_stride, at))
+            self.write(alu.target, walked(alu.dst, alu.dst_stride, at),
+                       {place: operate(alu.op, left[place], right[place]) for place in right})
+
+    def alui(self, alui):
+        for at in counters(alui.loops):
+            rows, lanes = self.shape[Buffer.ACC]
+            left = {(row, lane): 0 for row in range(rows) for lane in range(lanes)}
+            if alui.op != AluOp.MOVE:
+                left = self.tile(Buffer.ACC, walked(alui.src, alui.src_stride, at))
+            self.write(alui.target, walked(alui.dst, alui.dst_stride, at),
+                       {place: operate(alui.op, left[place], alui.immediate) for place in left})
+
+    def requantize(self, requantize):
+        target = Buffer.ACC if requantize.flags & RequantizeFlags.ACC else Buffer.OUT
+        for at in counters(requantize.loops):
+            if not any(at[1:]):         # an outer iteration begins
+                first = requantize.params + requantize.params_stride * at[0]
+                bias, multiplier, shift = (self.tile(Buffer.ACC, first + each)
+                                           for each in range(3))
+            value = self.tile(Buffer.ACC, walked(requantize.src, requantize.src_stride, at))
+            result = {}
+            for place in value:
+                result[place] = scaled(wrap(value[place] + bias[place]), multiplier[place],
+                                       shift[place], requantize.flags)
+                if not requantize.flags & RequantizeFlags.WIDE:
+                    result[place] = clamp(result[place] + requantize.zero_point, requantize.low,
+                                          requantize.high)
+            self.write(target, walked(requantize.dst, requantize.dst_stride, at), result)
+
+    def write(self, target, index, lanes):
+        if target == Buffer.OUT:
+            lanes = {place: clamp(value, -128, 127) for place, value in lanes.items()}
+        self.put(target, index, lanes)

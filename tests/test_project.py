@@ -1,0 +1,137 @@
+"""The house keeps its own rules: documented dependencies, one-way arrows, a light command line."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+MAY_IMPORT: dict[str, set[str]] = {
+    "isa": set(),
+    "hw": {"isa"},
+    "sim": {"isa"},
+    "compiler": {"isa"},
+    "runtime": {"isa", "sim", "compiler"},
+    "boards": {"isa", "hw", "runtime"},
+    "explore": {"isa", "sim", "compiler", "runtime", "boards"},
+}
+MAY_IMPORT["cli"] = set(MAY_IMPORT)
+HAS_AMARANTH = {"hw", "boards"}
+HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")
+
+
+def requirements() -> Iterator[tuple[str, str]]:
+    """Name and range of every package that pyproject.toml asks for."""
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    for group in (PROJECT["build-system"]["requires"], PROJECT["project"]["dependencies"], *extras):
+        for requirement in group:
+            name = re.match(r"[\w.-]+", requirement)[0]
+            if name != "microtron":         # one extra may include another
+                yield name, requirement.removeprefix(name)
+
+
+def documented() -> dict[str, tuple[str, str]]:
+    """Name → (range, reason) for each table row of docs/dependencies.md with three cells."""
+    text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| (.+) \|$", text, re.MULTILINE)
+    return {name: (versions, reason) for name, versions, reason in rows}
+
+
+def sources(part: str) -> list[Path]:
+    return [ROOT / "cli.py"] if part == "cli" else sorted((ROOT / part).rglob("*.py"))
+
+
+def imports(source: str, package: tuple[str, ...]) -> Iterator[str]:
+    """The absolute names that a module of `package` imports, at its top or inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[:len(package) - node.level + 1] if node.level else ()
+            base = ".".join((*above, *([node.module] if node.module else [])))
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def imports_of(part: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a file of ours and a name it imports."""
+    for path in sources(part):
+        if path.exists():
+            place = path.relative_to(ROOT)
+            for name in imports(path.read_text(encoding="utf-8"),
+                                ("microtron", *place.parent.parts)):
+                yield str(place), name
+
+
+def test_every_dependency_has_its_range_and_reason_in_the_documentation():
+    assert {name: versions for name, (versions, _) in documented().items()} == dict(requirements())
+
+
+def test_every_system_package_has_its_reason_in_the_documentation():
+    text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    for goal, needs in PROJECT["tool"]["microtron"]["goals"].items():
+        for package in needs["debian"]:
+            assert f"| `{package}` |" in text, f"make {goal} installs {package} for no reason"
+
+
+def test_every_goal_names_extras_that_exist():
+    for needs in PROJECT["tool"]["microtron"]["goals"].values():
+        assert set(needs["extras"]) <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_every_package_folder_is_installed():
+    folders = {folder.parent.relative_to(ROOT)
+               for part in MAY_IMPORT for folder in (ROOT / part).rglob("__init__.py")}
+    names = {".".join(("microtron", *folder.parts)) for folder in folders}
+    assert {"microtron", *names} == set(PROJECT["tool"]["setuptools"]["packages"])
+
+
+@pytest.mark.parametrize(("line", "name"), [
+    ("import microtron.hw.gemm", "microtron.hw.gemm"),
+    ("from microtron import hw", "microtron.hw"),
+    ("from ...hw.gemm import Gemm", "microtron.hw.gemm.Gemm"),
+    ("from ... import hw", "microtron.hw"),
+    ("from . import memory", "microtron.sim.functional.memory"),
+    ("def late():\n    import amaranth", "amaranth"),
+])
+def test_the_search_for_imports_knows_every_way_to_import(line, name):
+    assert list(imports(line, ("microtron", "sim", "functional"))) == [name]
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_arrows_between_folders_point_one_way(part):
+    for file, name in imports_of(part):
+        first, _, rest = name.partition(".")
+        target = rest.partition(".")[0]
+        if first == "microtron" and target in MAY_IMPORT:
+            assert target in MAY_IMPORT[part] | {part}, f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("part", sorted(set(MAY_IMPORT) - HAS_AMARANTH))
+def test_amaranth_stays_in_hardware_and_boards(part):
+    for file, name in imports_of(part):
+        assert not name.startswith("amaranth"), f"{file} imports {name}"
+
+
+def test_help_answers_without_loading_what_only_work_needs():
+    script = ("import sys\n"
+              "from microtron.cli import main\n"
+              "sys.argv = ['microtron', '--help']\n"
+              "try:\n"
+              "    main()\n"
+              "except SystemExit as stop:\n"
+              "    assert not stop.code, stop.code\n"
+              "print(*sys.modules, file=sys.stderr)\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env={**os.environ, "NO_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+    assert "disasm" in done.stdout
+    assert not set(HEAVY) & set(done.stderr.split())
