@@ -1,0 +1,158 @@
+"""The accelerator: all units joined, with its buses as ports."""
+
+from amaranth.back import verilog as backend
+from amaranth.hdl import Module, ResetInserter
+from amaranth.lib.wiring import Component, Out, connect
+
+from ..isa.config import Config
+from ..isa.instructions import Buffer, Engine
+from .accumulator import Accumulator
+from .alu import Alu
+from .axi import connect_flat, flat_ports, lite_channels, read_channels, write_channels
+from .control import Control
+from .fetch import Fetch
+from .gemm import Gemm
+from .layouts import POSITION_BITS
+from .lite import LiteSlave
+from .load import Load
+from .queue import CommandQueue
+from .reader import Client, Reader
+from .scratchpad import Scratchpad
+from .store import Store
+from .tokens import Tokens
+from .writer import Writer
+
+MODULE = "microtron"
+TRACE = {"start": 1, "start_position": POSITION_BITS, "end": 1, "end_position": POSITION_BITS}
+
+
+class Accelerator(Component):
+    """Runs programs from memory; see docs/hardware.md for how the units work together.
+
+        s_axi ── control ── fetch ─┬─ queue ── LOAD ───┬─ uop, inp, wgt ─┐
+                            │      ├─ queue ── GEMM ───┼─────────────────┴─ accumulator
+        m_axi ── reader ────┴──────│─ queue ── ALU ────┼─ accumulator ── out
+              └─ writer ───────────┴─ queue ── STORE ──┴─ out, accumulator
+                                        tokens
+
+    Members
+    -------
+    m_axi_… : an AXI4 master, to memory
+    s_axi_… : an AXI4-Lite slave, from a driver
+    interrupt : Out(1), high from the end of a program until a driver lowers it
+    trace_<engine>_start, …_start_position, …_end, …_end_position : Out
+        When each instruction starts and is complete. A board leaves them open.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__({
+            **flat_ports("m_axi", read_channels(config)),
+            **flat_ports("m_axi", write_channels(config)),
+            **flat_ports("s_axi", lite_channels().flip()),
+            "interrupt": Out(1),
+            **{f"trace_{engine.name.lower()}_{name}": Out(width)
+               for engine in Engine for name, width in TRACE.items()},
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.control = self.control = Control(config)
+        m.submodules.slave = slave = LiteSlave()
+        renewed = ResetInserter(self.control.reset)
+
+        def unit(name, component):
+            """A unit that starts every program anew."""
+            m.submodules[name] = renewed(component)
+            return component
+
+        self.fetch = unit("fetch", Fetch(config))
+        self.tokens = unit("tokens", Tokens(config))
+        self.reader, self.writer = unit("reader", Reader(config)), unit("writer", Writer(config))
+        self.engines = {Engine.LOAD: unit("load", Load(config)),
+                        Engine.GEMM: unit("gemm", Gemm(config)),
+                        Engine.ALU: unit("alu", Alu(config)),
+                        Engine.STORE: unit("store", Store(config))}
+        self.queues = {engine: unit(f"{engine.name.lower()}_queue", CommandQueue(config))
+                       for engine in Engine}
+        self._join_control(m, slave)
+        self._join_engines(m)
+        self._join_memory(m)
+        self._join_scratchpads(m)
+        return m
+
+    def _join_control(self, m, slave):
+        control, fetch = self.control, self.fetch
+        connect_flat(m, "s_axi", slave.bus, self)
+        m.d.comb += [
+            control.write_enable.eq(slave.write_enable),
+            control.write_offset.eq(slave.write_offset),
+            control.write_data.eq(slave.write_data),
+            control.read_offset.eq(slave.read_offset),
+            slave.read_data.eq(control.read_data),
+            fetch.running.eq(control.running),
+            fetch.base.eq(control.program_base),
+            fetch.count.eq(control.program_count),
+            control.fetch_fault.eq(fetch.fault),
+            control.dispatched.eq(fetch.dispatched),
+            control.finished.eq(fetch.finished),
+            control.overflow.eq(self.tokens.overflow),
+            control.quiet.eq(self.reader.quiet & self.writer.quiet),
+            self.interrupt.eq(control.interrupt),
+        ]
+        for each in (fetch, self.reader, self.writer, *self.engines.values()):
+            m.d.comb += each.halt.eq(control.halt)
+        for each in (self.engines[Engine.LOAD], self.engines[Engine.STORE]):
+            m.d.comb += each.segments.eq(control.segments)
+
+    def _join_engines(self, m):
+        at_rest = []
+        for engine, each in self.engines.items():
+            name, queue = engine.name.lower(), self.queues[engine]
+            connect(m, getattr(self.fetch, name), queue.put)
+            connect(m, queue.take, each.commands)
+            connect(m, each.tokens, self.tokens.port(engine))
+            connect(m, each.events, getattr(self.control, name))
+            at_rest.append(queue.empty & ~each.events.busy)
+            for signal in TRACE:
+                m.d.comb += getattr(self, f"trace_{name}_{signal}").eq(
+                    getattr(each.events, signal))
+        load, gemm, alu, store = at_rest
+        m.d.comb += self.fetch.idle.eq(load & gemm & alu & store)
+
+    def _join_memory(self, m):
+        load, store = self.engines[Engine.LOAD], self.engines[Engine.STORE]
+        for client, each in ((Client.FETCH, self.fetch), (Client.LOAD, load)):
+            connect(m, each.requests, self.reader.requests[client])
+            connect(m, self.reader.beats[client], each.beats)
+        connect(m, store.requests, self.writer.requests)
+        connect(m, store.beats, self.writer.beats)
+        connect(m, self.writer.answers, store.answers)
+        connect_flat(m, "m_axi", self.reader.bus, self)
+        connect_flat(m, "m_axi", self.writer.bus, self)
+
+    def _join_scratchpads(self, m):
+        load, gemm = self.engines[Engine.LOAD], self.engines[Engine.GEMM]
+        alu, store = self.engines[Engine.ALU], self.engines[Engine.STORE]
+        for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT):
+            name = buffer.name.lower()
+            m.submodules[name] = pad = Scratchpad(self.config, buffer)
+            connect(m, getattr(load, name), pad.fill)
+            connect(m, getattr(gemm, name), pad.read)
+        m.submodules.out = out = Scratchpad(self.config, Buffer.OUT, words=True)
+        connect(m, alu.out, out.write)
+        connect(m, store.out, out.read)
+        m.submodules.accumulator = acc = Accumulator(self.config)
+        connect(m, load.acc, acc.fill)
+        connect(m, gemm.acc_read, acc.gemm_read)
+        connect(m, gemm.acc_write, acc.gemm_write)
+        connect(m, alu.left, acc.alu_a)
+        connect(m, alu.right, acc.alu_b)
+        connect(m, alu.acc, acc.alu_write)
+        connect(m, store.acc, acc.store)
+
+
+def verilog(config: Config) -> str:
+    """The accelerator as Verilog: module `microtron`, clock `clk`, synchronous reset `rst`."""
+    return backend.convert(Accelerator(config), name=MODULE, emit_src=False)
