@@ -1,6 +1,6 @@
 """One lane of requantization: bias, multiplier and shift, three roundings, zero point, clamp."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, signed, unsigned
 from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
 
@@ -148,7 +148,7 @@ class Requantizer(Component):
 
 def register(m, value, name):
     """The value one cycle later."""
-    later = Signal(Value.cast(value).shape(), name=name, reset_less=True)
+    later = Signal.like(value, name=name, reset_less=True)
     m.d.sync += later.eq(value)
     return later
 

@@ -8,6 +8,11 @@ from amaranth.lib.wiring import In, Out, Signature
 from ..isa.config import Config
 from ..isa.instructions import Buffer
 from .interfaces import fill_port, index, read_port
+from .logic import exponent
+
+# Tells synthesis that nobody reads a word in the cycle in which it is written. Without this, some
+# FPGAs get a register and a multiplexer for every bit, to read the old word in that case.
+UNRELATED = {"no_rw_check": 1}
 
 
 def write_port(tile_bits: int) -> Signature:
@@ -28,9 +33,8 @@ class Scratchpad(wiring.Component):
     `lanes` it names, each from the same lane of its data.
 
     Rate: one write and one read a cycle, never refused. Latency: a read enabled in cycle t has
-    its data from t + 2 until the data of the next read replace them. A read in the cycle of a
-    write to the same tile gets the old tile. Which tiles are in flight is a matter of tokens, not
-    of the scratchpad.
+    its data from t + 2 until the data of the next read replace them. Tokens see to it that no
+    tile is read in the cycle in which it is written; other lanes of its word may be.
 
     Parameters
     ----------
@@ -51,8 +55,8 @@ class Scratchpad(wiring.Component):
         self.parts = self.word_bits // config.bus_bits      # beats in a word
         self.lanes = self.word_bits // self.tile_bits       # tiles in a word
         self.words = words
-        self.memory = Memory(shape=self.word_bits, init=[],
-                             depth=max(1, config.tiles(buffer) // self.lanes))
+        self.memory = Memory(shape=self.word_bits, depth=max(2, config.tiles(buffer) // self.lanes),
+                             init=[], attrs=UNRELATED if self.lanes == 1 else {})
         source = {"write": In(write_port(self.tile_bits))} if buffer == Buffer.OUT else {
             "fill": In(fill_port(config, self.parts))}
         super().__init__({
@@ -70,7 +74,7 @@ class Scratchpad(wiring.Component):
 
     def _place(self, tile):
         """Word and lane of a tile."""
-        lane_bits = self.lanes.bit_length() - 1
+        lane_bits = exponent(self.lanes)
         return tile[lane_bits:], tile[:lane_bits]
 
     def _fill(self, m):

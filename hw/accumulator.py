@@ -1,0 +1,167 @@
+"""The accumulator: banks of 32-bit tiles that all four engines share."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out, Signature
+
+from ..isa.config import Config
+from .interfaces import fill_port, granted_read_port, index, read_port
+from .logic import exponent, first, select
+from .scratchpad import UNRELATED, write_port
+
+READERS = ("gemm_read", "alu_b", "alu_a", "store")      # first come the more urgent
+WRITERS = ("gemm_write", "alu_write", "fill")
+ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept, and may come
+
+
+def granted_write_port(tile_bits: int) -> Signature:
+    """Like `write_port`, for a shared memory: only a write that is `granted` takes place."""
+    return Signature({"enable": Out(1), "index": Out(index()), "granted": In(1),
+                      "data": Out(tile_bits)})
+
+
+class Accumulator(wiring.Component):
+    """Holds the accumulator tiles in banks; bank b has the b-th run of `acc_bank_tiles` tiles.
+
+    Every bank does one read and one write a cycle. Who wants the same bank waits for
+
+                        reads           writes
+        never waits     gemm_read       gemm_write
+        for GEMM        alu_b           alu_write
+        for both        alu_a           fill
+        for all three   store
+
+    and engines in different banks never disturb each other. Whoever waits holds its request until
+    it is granted in the same cycle; a request of more urgency wins even when it comes later.
+
+    Latency: a read granted in cycle t has its data from t + 2 until the data of that reader's
+    next read replace them. A write in cycle t is found by reads from t + 1 on. Nobody may count
+    on what a read in the same cycle as a write to the same tile returns.
+
+    Filling takes 32-bit lanes, or with `widen` 8-bit lanes that are sign-extended. A tile wider
+    than a beat is filled in parts (as many as the tile has beats in DRAM, so four times fewer
+    with `widen`); of several tiles in a beat, `lanes` names the one to write. With `whole`, every
+    byte of the data is the same, and each lane of the tile becomes that byte, sign-extended.
+
+    Members
+    -------
+    gemm_read : In(read_port)
+    alu_b, alu_a, store : In(granted_read_port)
+    gemm_write : In(write_port)
+    alu_write : In(granted_write_port)
+    fill : In(fill_port)
+        `ready` says that nobody more urgent writes to the bank of `index` in this cycle.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.lanes = config.batch * config.block_out
+        self.tile_bits = self.lanes * ACC_BITS
+        self.parts = max(1, self.tile_bits // config.bus_bits)
+        self.banks = tuple(Memory(shape=self.tile_bits, depth=config.acc_bank_tiles, init=[],
+                                  attrs=UNRELATED) for _ in range(config.acc_banks))
+        granted = granted_read_port(self.tile_bits)
+        super().__init__({
+            "gemm_read": In(read_port(self.tile_bits)),
+            "alu_b": In(granted), "alu_a": In(granted), "store": In(granted),
+            "gemm_write": In(write_port(self.tile_bits)),
+            "alu_write": In(granted_write_port(self.tile_bits)),
+            "fill": In(fill_port(config, self.parts)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        readers = {name: getattr(self, name) for name in READERS}
+        writers = {name: getattr(self, name) for name in WRITERS}
+        self._arbitrate(m, readers)
+        self._arbitrate(m, writers)
+        filling = self._arrange(m)
+        read_ports = []
+        for number, bank in enumerate(self.banks):
+            m.submodules[f"bank_{number}"] = bank
+            read_ports.append(bank.read_port())
+            self._read(m, number, read_ports[number], readers)
+            self._write(m, number, bank.write_port(granularity=ACC_BITS), writers, filling)
+        for name, reader in readers.items():
+            self._deliver(m, name, reader, [port.data for port in read_ports])
+        return m
+
+    def _bank_of(self, tile):
+        """The bank a tile lies in; its place there is what remains of the index below."""
+        start, bits = exponent(self.config.acc_bank_tiles), exponent(self.config.acc_banks)
+        return tile[start:start + bits]
+
+    def _arbitrate(self, m, ports):
+        """Grant what nobody more urgent wants: whoever has or waits for the bank comes first."""
+        before = []
+        for port in ports.values():
+            bank = self._bank_of(port.index)
+            blocked = Cat(each.enable & (self._bank_of(each.index) == bank) for each in before)
+            if port is self.fill:
+                m.d.comb += port.ready.eq(~blocked.any())
+            elif port not in (self.gemm_read, self.gemm_write):
+                m.d.comb += port.granted.eq(port.enable & ~blocked.any())
+            before.append(port)
+
+    def _read(self, m, bank, memory_port, readers):
+        claims = [(self._wants(reader, bank), reader.index) for reader in readers.values()]
+        m.d.comb += [
+            memory_port.en.eq(Cat(wanted for wanted, _ in claims).any()),
+            memory_port.addr.eq(first(claims)),
+        ]
+
+    def _write(self, m, bank, memory_port, writers, filling):
+        fill_data, fill_enable = filling
+        wanted = {name: self._wants(writer, bank) for name, writer in writers.items()}
+        data = {name: fill_data if name == "fill" else writers[name].data for name in writers}
+        m.d.comb += [
+            memory_port.addr.eq(first([(wanted[name], writers[name].index) for name in writers])),
+            memory_port.data.eq(first([(wanted[name], data[name]) for name in writers])),
+            memory_port.en.eq(Mux(wanted["gemm_write"] | wanted["alu_write"], ~0,
+                                  Mux(wanted["fill"], fill_enable, 0))),
+        ]
+
+    def _wants(self, port, bank):
+        return port.enable & (self._bank_of(port.index) == bank)
+
+    def _deliver(self, m, name, reader, words):
+        """The reader's data register. The banks' own output registers come before it."""
+        granted = reader.enable if reader is self.gemm_read else reader.granted
+        bank = self._bank_of(reader.index)
+        fetched = Signal(name=f"{name}_fetched")
+        fetched_bank = Signal(len(bank), name=f"{name}_bank", reset_less=True)
+        tile_data = Signal(self.tile_bits, name=f"{name}_data", reset_less=True)
+        m.d.sync += [fetched.eq(granted), fetched_bank.eq(bank)]
+        with m.If(fetched):
+            m.d.sync += tile_data.eq(select(words, fetched_bank))
+        m.d.comb += reader.data.eq(tile_data)
+
+    def _arrange(self, m):
+        """What a fill writes: the tile, and which lanes of it. Padding comes as 8-bit lanes."""
+        fill = self.fill
+        data, enable = Signal(self.tile_bits, name="fill_data"), Signal(self.lanes, name="fill_en")
+        narrow = fill.widen | fill.whole
+        lanes = zip(self._lanes_of(ACC_BITS), self._lanes_of(NARROW_BITS), strict=True)
+        for number, ((wide_lane, wide_there), (narrow_lane, narrow_there)) in enumerate(lanes):
+            m.d.comb += [
+                data.word_select(number, ACC_BITS).eq(Mux(narrow, narrow_lane, wide_lane)),
+                enable[number].eq(fill.whole | Mux(fill.widen, narrow_there, wide_there)),
+            ]
+        return data, enable
+
+    def _lanes_of(self, lane_bits):
+        """The lanes of the tile as a beat has them, each with whether the beat has it at all."""
+        fill, in_beat = self.fill, self.config.bus_bits // lane_bits
+        if in_beat < self.lanes:
+            return [(fill.data.word_select(lane % in_beat, lane_bits).as_signed(),
+                     fill.part == lane // in_beat) for lane in range(self.lanes)]
+        tile_bits, tiles = self.lanes * lane_bits, in_beat // self.lanes
+        tile = fill.data
+        if tiles > 1:       # of padding, all are the same, so it does no harm to combine them
+            tile = Const(0, tile_bits)
+            for number in range(tiles):
+                chosen = (fill.lanes[number] | fill.whole).replicate(tile_bits)
+                tile |= fill.data.word_select(number, tile_bits) & chosen
+        return [(tile.word_select(lane, lane_bits).as_signed(), Const(1, 1))
+                for lane in range(self.lanes)]

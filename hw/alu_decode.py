@@ -1,0 +1,107 @@
+"""The ALU's three instructions as one kind of loop nest."""
+
+from amaranth.hdl import Module, Mux
+from amaranth.lib import data
+
+from ..isa.config import Config
+from ..isa.instructions import (
+    LOOPS,
+    Alu,
+    AluI,
+    AluOp,
+    Buffer,
+    Engine,
+    Requantize,
+    RequantizeFlags,
+    Rounding,
+)
+from .alu_lane import wraps
+from .alu_lanes import WORK
+from .interfaces import index
+from .layouts import POSITION_BITS, opcode_of, unpack
+from .sequencer import offset_bits
+
+OUT_LOW, OUT_HIGH = -128, 127           # what fits in a lane of out
+
+# What all steps of an instruction have in common; the sequencer hands it on with each of them.
+TASK = data.StructLayout({
+    "bases": data.StructLayout({"dst": index(), "left": index(), "right": index()}),
+    "reads_left": 1,
+    "reads_right": 1,                   # in every step; parameters are another matter
+    "to_out": 1,                        # else to acc
+    "work": WORK,
+    "post": len(Engine),
+    "position": POSITION_BITS,
+})
+
+
+def operands(config: Config) -> dict[str, int]:
+    """What the sequencer walks: the parameters of a requantize are its right operand."""
+    out, acc = offset_bits(config.tiles(Buffer.OUT)), offset_bits(config.tiles(Buffer.ACC))
+    return {"dst": max(out, acc), "left": acc, "right": acc}
+
+
+def decode(m: Module, command: data.View, nest: data.View) -> None:
+    """Drive a nest of the sequencer from a command with one of the ALU's opcodes."""
+    word, task = command.word, nest.tag
+    m.d.comb += [nest.count.eq(1), task.position.eq(command.position)]
+    with m.Switch(opcode_of(word)):
+        for instruction, fill in ((Alu, _alu), (AluI, _alui), (Requantize, _requantize)):
+            with m.Case(instruction.opcode):
+                fields = unpack(instruction, word)
+                fill(m, fields, nest, task)
+                m.d.comb += [
+                    task.post.eq(fields.post),
+                    task.bases.dst.eq(fields.dst),
+                    *(nest.loops[loop].eq(count)
+                      for loop, count in zip(LOOPS, fields.loops, strict=True)),
+                    *_walks(nest.strides.dst, fields.dst_stride),
+                ]
+
+
+def _walks(walk, strides):
+    return (walk[loop].eq(stride) for loop, stride in zip(LOOPS, strides, strict=True))
+
+
+def _alu(m, fields, nest, task):
+    """The left operand walks with the destination."""
+    m.d.comb += [
+        task.bases.left.eq(fields.lhs), *_walks(nest.strides.left, fields.dst_stride),
+        task.bases.right.eq(fields.rhs), *_walks(nest.strides.right, fields.rhs_stride),
+        task.reads_right.eq(1),
+    ]
+    _operation(m, fields, task)
+
+
+def _alui(m, fields, nest, task):
+    m.d.comb += [
+        task.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
+        task.work.constant.eq(1), task.work.immediate.eq(fields.immediate),
+    ]
+    _operation(m, fields, task)
+
+
+def _operation(m, fields, task):
+    scaling = task.work.control.scaling
+    m.d.comb += [
+        task.reads_left.eq(fields.op != AluOp.MOVE),
+        task.to_out.eq(fields.target == Buffer.OUT),
+        task.work.control.op.eq(fields.op),
+        scaling.rounding.eq(Rounding.TWICE), scaling.wrap.eq(wraps(fields.op)),
+        scaling.narrow.eq(task.to_out), scaling.low.eq(OUT_LOW), scaling.high.eq(OUT_HIGH),
+    ]
+
+
+def _requantize(m, fields, nest, task):
+    scaling = task.work.control.scaling
+    acc, wide, even, away = ((fields.flags & int(each)) != 0 for each in RequantizeFlags)
+    m.d.comb += [
+        task.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
+        task.bases.right.eq(fields.params), nest.strides.right.outer.eq(fields.params_stride),
+        task.reads_left.eq(1),
+        task.to_out.eq(~acc),
+        task.work.control.requantize.eq(1),
+        scaling.rounding.eq(Mux(even, Rounding.EVEN, Mux(away, Rounding.AWAY, Rounding.TWICE))),
+        scaling.narrow.eq(~wide), scaling.zero_point.eq(fields.zero_point),
+        scaling.low.eq(fields.low), scaling.high.eq(fields.high),
+    ]

@@ -1,0 +1,44 @@
+"""Who goes next: an arbiter that lets nobody wait for ever."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib.wiring import Component, In, Out
+
+from .interfaces import bits_for
+
+
+class RoundRobin(Component):
+    """Picks one of several requests; whoever was served goes to the end of the line.
+
+    Combinational from `requests` to `grant`. A request that stays is picked after at most
+    `clients - 1` others have been served.
+
+    Members
+    -------
+    requests : In(clients)
+    grant : Out(number of a client)
+        One that requests; meaningless while nobody does.
+    served : In(1)
+        The client granted in this cycle is served.
+    """
+
+    def __init__(self, clients: int):
+        self.clients = clients
+        super().__init__({
+            "requests": In(clients),
+            "grant": Out(bits_for(clients)),
+            "served": In(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        first = Signal(bits_for(self.clients))      # the client at the head of the line
+        with m.Switch(first):
+            for head in range(self.clients):
+                with m.Case(head):
+                    for place in reversed(range(self.clients)):
+                        client = (head + place) % self.clients
+                        with m.If(self.requests[client]):
+                            m.d.comb += self.grant.eq(client)
+        with m.If(self.served):
+            m.d.sync += first.eq(Mux(self.grant == self.clients - 1, 0, self.grant + 1))
+        return m

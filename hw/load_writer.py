@@ -1,0 +1,174 @@
+"""The write side of LOAD: joins the steps of loads with the beats of the bus."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import Component, In, Out
+
+from ..isa.config import INDEX_BITS, Config
+from ..isa.faults import Fault
+from ..isa.instructions import Buffer, Engine
+from .interfaces import FAULT, commands, fill_port, read_beat
+from .layouts import POSITION_BITS
+from .load_steps import BUFFERS, LoadSteps
+from .packing import parts_of
+
+# The scratchpad that a buffer of a load means.
+TARGETS = {Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
+           Buffer.ACC8: "acc"}
+
+
+def fill_parts(config: Config, target: str) -> int:
+    """Parts that the fill port of a scratchpad can name."""
+    return max(parts_of(config, buffer) for buffer, name in TARGETS.items() if name == target)
+
+
+class LoadWriter(Component):
+    """Writes the border and the data of loads into the scratchpads.
+
+    Rate: one write a cycle: a tile of padding, a beat, or, where smaller tiles have different
+    lanes in the beat and in the scratchpad (see `Packing`), a tile of data. No bubble between
+    rows, one between loads. Latency: the first step can be taken in the cycle after the load
+    arrived; what is taken in cycle t is written in t + 1, if its port is ready. A load ends in the
+    cycle of its last write; one that writes nothing ends like a write.
+
+    A step waits while the write before it waits for its port (`write_waits`), and a step with
+    data while there is no beat (`wait_memory`). A tile outside its scratchpad (INDEX) and a beat
+    with an error (READ_ERROR) are not written and raise a fault for one cycle, after which `stop`
+    must be high.
+
+    Members
+    -------
+    loads : In(commands)
+        Taken with their last step.
+    beats : In(stream of read_beat)
+    uop, inp, wgt, acc : Out(fill_port)
+    stop : In(1)
+        Write nothing, end nothing, swallow beats.
+    end : Out(1), end_post : Out(4), end_position : Out(32)
+        A load is complete.
+    fault : Out(FAULT)
+    busy : Out(1)
+        A load has arrived and is not complete.
+    wait_memory : Out(1)
+    bytes : Out
+        Of DRAM, written in this cycle.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.steps = LoadSteps(config)
+        super().__init__({
+            "loads": In(commands),
+            "beats": In(stream.Signature(read_beat(config))),
+            **{target: Out(fill_port(config, fill_parts(config, target)))
+               for target in dict.fromkeys(TARGETS.values())},
+            "stop": In(1),
+            "end": Out(1), "end_post": Out(len(Engine)), "end_position": Out(POSITION_BITS),
+            "fault": Out(FAULT),
+            "busy": Out(1), "wait_memory": Out(1), "bytes": Out(range(config.bus_bytes + 1)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.steps = steps = self.steps
+        m.d.comb += [
+            steps.loads.payload.eq(self.loads.payload),
+            steps.loads.valid.eq(self.loads.valid),
+            self.loads.ready.eq(steps.loads.ready),
+        ]
+        self.step = steps.steps.payload
+        self.pending = Signal()                         # `write` is to be done
+        self.write = Signal(self._write_layout(), reset_less=True)
+        self.write_waits = Signal()
+        self._take(m)
+        self._write(m)
+        m.d.comb += self.busy.eq(self.loads.valid | self.pending)
+        return m
+
+    def _write_layout(self):
+        step = self.step.shape()
+        return data.StructLayout({
+            "buffer": Shape.cast(Buffer), "data": self.config.bus_bits, "whole": 1, "enable": 1,
+            "index": INDEX_BITS, **{name: step[name].shape for name in
+                                    ("part", "word_lanes", "bytes", "last", "post", "position")},
+        })
+
+    def _take(self, m):
+        """Take the next step, and its beat, into the write register."""
+        step, beat = self.step, self.beats.payload
+        attempt, sound = Signal(), Signal()
+        m.d.comb += [
+            attempt.eq(self.steps.steps.valid & (~step.data | self.beats.valid)
+                       & ~self.write_waits & ~self.stop),
+            self.wait_memory.eq(self.steps.steps.valid & step.data & ~self.beats.valid
+                                & ~self.stop),
+            sound.eq(attempt & (self.fault.cause == Fault.NONE)),
+            self.steps.steps.ready.eq(sound),
+            self.beats.ready.eq(self.stop | (sound & step.data & step.ends_beat)),
+            self.fault.position.eq(step.position),
+        ]
+        with m.If(attempt & step.outside):
+            m.d.comb += self.fault.cause.eq(Fault.INDEX)
+        with m.Elif(attempt & step.data & beat.error):
+            m.d.comb += self.fault.cause.eq(Fault.READ_ERROR)
+
+        with m.If(~self.write_waits):
+            m.d.sync += self.pending.eq(sound)
+        with m.If(sound):
+            m.d.sync += [
+                self.write.data.eq(Mux(step.data, self._from_beat(m), self._padding())),
+                self.write.whole.eq(~step.data), self.write.enable.eq(~step.empty),
+                *(self.write[name].eq(step[name]) for name in (
+                    "buffer", "index", "part", "word_lanes", "bytes", "last", "post",
+                    "position")),
+            ]
+
+    def _padding(self):
+        """The value in every lane of the border, as wide as the bus."""
+        value = self.step.pad_value
+        plain = value.replicate(self.config.bus_bytes)
+        if self.config.wgt_bits == 8:
+            return plain
+        weights = value[:self.config.wgt_bits].replicate(
+            self.config.bus_bits // self.config.wgt_bits)
+        return Mux(self.step.buffer == Buffer.WGT, weights, plain)
+
+    def _from_beat(self, m):
+        """The beat, or one tile of it in every lane."""
+        result = self.beats.payload.data
+        for size in sorted({self.config.tile_bytes(buffer) for buffer in BUFFERS}):
+            if size < self.config.bus_bytes:
+                fits = Cat(self.step.buffer == buffer for buffer in BUFFERS
+                           if self.config.tile_bytes(buffer) == size).any()
+                tile = Signal(8 * size, name=f"tile_of_{size}")
+                m.d.comb += tile.eq(self.beats.payload.data.word_select(self.step.lane, 8 * size))
+                result = Mux(self.step.alone & fits,
+                             tile.replicate(self.config.bus_bytes // size), result)
+        return result
+
+    def _write(self, m):
+        """Do the write in the register, or tell that it has to wait."""
+        write = self.write
+        ready = Signal()
+        with m.Switch(write.buffer):
+            for buffer, target in TARGETS.items():
+                with m.Case(buffer):
+                    m.d.comb += ready.eq(getattr(self, target).ready)
+        for target in dict.fromkeys(TARGETS.values()):
+            port = getattr(self, target)
+            meant = Cat(write.buffer == buffer for buffer, name in TARGETS.items()
+                        if name == target).any()
+            m.d.comb += [
+                port.enable.eq(self.pending & write.enable & meant & ~self.stop),
+                port.index.eq(write.index), port.part.eq(write.part),
+                port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
+                port.data.eq(write.data),
+                port.widen.eq(Const(target == "acc") & (write.buffer == Buffer.ACC8)),
+            ]
+        m.d.comb += [
+            self.write_waits.eq(self.pending & write.enable & ~ready),
+            self.end.eq(self.pending & write.last & ~self.write_waits & ~self.stop),
+            self.end_post.eq(Mux(self.end, write.post, 0)),
+            self.end_position.eq(write.position),
+            self.bytes.eq(Mux(self.pending & write.enable & ready & ~self.stop, write.bytes, 0)),
+        ]

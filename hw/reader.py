@@ -1,0 +1,114 @@
+"""The reader: turns requests of its clients into AXI4 bursts and hands each its beats."""
+
+from enum import IntEnum
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import Component, In, Out
+
+from ..isa.config import Config
+from .arbiter import RoundRobin
+from .axi import ID_BITS, is_error, read_channels, set_constants
+from .interfaces import read_beat, read_request
+
+
+class Client(IntEnum):
+    """Who reads. The number is the AXI id of the client's bursts."""
+
+    FETCH = 0
+    LOAD = 1
+
+
+class Reader(Component):
+    """Reads for FETCH and LOAD over the read channels of an AXI4 master.
+
+    Rate: a burst and a beat a cycle. Latency: a request taken in cycle t shows its address on the
+    bus in t + 1; a beat taken from the bus in cycle t is offered to its client in t + 1. Every
+    output to the bus comes from a register.
+
+    Clients take turns. A request is taken when the address register is free (empty, or taken by
+    the bus in this cycle) and fewer than `reads_in_flight` bursts are outstanding; a burst is
+    outstanding from that cycle until its last beat has come. A client gets its beats in the order
+    of its requests; between clients memory may answer in any order. Beats wait in one queue of
+    two: a client that does not take its beat makes the other wait behind it, and the bus as well.
+
+    Members
+    -------
+    requests : array of In(stream of read_request), by Client
+        Bursts must not cross 4 KiB.
+    beats : array of Out(stream of read_beat), by Client
+    bus : Out(read_channels)
+    halt : In(1)
+        Take no requests. Bursts that are outstanding go on, and their beats must be taken.
+    quiet : Out(1)
+        No burst is outstanding and no beat is waiting.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__({
+            "requests": In(stream.Signature(read_request(config))).array(len(Client)),
+            "beats": Out(stream.Signature(read_beat(config))).array(len(Client)),
+            "bus": Out(read_channels(config)),
+            "halt": In(1),
+            "quiet": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        set_constants(m, self.bus, "ar", self.config)
+        self.in_flight = Signal(range(self.config.reads_in_flight + 1))
+        taken = self._take_requests(m)
+        ended = self._deliver_beats(m)
+        m.d.sync += self.in_flight.eq(self.in_flight + taken - ended)
+        return m
+
+    def _take_requests(self, m):
+        """Put the next request in the address register. Returns whether there was one."""
+        m.submodules.arbiter = arbiter = RoundRobin(len(Client))
+        bus = self.bus
+        may_take, taken = Signal(), Signal()
+        m.d.comb += [
+            may_take.eq((~bus.arvalid | bus.arready) & ~self.halt
+                        & (self.in_flight != self.config.reads_in_flight)),
+            arbiter.requests.eq(Cat(requests.valid for requests in self.requests)),
+            taken.eq(may_take & (arbiter.requests != 0)),
+            arbiter.served.eq(taken),
+        ]
+        with m.If(bus.arready):
+            m.d.sync += bus.arvalid.eq(0)
+        for client, requests in enumerate(self.requests):
+            m.d.comb += requests.ready.eq(may_take & (arbiter.grant == client))
+            with m.If(requests.ready & requests.valid):
+                m.d.sync += [
+                    bus.arvalid.eq(1),
+                    bus.arid.eq(client),
+                    bus.araddr.eq(requests.payload.address),
+                    bus.arlen.eq(requests.payload.beats),
+                ]
+        return taken
+
+    def _deliver_beats(self, m):
+        """Queue what comes. Returns whether a burst has come to its end."""
+        bus = self.bus
+        arrived = data.StructLayout({"beat": read_beat(self.config), "client": ID_BITS})
+        m.submodules.queue = queue = SyncFIFO(width=arrived.size, depth=2)
+        last = data.View(arrived, queue.w_data)
+        first = data.View(arrived, queue.r_data)
+        m.d.comb += [
+            bus.rready.eq(queue.w_rdy),
+            queue.w_en.eq(bus.rvalid),
+            last.beat.data.eq(bus.rdata),
+            last.beat.error.eq(is_error(bus.rresp)),
+            last.client.eq(bus.rid),
+            self.quiet.eq((self.in_flight == 0) & ~queue.r_rdy),
+        ]
+        for client, beats in enumerate(self.beats):
+            m.d.comb += [
+                beats.valid.eq(queue.r_rdy & (first.client == client)),
+                beats.payload.eq(first.beat),
+            ]
+            with m.If(first.client == client):
+                m.d.comb += queue.r_en.eq(beats.ready)
+        return bus.rvalid & bus.rready & bus.rlast

@@ -1,0 +1,210 @@
+"""Walks the rows of a box in DRAM, checks each against its window and cuts it into bursts."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import exact_log2
+
+from ..isa.config import PAGE_BYTES, Config
+from ..isa.faults import Fault
+from ..isa.instructions import Buffer, Engine, Load
+from ..isa.record import fields_of
+from .interfaces import BURST_BEATS_BITS, FAULT
+from .layouts import POSITION_BITS
+
+_WIDTHS = {field.name: field.scalar.bits for field in fields_of(Load)}
+COUNT_BITS, STRIDE_BITS = _WIDTHS["shape"], _WIDTHS["stride"]
+SIZE_BITS = _WIDTHS["offset"]           # of a window, and of an offset inside it
+MOST_BEATS = 64                         # of a burst
+
+# A row starts where a row that was inside its window started (32 bits, no sign), plus a stride
+# (32 bits, signed), and is no longer than 2**28 bytes: its first and last byte fit in 34 bits.
+REACH_BITS = SIZE_BITS + 2
+
+
+def box_layout(config: Config) -> data.StructLayout:
+    """A box of rows in a window, and what travels with it from instruction to completion."""
+    return data.StructLayout({
+        "buffer": Shape.cast(Buffer),
+        "planes": COUNT_BITS, "rows": COUNT_BITS, "tiles": COUNT_BITS,
+        "offset": SIZE_BITS,
+        "plane_stride": signed(STRIDE_BITS), "row_stride": signed(STRIDE_BITS),
+        "base": config.address_bits, "size": SIZE_BITS,
+        "post": len(Engine), "position": POSITION_BITS,
+    })
+
+
+def burst_layout(config: Config) -> data.StructLayout:
+    """A burst; `beats` is one less than their number.
+
+    last        the last of its box
+    empty       the only one of a box without bytes: it stands for no burst
+    """
+    return data.StructLayout({
+        "address": config.address_bits, "beats": BURST_BEATS_BITS, "last": 1, "empty": 1,
+        "post": len(Engine), "position": POSITION_BITS,
+    })
+
+
+def set_box(m: Module, box, fields, command, segment) -> None:
+    """Describe the box of a load or a store. `fields` are its instruction's."""
+    m.d.comb += [
+        box.buffer.eq(fields.buffer),
+        Cat(box.planes, box.rows, box.tiles).eq(Cat(fields.shape)),
+        box.offset.eq(fields.offset),
+        box.plane_stride.eq(fields.stride[0]), box.row_stride.eq(fields.stride[1]),
+        box.base.eq(segment.base), box.size.eq(segment.size),
+        box.post.eq(fields.post), box.position.eq(command.position),
+    ]
+
+
+class RowWalker(Component):
+    """Turns a box into bursts that neither cross 4 KiB nor leave the box's window.
+
+    A box has planes of rows of tiles. Bursts are cut at multiples of 64 beats, which divide 4 KiB.
+    They are whole beats: where tiles are smaller, the first and the last beat of a row may hold
+    bytes beside it. A box without bytes gives one burst marked `empty`.
+
+    Rate: a burst a cycle while they are taken, also from row to row. Latency: the first burst is
+    valid two cycles after its box was taken. A box is taken when none is held, in the cycle after
+    the last row of the one before went into its bursts, or later.
+
+    A box is faulty when its offset or a stride is not a multiple of its tile (ALIGNMENT), or when
+    a row leaves the window (ADDRESS). Rows are judged one by one, in order: the bursts of the rows
+    before a bad one may have been issued, those of the bad one are not. A fault is raised for one
+    cycle, the first in which the row is held, and `stop` must be high in the next.
+
+    Members
+    -------
+    boxes : In(stream of box_layout)
+        The low twelve bits of `base` are taken as zero.
+    bursts : Out(stream of burst_layout)
+    fault : Out(FAULT)
+    stop : In(1)
+        Take and issue nothing.
+    busy : Out(1)
+        A box is held, or a burst of one.
+    """
+
+    def __init__(self, config: Config, buffers: tuple[Buffer, ...]):
+        self.config = config
+        self.buffers = buffers
+        super().__init__({
+            "boxes": In(stream.Signature(box_layout(config))),
+            "bursts": Out(stream.Signature(burst_layout(config))),
+            "fault": Out(FAULT),
+            "stop": In(1),
+            "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        self.beat_bits = exact_log2(self.config.bus_bytes)
+        self.held = Signal()                                    # a box, at one of its rows
+        self.box = Signal(box_layout(self.config), reset_less=True)
+        self.misaligned, self.empty = Signal(reset_less=True), Signal(reset_less=True)
+        self.row_start = Signal(signed(REACH_BITS), reset_less=True)
+        self.row_end = Signal(signed(REACH_BITS))               # its last byte
+        self.last_row = Signal()
+        self._check(m)
+        hand_over = self._cut(m)
+        self._walk(m, hand_over)
+        m.d.comb += self.busy.eq(self.held | self.cutting)
+        return m
+
+    def _walk(self, m, hand_over):
+        """Go from row to row as they are handed over."""
+        offered, box = self.boxes.payload, self.box
+        plane_start = Signal(signed(REACH_BITS), reset_less=True)
+        planes_left, rows_left = (Signal(COUNT_BITS, name=name, reset_less=True)
+                                  for name in ("planes_left", "rows_left"))     # this one included
+        extent = Signal(SIZE_BITS, reset_less=True)             # bytes of a row, less one
+        next_plane = Signal(signed(REACH_BITS))
+        m.d.comb += [
+            self.boxes.ready.eq(~self.held & ~self.stop),
+            self.row_end.eq(self.row_start + extent),
+            self.last_row.eq(self.empty | ((rows_left == 1) & (planes_left == 1))),
+            next_plane.eq(plane_start + box.plane_stride),
+        ]
+        with m.If(hand_over):
+            m.d.sync += self.held.eq(~self.last_row)
+            with m.If(rows_left == 1):
+                m.d.sync += [planes_left.eq(planes_left - 1), rows_left.eq(box.rows),
+                             plane_start.eq(next_plane), self.row_start.eq(next_plane)]
+            with m.Else():
+                m.d.sync += [rows_left.eq(rows_left - 1),
+                             self.row_start.eq(self.row_start + box.row_stride)]
+        with m.If(self.boxes.valid & self.boxes.ready):
+            m.d.sync += [
+                self.held.eq(1),
+                box.eq(offered),
+                planes_left.eq(offered.planes), rows_left.eq(offered.rows),
+                plane_start.eq(offered.offset), self.row_start.eq(offered.offset),
+                extent.eq(self._by_buffer(lambda tile: offered.tiles << exact_log2(tile)) - 1),
+                self.misaligned.eq(self._by_buffer(
+                    lambda tile: (_low(offered.offset, tile) | _low(offered.plane_stride, tile)
+                                  | _low(offered.row_stride, tile)) != 0)),
+                self.empty.eq((offered.planes == 0) | (offered.rows == 0) | (offered.tiles == 0)),
+            ]
+
+    def _by_buffer(self, function):
+        """What follows from the size of the offered box's tiles."""
+        result = Const(0)
+        for buffer in self.buffers:
+            value = function(self.config.tile_bytes(buffer))
+            result = Mux(self.boxes.payload.buffer == buffer, value, result)
+        return result
+
+    def _check(self, m):
+        outside = Signal()
+        m.d.comb += outside.eq((self.row_start < 0) | (self.row_end >= self.box.size))
+        m.d.comb += self.fault.position.eq(self.box.position)
+        with m.If(self.held & ~self.stop):
+            with m.If(self.misaligned):
+                m.d.comb += self.fault.cause.eq(Fault.ALIGNMENT)
+            with m.Elif(outside & ~self.empty):
+                m.d.comb += self.fault.cause.eq(Fault.ADDRESS)
+
+    def _cut(self, m):
+        """Cut the row before the one held into bursts. Returns when the next row is handed over."""
+        here, end = (Signal(SIZE_BITS - self.beat_bits, name=name, reset_less=True)
+                     for name in ("here", "end"))       # in beats of the window: next and last one
+        base = Signal(self.config.address_bits, reset_less=True)
+        final, empty = Signal(reset_less=True), Signal(reset_less=True)
+        burst = self.bursts.payload
+        post, position = (Signal.like(each, name=name, reset_less=True) for name, each
+                          in (("post", burst.post), ("position", burst.position)))
+        self.cutting = Signal()                         # a row is being cut
+        ends_row, hand_over = Signal(), Signal()
+
+        grid = exact_log2(MOST_BEATS)
+        page = exact_log2(PAGE_BYTES)
+        in_page = page - self.beat_bits
+        m.d.comb += [
+            ends_row.eq(here[grid:] == end[grid:]),
+            self.bursts.valid.eq(self.cutting & ~self.stop),
+            burst.address.eq(Cat(Const(0, self.beat_bits), here[:in_page],
+                                 (base[page:] + here[in_page:])[:len(base) - page])),
+            burst.beats.eq(Mux(ends_row, end[:grid], MOST_BEATS - 1) - here[:grid]),
+            burst.last.eq(final & ends_row), burst.empty.eq(empty),
+            burst.post.eq(post), burst.position.eq(position),
+            hand_over.eq(self.held & ~self.stop & (self.fault.cause == Fault.NONE)
+                         & (~self.cutting | (self.bursts.ready & ends_row))),
+        ]
+        with m.If(self.bursts.valid & self.bursts.ready):
+            m.d.sync += [self.cutting.eq(~ends_row), here.eq((here[grid:] + 1) << grid)]
+        with m.If(hand_over):
+            m.d.sync += [
+                self.cutting.eq(1),
+                here.eq(self.row_start >> self.beat_bits),
+                end.eq(Mux(self.empty, self.row_start, self.row_end) >> self.beat_bits),
+                base.eq(self.box.base),
+                final.eq(self.last_row), empty.eq(self.empty),
+                post.eq(self.box.post), position.eq(self.box.position),
+            ]
+        return hand_over
+
+
+def _low(value: Value, tile: int) -> Value:
+    """What is left of a number of bytes beside whole tiles."""
+    return value.as_unsigned()[:exact_log2(tile)] if tile > 1 else Const(0)

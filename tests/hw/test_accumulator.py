@@ -1,0 +1,174 @@
+"""The accumulator against a list of tiles: who waits for whom, and what a fill writes."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from amaranth.back import verilog
+
+from microtron.hw.accumulator import Accumulator
+from microtron.isa.config import Config, tiny
+from microtron.isa.instructions import Buffer
+
+from .simulate import simulate
+
+SMALLEST = Config(block_in=1, block_out=1, inp_bytes=64, wgt_bytes=64, acc_bytes=128, out_bytes=64,
+                  bus_bits=256, acc_banks=8)
+CONFIGS = {
+    "tiny": tiny,
+    "two banks": replace(tiny, acc_banks=2, bus_bits=128),
+    "one bank": replace(tiny, acc_banks=1, batch=2, block_out=8),   # 8-bit tiles of two beats
+    "tall": replace(tiny, batch=2, block_out=16, bus_bits=64),
+    "smallest": SMALLEST,
+}
+READERS = ("gemm_read", "alu_b", "alu_a", "store")
+WRITERS = ("gemm_write", "alu_write", "fill")
+
+
+class Model:
+    """Tiles as lists of lanes, and what each reader sees."""
+
+    def __init__(self, config):
+        self.config = config
+        self.lanes = config.batch * config.block_out
+        self.tiles = [[0] * self.lanes for _ in range(config.tiles(Buffer.ACC))]
+        self.shown = {name: None for name in READERS}
+        self.arriving = {name: None for name in READERS}
+
+    def bank(self, tile):
+        return tile * self.config.acc_banks // len(self.tiles)
+
+    def granted(self, requests):
+        """Which of {port: tile or None} win their bank, the first port first."""
+        taken, winners = set(), set()
+        for port, tile in requests.items():
+            if tile is not None and self.bank(tile) not in taken:
+                taken.add(self.bank(tile))
+                winners.add(port)
+        return winners
+
+    def filled(self, tile, data, part, whole, lanes, widen):
+        """The lanes a fill leaves in a tile."""
+        bits = 8 if widen else 32
+        in_beat = self.config.bus_bits // bits
+        values = [signed(data >> bits * lane, bits) for lane in range(in_beat)]
+        if whole:
+            return [signed(data, 8)] * self.lanes
+        if in_beat >= self.lanes:
+            first = lanes.bit_length() - 1 if in_beat > self.lanes else 0
+            return values[first * self.lanes:(first + 1) * self.lanes]
+        before = self.tiles[tile]
+        return [values[lane % in_beat] if lane // in_beat == part else before[lane]
+                for lane in range(self.lanes)]
+
+
+def signed(value, bits):
+    value &= (1 << bits) - 1
+    return value - (value >> bits - 1 << bits)
+
+
+def packed(lanes):
+    return sum((lane & 0xFFFFFFFF) << 32 * number for number, lane in enumerate(lanes))
+
+
+def random_fill(rng, model):
+    """Arguments of a legal fill: parts and lanes exist, padding is one byte repeated."""
+    bus, widen, whole = model.config.bus_bits, rng.random() < 0.5, rng.random() < 0.2
+    tile_bits = model.lanes * (8 if widen else 32)
+    data = rng.getrandbits(bus)
+    if whole:
+        data = rng.getrandbits(8) * (((1 << bus) - 1) // 255)
+    return {"data": data, "part": rng.randrange(max(1, tile_bits // bus)), "whole": whole,
+            "lanes": 1 << rng.randrange(max(1, bus // tile_bits)), "widen": widen}
+
+
+def random_requests(rng, model):
+    """Tiles that ports ask for, often of the same bank; no tile is both read and written."""
+    near = rng.randrange(len(model.tiles))
+    tiles = {port: rng.choice((rng.randrange(len(model.tiles)), near, near ^ 1, None))
+             for port in READERS + WRITERS}
+    reads = {port: tiles[port] for port in READERS}
+    writes = {port: None if tiles[port] in reads.values() else tiles[port] for port in WRITERS}
+    return reads, writes
+
+
+def drive(ctx, unit, requests):
+    for name, tile in requests.items():
+        port = getattr(unit, name)
+        ctx.set(port.enable, tile is not None)
+        ctx.set(port.index, 0 if tile is None else tile)
+
+
+def check_data(ctx, unit, model):
+    for name in READERS:
+        if model.shown[name] is not None:
+            assert ctx.get(getattr(unit, name).data) == model.shown[name], name
+
+
+def check_grants(ctx, unit, reads, writes):
+    for name in ("alu_b", "alu_a", "store"):
+        assert ctx.get(getattr(unit, name).granted) == (name in reads), name
+    assert ctx.get(unit.alu_write.granted) == ("alu_write" in writes)
+    if ctx.get(unit.fill.enable):
+        assert ctx.get(unit.fill.ready) == ("fill" in writes)
+
+
+def step(model, reads, winners):
+    for name in READERS:
+        if model.arriving[name] is not None:
+            model.shown[name] = model.arriving[name]
+        model.arriving[name] = packed(model.tiles[reads[name]]) if name in winners else None
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_grants_and_tiles_follow_the_table_of_priorities(config):
+    rng = random.Random(len(config.digest) + config.acc_banks)
+    unit, model = Accumulator(config), Model(config)
+
+    async def testbench(ctx):
+        for _ in range(600):
+            reads, writes = random_requests(rng, model)
+            drive(ctx, unit, {**reads, **writes})
+            fill = random_fill(rng, model)
+            for name, value in fill.items():
+                ctx.set(getattr(unit.fill, name), value)
+            values = {port: [rng.getrandbits(32) for _ in range(model.lanes)]
+                      for port in ("gemm_write", "alu_write")}
+            for port, lanes in values.items():
+                ctx.set(getattr(unit, port).data, packed(lanes))
+            readers, writers = model.granted(reads), model.granted(writes)
+            check_grants(ctx, unit, readers, writers)
+            check_data(ctx, unit, model)
+            step(model, reads, readers)
+            for port in writers:
+                tile = writes[port]
+                model.tiles[tile] = (model.filled(tile, **fill) if port == "fill"
+                                     else values[port])
+            await ctx.tick()
+
+    simulate(unit, testbench)
+
+
+def test_gemm_and_alu_in_different_banks_do_not_disturb_each_other():
+    unit, bank = Accumulator(tiny), tiny.acc_bank_tiles
+
+    async def testbench(ctx):
+        drive(ctx, unit, {"gemm_read": 0, "alu_b": bank, "alu_a": 2 * bank, "store": 3 * bank,
+                          "gemm_write": bank - 1, "alu_write": 2 * bank - 1, "fill": 3 * bank - 1})
+        for port in (unit.alu_b, unit.alu_a, unit.store, unit.alu_write):
+            assert ctx.get(port.granted)
+        assert ctx.get(unit.fill.ready)
+        drive(ctx, unit, {"alu_b": bank - 1, "alu_a": bank - 1, "store": bank - 1,
+                          "alu_write": 0, "fill": 0})
+        for port in (unit.alu_b, unit.alu_a, unit.store, unit.alu_write):
+            assert not ctx.get(port.granted)
+        assert not ctx.get(unit.fill.ready)
+        await ctx.tick()
+
+    simulate(unit, testbench)
+
+
+def test_verilog_has_one_memory_for_each_bank():
+    text = verilog.convert(Accumulator(tiny), name="accumulator", emit_src=False)
+    for bank in range(tiny.acc_banks):
+        assert text.count(f"reg [127:0] bank_{bank} [{tiny.acc_bank_tiles - 1}:0];") == 1

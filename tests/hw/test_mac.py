@@ -1,0 +1,85 @@
+"""The MAC array against NumPy: a new pair of tiles every cycle, sums a fixed time later."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from amaranth.back import verilog
+
+from microtron.hw.mac import MacArray, mac_latency
+from microtron.isa.config import base, tiny
+
+from .simulate import simulate
+
+CONFIGS = {
+    "tiny": tiny,
+    "int4": replace(tiny, wgt_bits=4),
+    "batch": replace(tiny, batch=2, block_in=8, block_out=4),
+    "more outputs": replace(tiny, block_in=2, block_out=8),
+    "one input": replace(tiny, block_in=1, block_out=4, inp_bytes=1024),
+    "one output": replace(tiny, block_in=16, block_out=1),
+    "one of each": replace(tiny, block_in=1, block_out=1, inp_bytes=64, acc_bytes=64),
+    "deep": replace(tiny, block_in=64, block_out=2),
+}
+
+
+def corner(rng, bits):
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    return rng.choice((low, high, -1, 0, 1, rng.randint(low, high), rng.randint(low, high)))
+
+
+def random_tile(rng, rows, columns, bits):
+    if rng.random() < 0.1:      # the largest sums there are
+        return np.full((rows, columns), rng.choice((-(1 << bits - 1), (1 << bits - 1) - 1)))
+    return np.array([[corner(rng, bits) for _ in range(columns)] for _ in range(rows)])
+
+
+def packed(tile, bits):
+    return sum((int(value) & (1 << bits) - 1) << bits * place
+               for place, value in enumerate(tile.ravel()))
+
+
+def expected(inp, wgt, depthwise, row):
+    if not depthwise:
+        return inp @ wgt.T
+    lanes = min(inp.shape[1], wgt.shape[0])
+    sums = np.zeros((inp.shape[0], wgt.shape[0]), np.int64)
+    sums[:, :lanes] = inp[:, :lanes] * wgt[row, :lanes]
+    return sums
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_sums_follow_every_pair_of_tiles_after_the_latency(config):
+    rng = random.Random(config.digest)
+    unit, latency, cycles = MacArray(config), mac_latency(config), 60
+    pairs = [(random_tile(rng, config.batch, config.block_in, 8),
+              random_tile(rng, config.block_out, config.block_in, config.wgt_bits),
+              rng.random() < 0.4, rng.randrange(config.block_out)) for _ in range(cycles)]
+
+    async def testbench(ctx):
+        for cycle in range(cycles):
+            inp, wgt, _, _ = pairs[cycle]
+            ctx.set(unit.inp, packed(inp, 8))
+            ctx.set(unit.wgt, packed(wgt, config.wgt_bits))
+            if cycle >= 1:
+                ctx.set(unit.depthwise, pairs[cycle - 1][2])
+                ctx.set(unit.row, pairs[cycle - 1][3])
+            if cycle >= latency:
+                sums = expected(*pairs[cycle - latency])
+                got = ctx.get(unit.sums)
+                assert [got[lane] for lane in range(sums.size)] == sums.ravel().tolist()
+            await ctx.tick()
+
+    simulate(unit, testbench)
+
+
+def test_latency_grows_by_one_with_every_factor_of_four():
+    of = {block: mac_latency(replace(tiny, block_in=block)) for block in (2, 4, 8, 16, 32, 64)}
+    assert of == {2: 2, 4: 2, 8: 3, 16: 3, 32: 4, 64: 4}
+    assert mac_latency(base) == 3
+
+
+def test_converts_to_verilog():
+    text = verilog.convert(MacArray(tiny), name="mac", emit_src=False)
+    assert text.count(" * ") == tiny.macs_per_cycle

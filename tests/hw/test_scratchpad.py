@@ -1,0 +1,152 @@
+"""Scratchpads against a list of tiles: parts, lanes, padding, and data that stay."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from amaranth.back import verilog
+
+from microtron.hw.scratchpad import Scratchpad
+from microtron.isa.config import Config, tiny
+from microtron.isa.instructions import Buffer
+
+from .simulate import simulate
+
+# The least of everything: tiles of one byte in words of 32, and fewer tiles than a word holds.
+SMALLEST = Config(block_in=1, block_out=1, inp_bytes=2, wgt_bytes=64, acc_bytes=64, out_bytes=64,
+                  bus_bits=256)
+CONFIGS = {
+    "tiny": tiny,
+    "bus128": replace(tiny, bus_bits=128),
+    "bus256": replace(tiny, bus_bits=256, wgt_bits=4),
+    "tall": replace(tiny, batch=2, block_in=16, block_out=2),
+    "smallest": SMALLEST,
+}
+FILLED = (Buffer.UOP, Buffer.INP, Buffer.WGT)
+
+
+class Reads:
+    """What the read port must show: nothing is known until the first read has come out."""
+
+    def __init__(self):
+        self.shown, self.on_the_way = None, [None]
+
+    def step(self, value):
+        """Advance a cycle in which `value` is read, or nothing. Returns what is shown now."""
+        shown = self.shown
+        self.on_the_way.append(value)
+        arrived = self.on_the_way.pop(0)
+        self.shown = self.shown if arrived is None else arrived
+        return shown
+
+
+def lanes_of(value, bits, count):
+    return [value >> bits * lane & (1 << bits) - 1 for lane in range(count)]
+
+
+def fill(ctx, unit, rng, tiles, busy):
+    """Drive a random fill and do the same to the list. Never touches the tile `busy`."""
+    port, bus = unit.fill, len(unit.fill.data)
+    data, tile = rng.getrandbits(bus), rng.randrange(len(tiles))
+    part, whole = rng.randrange(unit.parts), rng.random() < 0.3
+    mask = rng.getrandbits(unit.lanes) if unit.lanes > 1 else rng.getrandbits(1)
+    first = tile // unit.lanes * unit.lanes
+    if unit.lanes > 1:
+        written = {first + lane: value for lane, value in
+                   enumerate(lanes_of(data, unit.tile_bits, unit.lanes)) if mask >> lane & 1}
+    else:
+        parts = lanes_of(tiles[tile], bus, unit.parts)
+        parts = [data] * unit.parts if whole else [*parts[:part], data, *parts[part + 1:]]
+        written = {tile: sum(value << bus * number for number, value in enumerate(parts))}
+    enable = rng.random() < 0.7 and busy not in written
+    for name, value in (("enable", enable), ("data", data), ("index", tile), ("part", part),
+                        ("whole", whole), ("lanes", mask)):
+        ctx.set(getattr(port, name), value)
+    assert ctx.get(port.ready)
+    return {tile: value for tile, value in written.items() if tile < len(tiles)} if enable else {}
+
+
+def write(ctx, unit, rng, tiles, busy):
+    """The same for the port that writes one tile."""
+    tile, data = rng.randrange(len(tiles)), rng.getrandbits(unit.tile_bits)
+    enable = rng.random() < 0.7 and tile != busy
+    ctx.set(unit.write.enable, enable)
+    ctx.set(unit.write.index, tile)
+    ctx.set(unit.write.data, data)
+    return {tile: data} if enable else {}
+
+
+def check(config, buffer, seed, *, words=False, cycles=400):
+    rng = random.Random(seed)
+    unit = Scratchpad(config, buffer, words=words)
+    tiles = [0] * config.tiles(buffer)
+    reads = Reads()
+
+    def read_value(tile):
+        if not words:
+            return tiles[tile]
+        first = tile // unit.lanes * unit.lanes
+        return sum(value << unit.tile_bits * lane
+                   for lane, value in enumerate(tiles[first:first + unit.lanes]))
+
+    async def testbench(ctx):
+        for _ in range(cycles):
+            tile = rng.choice((rng.randrange(len(tiles)), rng.randrange(min(len(tiles), 4))))
+            enable = rng.random() < 0.6
+            ctx.set(unit.read.enable, enable)
+            ctx.set(unit.read.index, tile)
+            shown = reads.step(read_value(tile) if enable else None)
+            if shown is not None:
+                assert ctx.get(unit.read.data) == shown
+            written = (fill if buffer in FILLED else write)(ctx, unit, rng, tiles, tile)
+            for each, value in written.items():
+                tiles[each] = value
+            await ctx.tick()
+
+    simulate(unit, testbench)
+
+
+@pytest.mark.parametrize("buffer", FILLED)
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_fills_come_back_as_tiles_two_cycles_after_a_read(config, buffer):
+    check(config, buffer, seed=int(buffer))
+
+
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_tiles_written_come_back_alone_or_with_the_word_they_share(config, words):
+    check(config, Buffer.OUT, seed=7, words=words)
+
+
+def test_every_tile_has_a_place_of_its_own():
+    config = replace(tiny, bus_bits=128)
+    unit = Scratchpad(config, Buffer.OUT)
+    count = config.tiles(Buffer.OUT)
+
+    async def testbench(ctx):
+        for tile in range(count):
+            ctx.set(unit.write.enable, 1)
+            ctx.set(unit.write.index, tile)
+            ctx.set(unit.write.data, tile + 1)
+            await ctx.tick()
+        ctx.set(unit.write.enable, 0)
+        for tile in range(count + 2):
+            ctx.set(unit.read.enable, tile < count)
+            ctx.set(unit.read.index, tile)
+            if tile >= 2:
+                assert ctx.get(unit.read.data) == tile - 1
+            await ctx.tick()
+
+    simulate(unit, testbench)
+
+
+@pytest.mark.parametrize("name", ["tiny", "smallest"])
+def test_verilog_has_one_memory_of_the_right_size(name):
+    config = CONFIGS[name]
+    for buffer in (*FILLED, Buffer.OUT):
+        unit = Scratchpad(config, buffer)
+        text = verilog.convert(unit, name="scratchpad", emit_src=False)
+        declared = f"reg [{unit.word_bits - 1}:0] memory [{unit.memory.depth - 1}:0];"
+        assert text.count(declared) == 1
+        stored = 8 * config.tile_bytes(buffer) * config.tiles(buffer)
+        assert unit.word_bits * unit.memory.depth in (stored, 2 * unit.word_bits)

@@ -1,0 +1,163 @@
+"""LOAD or STORE as a machine: the engine, its half of the memory engine, DRAM, scratchpads."""
+
+import random
+
+import numpy as np
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+
+from microtron.hw.load import LoadEngine
+from microtron.hw.reader import Client, Reader
+from microtron.hw.store import StoreEngine
+from microtron.hw.writer import Writer
+from microtron.isa.instructions import Buffer, Store, Sync
+from microtron.isa.program import Access, Program, Segment
+from microtron.isa.stream import encode
+from microtron.sim.functional import Functional
+from microtron.sim.scratchpads import pack, unpack
+
+from .axi_memory import Dram, Reads, Window, Writes
+from .bench import Bench
+from .boxes import SEGMENT_BASES, SEGMENT_SIZES
+from .commander import FIRST_POSITION, Commander
+from .pads import Fillable, Readable
+
+PADS = {Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
+        Buffer.OUT: "out"}
+DRAM_BYTES = 0xC000
+
+
+class Until:
+    """Ends the run a few cycles after something has come true."""
+
+    def __init__(self, bench, condition, after=4):
+        self.bench, self.condition, self.left = bench, condition, after
+
+    def drive(self):
+        pass
+
+    def look(self):
+        if self.condition():
+            self.left -= 1
+            self.bench.finished = self.left == 0
+
+
+class Machine:
+    """An engine with its half of the memory engine, DRAM and scratchpads."""
+
+    def __init__(self, config, instructions, seed=0, *, stall=0.3, refusals=0.3, latency=(1, 40),
+                 errors=None, halt_at=None, **memory):
+        self.config, self.instructions = config, instructions
+        rng = self.rng = random.Random(seed)
+        self.stores = isinstance(instructions[0], Store)
+        engine = StoreEngine(config) if self.stores else LoadEngine(config)
+        port = Writer(config) if self.stores else Reader(config)
+        bench = self.bench = Bench(_joined(engine, port, self.stores))
+        self.dram = Dram(bytearray(rng.randbytes(DRAM_BYTES)), [
+            Window(base, size, base != SEGMENT_BASES[0])
+            for base, size in zip(SEGMENT_BASES, SEGMENT_SIZES, strict=True)], errors or {})
+        self.before = bytes(self.dram.content)
+        self.bus = bench.add((Writes if self.stores else Reads)(
+            bench, port.bus, self.dram, rng, stall=stall, latency=latency, **memory))
+        buffers = (Buffer.OUT, Buffer.ACC) if self.stores else (
+            Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC)
+        self.pads = {buffer: bench.add((Readable if self.stores else Fillable)(
+            bench, getattr(engine, PADS[buffer]), config, buffer, rng,
+            refusals if buffer == Buffer.ACC else 0)) for buffer in buffers}
+        self.pads_before = {buffer: pad.content.copy() for buffer, pad in self.pads.items()}
+        self.commander = bench.add(Commander(bench, engine, instructions, rng, stall=stall,
+                                             halt_at=halt_at))
+        self.quiet = bench.probe(port.quiet)
+        bench.add(Halt(bench, port, self.commander))
+        _set_segments(bench, engine)
+
+    def run(self, limit=20_000):
+        """Until every instruction has ended, or the engine is halted and the bus is quiet."""
+        self.bench.add(Until(self.bench, lambda: self.commander.done or (
+            self.commander.halt.value and self.quiet.value), after=30))
+        self.bench.run(limit)
+        return self
+
+    def expected(self):
+        """The functional simulator after the same instructions on the same memory."""
+        contents = [self.before[base:base + size]
+                    for base, size in zip(SEGMENT_BASES, SEGMENT_SIZES, strict=True)]
+        segments = tuple(
+            Segment(f"s{number}", len(content), Access.WRITE if number else Access.READ,
+                    np.frombuffer(content, np.uint8)) for number, content in enumerate(contents))
+        machine = Functional(Program(self.config, encode([*self.instructions, Sync()]), segments))
+        for buffer, content in self.pads_before.items():
+            size = self.config.tiles(buffer) * self.config.tile_bytes(buffer)
+            machine.scratchpads.of(buffer)[:] = unpack(content[None, :size], buffer,
+                                                       self.config)[0]
+        for position in range(len(self.instructions)):
+            machine.execute(position)
+        return machine
+
+    def assert_as_expected(self):
+        machine = self.expected()
+        for buffer, pad in self.pads.items():
+            tiles = pack(machine.scratchpads.of(buffer)[None], buffer, self.config)[0]
+            np.testing.assert_array_equal(pad.content[:len(tiles)], tiles, err_msg=buffer.name)
+        after = bytearray(self.before)
+        for base, content in zip(SEGMENT_BASES, machine.memory.segments, strict=True):
+            after[base:base + len(content)] = content.tobytes()
+        assert self.dram.content == after
+        assert [position for _, position in self.commander.ends] == list(
+            range(FIRST_POSITION, FIRST_POSITION + len(self.instructions)))
+        tiles = sum(np.prod(each.shape, dtype=int) * self.config.tile_bytes(each.buffer)
+                    for each in self.instructions)
+        assert self.commander.bytes == tiles
+        assert self.quiet.value
+        assert self.bus.idle
+
+    def assert_stopped(self, cause=None, position=None):
+        """A fault, if one is meant, or the halt: from then on nothing happened."""
+        commander = self.commander
+        if cause is None:
+            assert commander.first_fault is None
+            stopped = commander.halt_at
+        else:
+            stopped, *told = commander.first_fault
+            assert told == [cause, position]
+        happened = [cycle for cycle, _ in commander.starts + commander.ends]
+        if not self.stores:
+            happened += [cycle for pad in self.pads.values() for cycle in pad.written_at]
+        assert max(happened, default=0) < stopped
+        assert max(self.bus.offered_at, default=0) <= stopped       # asked for the cycle before
+        assert self.quiet.value
+        assert self.bus.idle
+
+
+class Halt:
+    """Passes the halt of the engine on to the memory engine, like the control unit."""
+
+    def __init__(self, bench, port, commander):
+        self.pin, self.commander = bench.pin(port.halt), commander
+
+    def drive(self):
+        self.pin.value = self.commander.halt.value
+
+    def look(self):
+        pass
+
+
+def _joined(engine, port, stores):
+    m = Module()
+    m.submodules.engine, m.submodules.port = engine, port
+    if stores:
+        wiring.connect(m, engine.requests, port.requests)
+        wiring.connect(m, engine.beats, port.beats)
+        wiring.connect(m, engine.answers, port.answers)
+    else:
+        wiring.connect(m, engine.requests, port.requests[Client.LOAD])
+        wiring.connect(m, engine.beats, port.beats[Client.LOAD])
+    return m
+
+
+def _set_segments(bench, engine):
+    for number, (base, size) in enumerate(zip(SEGMENT_BASES, SEGMENT_SIZES, strict=True)):
+        segment = engine.segments[number]
+        for signal, value in ((segment.base, base), (segment.size, size),
+                              (segment.writable, number > 0)):
+            bench.pin(signal).value = value
