@@ -43,7 +43,7 @@ def matmul(config: Config, size: int, right: npt.NDArray[np.int8]) -> Program:
     group = min(half[Buffer.WGT] // depth, blocks)
     rows = min(half[Buffer.INP] // depth, half[Buffer.ACC] // max(group, 1), size)
     if config.batch != 1 or 0 in (group, rows) or blocks % group or size % rows or (
-            size % (config.block_in * config.block_out)):
+            size % config.block_in or size % config.block_out):
         raise MicrotronError(f"a product of size {size} does not divide into halves of the "
                              f"scratchpads of this configuration")
     micro_ops = [MicroOp(dst=step * half[Buffer.ACC], src=step * half[Buffer.INP],
@@ -87,7 +87,8 @@ def measure(options: argparse.Namespace) -> Outcome:
     machine.memory.write_tensor("left", left)
     machine.run()                                   # compiles, or reads the compiled kernel
     ours, counts = best_of(machine.run)
-    wide_left, wide_right = left.astype(np.int32), right.astype(np.int32)
+    # NumPy is four times as fast when the right matrix lies column by column.
+    wide_left, wide_right = left.astype(np.int32), np.asfortranarray(right.astype(np.int32))
     theirs, expected = best_of(lambda: wide_left @ wide_right)
     if not np.array_equal(machine.memory.read_tensor("result"), expected):
         sys.exit("the simulator's product differs from NumPy's")
