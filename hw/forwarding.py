@@ -1,6 +1,6 @@
 """Adds sums to accumulator tiles that may still be on their way back to memory."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,13 +20,13 @@ ADDITION = data.StructLayout({"valid": 1, "clear": 1, "tile": index(), "dst": in
 class ForwardingAdder(wiring.Component):
     """Adds one tile of sums a cycle to accumulator tiles, right in any order of tiles.
 
-        cycle     t - 1          t               t + 1         t + 2         t + 3
-        addition  read enabled   `following`     `current`     `written`     in memory
-        data                     `recalled`      tile + sums   `result`      `previous`
+        cycle      t - 1          t             t + 1          t + 2
+        addition   read enabled   `following`   `current`      `written`
+        data                      `recalled` ◄  tile + sums ►  `result`, to memory
 
-    The memory's answer to a read in cycle t - 1 lacks the results of the last three additions: at
-    t + 1 they are in `result` and, two of them, one of which `recalled` has caught a cycle
-    earlier, when they were in `result` and `previous`. The newest that goes to the tile counts.
+    A read in cycle t - 1 lacks the results of the three additions before. The last one's will be
+    in `result` at t + 1. The other two are at hand already at t, in `result` and `previous`, and
+    `recalled` keeps the one that is wanted. The newest result for a tile counts.
 
     Rate: an addition a cycle; never stalls. Latency: two cycles from `following` to `write`.
 

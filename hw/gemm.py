@@ -1,6 +1,6 @@
 """GEMM: runs micro-ops in three loops, one tile product a cycle."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -43,12 +43,219 @@ def operands(config: Config) -> dict[str, int]:
 
 def issued_layout(config: Config) -> data.StructLayout:
     """A slot while its micro-op is read."""
+    offsets = {name: signed(bits) for name, bits in operands(config).items()}
     return data.StructLayout({
         "valid": 1,                     # there is a product to compute
         "ends": 1,                      # the last slot of its instruction
-        "outside": 1,                   # the micro-op itself is outside its scratchpad
-        "start": 1, "bias": 1,          # a new sum begins, from the bias tile
+        "outside": 1,                   # the micro-op is outside its scratchpad
+        "start": 1, "bias": 1,          # a new sum begins; it begins with the bias tile
         "depthwise": 1,
-        "offsets": data.StructLayout(operands_layout(config)),
+        "offsets": data.StructLayout(offsets),
         "task": TASK,
     })
+
+
+# A slot whose indices are known. `tile` is what is added to: dst or bias, or nothing if `clear`.
+PRODUCT_SLOT = data.StructLayout({
+    "valid": 1, "ends": 1, "clear": 1, "depthwise": 1, "row": index(), "src": index(),
+    "wgt": index(), "tile": index(), "dst": index(), "task": TASK})
+
+
+class GemmEngine(wiring.Component):
+    """Executes gemm instructions, in order, beginning one before another has ended.
+
+    A slot, one iteration of one micro-op, goes through the stages, T being `tree_stages`:
+
+        0           issued by the sequencer; the micro-op is read
+        2           the micro-op is there; indices are added and checked
+        3           activations and weights are read
+        5           they are there and multiplied
+        6           products; the adder tree begins, or depthwise lanes are picked
+        4 + T       the accumulator tile is read
+        6 + T       it is there, and so are the sums; they are added
+        7 + T       the result is written
+
+    Rate: a slot a cycle. Nothing in the pipeline ever waits, whatever the order of tiles, and
+    instructions follow one another without a bubble: a command is taken in the cycle in which the
+    sequencer issues the last slot of the one before.
+
+    Latency: N slots end 7 + T + N cycles after the start (`start_to_end`). An instruction without
+    iterations takes a slot that computes nothing.
+
+    The end of an instruction is the cycle of its last write. A slot with an index outside a
+    scratchpad has no effect, nor has anything behind it; `stopped` is then set in its stage 3 and
+    the fault reported until reset. What is ahead of it in the pipeline is completed. While `halt`,
+    no command is taken, no slot issued and nothing posted; slots issued before are completed.
+
+    Registers: `stopped`, `fault_position`, `in_flight` (instructions started and not ended), the
+    slots in stages 1 to 7 + T, and those of Sequencer, MacArray and ForwardingAdder.
+
+    Members
+    -------
+    commands : In(commands)
+    tokens : Out(tokens)
+    events : Out(events)
+    uop, inp, wgt : Out(read_port)
+    acc_read : Out(read_port), acc_write : Out(write_port)
+    halt : In(1)
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        tile_bits = {buffer: 8 * config.tile_bytes(buffer) for buffer in Buffer}
+        super().__init__({
+            "commands": In(commands),
+            "tokens": Out(tokens),
+            "events": Out(events),
+            "uop": Out(read_port(tile_bits[Buffer.UOP])),
+            "inp": Out(read_port(tile_bits[Buffer.INP])),
+            "wgt": Out(read_port(tile_bits[Buffer.WGT])),
+            "acc_read": Out(read_port(tile_bits[Buffer.ACC])),
+            "acc_write": Out(write_port(tile_bits[Buffer.ACC])),
+            "halt": In(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TAG)
+        stopped = Signal()
+        self._accept(m, sequencer.nests, stopped)
+        issued = self._issue(m, sequencer.slots, stopped)
+        stages = self._locate(m, issued, stopped)
+        for stage in range(READ + 1, write_stage(self.config) + 1):
+            stages[stage] = Signal(PRODUCT_SLOT, name=f"stage_{stage}")
+            m.d.sync += stages[stage].eq(stages[stage - 1])
+        self._compute(m, stages)
+        self._complete(m, stages[write_stage(self.config)])
+        return m
+
+    def _accept(self, m, nests, stopped):
+        """Take a command, with its tokens, when the sequencer can take it."""
+        command = self.commands.payload
+        gemm = unpack(Gemm, command.word)
+        able, start = Signal(), Signal()
+        m.d.comb += [
+            able.eq(self.commands.valid & nests.ready & ~stopped & ~self.halt),
+            start.eq(able & self.tokens.granted),
+            self.tokens.wait.eq(gemm.wait),
+            self.tokens.take.eq(start),
+            self.commands.ready.eq(start),
+            nests.valid.eq(start),
+            self.events.start.eq(start),
+            self.events.start_position.eq(command.position),
+            self.events.wait.eq(Mux(able, self.tokens.missing, 0)),
+        ]
+        nest, tag = nests.payload, nests.payload.tag
+        m.d.comb += [nest.count.eq(gemm.count), tag.flags.eq(gemm.flags), tag.uop.eq(gemm.uop),
+                     tag.task.post.eq(gemm.post), tag.task.position.eq(command.position)]
+        for number, loop in enumerate(LOOPS):
+            m.d.comb += nest.loops[loop].eq(gemm.loops[number])
+            for name in operands(self.config):
+                m.d.comb += nest.strides[name][loop].eq(getattr(gemm, f"{name}_stride")[number])
+
+    def _issue(self, m, slots, stopped):
+        """Stages 0 to 2: read the micro-op. Returns the slot in the cycle its micro-op is there."""
+        slot, flags = slots.payload, slots.payload.tag.flags
+        work, start = Signal(), Signal()
+        micro_op = Signal(len(slot.tag.uop) + 1)
+        later = Cat(_has(flags, flag) & ~slot.first[name] for flag, name in FIRSTS.items())
+        m.d.comb += [
+            slots.ready.eq(~stopped & ~self.halt),
+            work.eq(slots.valid & slots.ready),
+            start.eq(_has(flags, GemmFlags.START) & ~later.any()),
+            micro_op.eq(slot.tag.uop + slot.step),
+            self.uop.enable.eq(work & ~slot.empty),
+            self.uop.index.eq(micro_op),
+        ]
+        issued = [Signal(issued_layout(self.config), name=f"stage_{stage}")
+                  for stage in range(1, MICRO_OP + 1)]
+        m.d.sync += [
+            issued[0].valid.eq(work & ~slot.empty),
+            issued[0].ends.eq(work & slot.last),
+            issued[0].outside.eq(_outside(micro_op, self.config.tiles(Buffer.UOP))),
+            issued[0].start.eq(start),
+            issued[0].bias.eq(start & _has(flags, GemmFlags.BIAS)),
+            issued[0].depthwise.eq(_has(flags, GemmFlags.DEPTHWISE)),
+            issued[0].offsets.eq(slot.offsets),
+            issued[0].task.eq(slot.tag.task),
+            issued[1].eq(issued[0]),
+        ]
+        return issued[1]
+
+    def _locate(self, m, issued, stopped):
+        """Stage 2 to 3: add the indices and stop at the first that is outside."""
+        micro_op = unpack(MicroOp, self.uop.data)
+        at = {name: Signal(signed(bits + 1), name=name)
+              for name, bits in operands(self.config).items()}
+        for name, tile in at.items():
+            m.d.comb += tile.eq(getattr(micro_op, name) + issued.offsets[name])
+        row_bits = exponent(self.config.block_out)
+        tiles = {buffer: self.config.tiles(buffer) for buffer in Buffer}
+        outside, works = Signal(), Signal()
+        m.d.comb += outside.eq(issued.valid & (
+            issued.outside
+            | _outside(at["dst"], tiles[Buffer.ACC]) | _outside(at["src"], tiles[Buffer.INP])
+            | _outside(Mux(issued.depthwise, at["wgt"] >> row_bits, at["wgt"]), tiles[Buffer.WGT])
+            | (issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC]))))
+        m.d.comb += works.eq(~outside & ~stopped)
+
+        fault_position = Signal(POSITION_BITS)
+        with m.If(outside & ~stopped):
+            m.d.sync += [stopped.eq(1), fault_position.eq(issued.task.position)]
+        m.d.comb += [self.events.fault.cause.eq(Mux(stopped, Fault.INDEX, Fault.NONE)),
+                     self.events.fault.position.eq(fault_position)]
+        slot = Signal(PRODUCT_SLOT, name=f"stage_{READ}")
+        m.d.sync += [
+            slot.valid.eq(issued.valid & works), slot.ends.eq(issued.ends & works),
+            slot.clear.eq(issued.start & ~issued.bias), slot.depthwise.eq(issued.depthwise),
+            slot.row.eq(at["wgt"][:row_bits]), slot.src.eq(at["src"]),
+            slot.wgt.eq(Mux(issued.depthwise, at["wgt"] >> row_bits, at["wgt"])),
+            slot.tile.eq(Mux(issued.bias, micro_op.bias, at["dst"])), slot.dst.eq(at["dst"]),
+            slot.task.eq(issued.task),
+        ]
+        return {READ: slot}
+
+    def _compute(self, m, stages):
+        """Read the tiles, multiply, add to the accumulator and write."""
+        m.submodules.array = array = MacArray(self.config)
+        m.submodules.adder = adder = ForwardingAdder(self.config)
+        tree = tree_stages(self.config)
+        read, product = stages[READ], stages[PRODUCT]
+        acc_read, following = stages[PRODUCT + tree - 2], stages[PRODUCT + tree - 1]
+        m.d.comb += [
+            self.inp.enable.eq(read.valid), self.inp.index.eq(read.src),
+            self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),
+            array.inp.eq(self.inp.data), array.wgt.eq(self.wgt.data),
+            array.depthwise.eq(product.depthwise), array.row.eq(product.row),
+            self.acc_read.enable.eq(acc_read.valid & ~acc_read.clear),
+            self.acc_read.index.eq(acc_read.tile),
+            adder.tile.eq(self.acc_read.data), adder.sums.eq(array.sums),
+        ]
+        m.d.comb += [getattr(adder.following, name).eq(getattr(following, name))
+                     for name in ("valid", "clear", "tile", "dst")]
+        wiring.connect(m, adder.write, wiring.flipped(self.acc_write))
+
+    def _complete(self, m, slot):
+        """Post tokens with the last write; count the instructions between start and end."""
+        in_flight = Signal(range(write_stage(self.config) + 2))
+        m.d.sync += in_flight.eq(in_flight + self.events.start - self.events.end)
+        m.d.comb += [
+            self.events.end.eq(slot.ends & ~self.halt),
+            self.events.end_position.eq(slot.task.position),
+            self.tokens.post.eq(Mux(self.events.end, slot.task.post, 0)),
+            self.events.busy.eq(in_flight != 0),
+        ]
+
+
+# Flags that put off the start of a sum, with what must be in its first iteration.
+FIRSTS = {GemmFlags.FIRST_UOP: "step", GemmFlags.FIRST_INNER: "inner",
+          GemmFlags.FIRST_MIDDLE: "middle", GemmFlags.FIRST_OUTER: "outer"}
+
+
+def _has(flags, flag):
+    return flags[exponent(flag)]
+
+
+def _outside(tile, tiles):
+    """Whether an index is not in a scratchpad with so many tiles, which is a power of two."""
+    return Value.cast(tile).as_unsigned()[exponent(tiles):].any()

@@ -7,18 +7,18 @@ from amaranth.lib.wiring import Component, Out, connect
 from ..isa.config import Config
 from ..isa.instructions import Buffer, Engine
 from .accumulator import Accumulator
-from .alu import Alu
+from .alu import AluEngine
 from .axi import connect_flat, flat_ports, lite_channels, read_channels, write_channels
 from .control import Control
 from .fetch import Fetch
-from .gemm import Gemm
+from .gemm import GemmEngine
 from .layouts import POSITION_BITS
 from .lite import LiteSlave
-from .load import Load
+from .load import LoadEngine
 from .queue import CommandQueue
 from .reader import Client, Reader
 from .scratchpad import Scratchpad
-from .store import Store
+from .store import StoreEngine
 from .tokens import Tokens
 from .writer import Writer
 
@@ -40,6 +40,7 @@ class Accelerator(Component):
     m_axi_… : an AXI4 master, to memory
     s_axi_… : an AXI4-Lite slave, from a driver
     interrupt : Out(1), high from the end of a program until a driver lowers it
+    trace_running : Out(1), a program runs
     trace_<engine>_start, …_start_position, …_end, …_end_position : Out
         When each instruction starts and is complete. A board leaves them open.
     """
@@ -50,7 +51,7 @@ class Accelerator(Component):
             **flat_ports("m_axi", read_channels(config)),
             **flat_ports("m_axi", write_channels(config)),
             **flat_ports("s_axi", lite_channels().flip()),
-            "interrupt": Out(1),
+            "interrupt": Out(1), "trace_running": Out(1),
             **{f"trace_{engine.name.lower()}_{name}": Out(width)
                for engine in Engine for name, width in TRACE.items()},
         })
@@ -70,10 +71,10 @@ class Accelerator(Component):
         self.fetch = unit("fetch", Fetch(config))
         self.tokens = unit("tokens", Tokens(config))
         self.reader, self.writer = unit("reader", Reader(config)), unit("writer", Writer(config))
-        self.engines = {Engine.LOAD: unit("load", Load(config)),
-                        Engine.GEMM: unit("gemm", Gemm(config)),
-                        Engine.ALU: unit("alu", Alu(config)),
-                        Engine.STORE: unit("store", Store(config))}
+        self.engines = {Engine.LOAD: unit("load", LoadEngine(config)),
+                        Engine.GEMM: unit("gemm", GemmEngine(config)),
+                        Engine.ALU: unit("alu", AluEngine(config)),
+                        Engine.STORE: unit("store", StoreEngine(config))}
         self.queues = {engine: unit(f"{engine.name.lower()}_queue", CommandQueue(config))
                        for engine in Engine}
         self._join_control(m, slave)
@@ -100,6 +101,7 @@ class Accelerator(Component):
             control.overflow.eq(self.tokens.overflow),
             control.quiet.eq(self.reader.quiet & self.writer.quiet),
             self.interrupt.eq(control.interrupt),
+            self.trace_running.eq(control.running),
         ]
         for each in (fetch, self.reader, self.writer, *self.engines.values()):
             m.d.comb += each.halt.eq(control.halt)

@@ -131,6 +131,7 @@ class Bench:
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.writes: list[int] = []
+        self.reads = 0
         self.fault: tuple[Fault, int] | None = None
         self.cycle = 0
 
@@ -185,6 +186,7 @@ class Bench:
                 self._bank(other) == self._bank(tile) for other in wanted.values())
             if tile is not None:
                 wanted[name] = tile
+            self.reads += granted
             ctx.set(port.granted, granted)
             ctx.set(port.data, model.data)
             model.clock(bits_of(acc[tile]) if granted else None)

@@ -1,5 +1,6 @@
 """The ALU engine against a model that works step by step, with memories that refuse at random."""
 
+import math
 import random
 from dataclasses import replace
 
@@ -89,15 +90,28 @@ def overwrites_parameters(instruction):
     return low <= last and high >= instruction.params
 
 
+def reads_of(instruction):
+    """Reads of the accumulator: each operand of a step once, parameters once in a while."""
+    steps = math.prod(instruction.loops)
+    match instruction:
+        case Alu(op=op):
+            return steps * (1 if op == AluOp.MOVE else 2)
+        case AluI(op=op):
+            return steps * (0 if op == AluOp.MOVE else 1)
+    return steps + (3 * instruction.loops[0] if steps else 0)
+
+
 @pytest.mark.parametrize("refusal", [0, 0.3, 0.7])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_any_program_leaves_what_the_model_leaves_at_every_end(name, refusal):
     config = CONFIGS[name]
     rng = random.Random(f"{name} {refusal}")
     count = 50 if refusal < 0.5 else 25
-    bench = Bench(AluEngine(config), inside(rng, config, count), seed=1, refusal=refusal).run()
+    instructions = inside(rng, config, count)
+    bench = Bench(AluEngine(config), instructions, seed=1, refusal=refusal).run()
     assert len(bench.ends) == count
     assert bench.fault is None
+    assert bench.reads == sum(map(reads_of, instructions))
 
 
 def test_the_model_is_the_functional_simulator():
@@ -124,6 +138,19 @@ def test_parameters_are_those_of_the_beginning_of_an_outer_iteration():
     shift = AluI(op=AluOp.MOVE, dst=42, immediate=33)
     bench = Bench(AluEngine(ONE_LANE), [shift, overwrites], seed=5).run()
     assert len(bench.ends) == 2
+
+
+def test_every_rounding_reaches_the_lanes():
+    fill = [AluI(op=AluOp.MOVE, dst=tile, immediate=value)
+            for tile, value in ((0, 3), (1, 4), (2, 0), (3, 1 << 30), (4, 33))]
+    roundings = (0, RequantizeFlags.EVEN, RequantizeFlags.AWAY)
+    scaled = [Requantize(flags=flags, params=2, dst=2 * number, loops=(1, 1, 2),
+                         dst_stride=(0, 0, 1), src_stride=(0, 0, 1))
+              for number, flags in enumerate(roundings)]
+    bench = Bench(AluEngine(ONE_LANE), fill + scaled).run()
+    assert len(bench.ends) == 8
+    # 3/8 becomes 2/4 and then 1 when rounded twice; 4/8 is a tie.
+    assert bench.memory.out[:6, 0].tolist() == [1, 1, 0, 0, 0, 1]
 
 
 def test_becomes_verilog_with_its_queues_in_memories():

@@ -66,6 +66,11 @@ def test_an_index_outside_stops_the_engine_at_its_step(name):
     stop(SMALL, BEFORE, FAULTY[name], BEHIND, BEHIND, position=1, refusal=0.2)
 
 
+def test_no_instruction_starts_behind_the_faulty_step():
+    bench = stop(SMALL, BEFORE, AluI(dst=16), *[AluI()] * 20, position=1)
+    assert len(bench.starts) == 3           # one was taken in the cycle in which the step entered
+
+
 def test_what_is_not_touched_may_be_outside():
     bench = Bench(AluEngine(SMALL), FAULTLESS).run()
     assert bench.fault is None
