@@ -37,8 +37,7 @@ def random_box(rng, config, buffer, size, *, longest=12):
         low, high = index_range(0, shape, (*stride, tile)) or (0, 0)
         room = (size - (high - low) - tile) // tile
         if room >= 0:
-            place = rng.choice((0, room, rng.randint(0, room)))
-            return {"shape": shape, "stride": stride, "offset": place * tile - low}
+            return {"shape": shape, "stride": stride, "offset": _corner(rng, room) * tile - low}
 
 
 def random_load(rng, config, buffer):
@@ -55,9 +54,8 @@ def random_load(rng, config, buffer):
         if high < tiles:
             break
     value = rng.choice((0, 5, 7, -8)) if buffer == Buffer.WGT else rng.choice((0, 5, -128, 127))
-    return Load(buffer=buffer, segment=segment, sram=rng.choice((0, rng.randint(0, tiles - 1 - high),
-                tiles - 1 - high)), sram_pitch=pitch, pad=pad, pad_value=value, **box,
-                **_random_tokens(rng, own=Engines.LOAD))
+    return Load(buffer=buffer, segment=segment, sram=_corner(rng, tiles - 1 - high), pad=pad,
+                sram_pitch=pitch, pad_value=value, **box, **_random_tokens(rng, own=Engines.LOAD))
 
 
 def random_store(rng, config, buffer):
@@ -70,9 +68,12 @@ def random_store(rng, config, buffer):
         _, high = index_range(0, box["shape"], (*pitch, 1)) or (0, 0)
         if high < tiles:
             break
-    return Store(buffer=buffer, segment=segment, sram=rng.choice((0, tiles - 1 - high,
-                 rng.randint(0, tiles - 1 - high))), sram_pitch=pitch, **box,
-                 **_random_tokens(rng, own=Engines.STORE))
+    return Store(buffer=buffer, segment=segment, sram=_corner(rng, tiles - 1 - high),
+                 sram_pitch=pitch, **box, **_random_tokens(rng, own=Engines.STORE))
+
+
+def _corner(rng, most):
+    return rng.choice((0, most, rng.randint(0, most)))
 
 
 def _random_tokens(rng, own):

@@ -1,6 +1,7 @@
 """How long loads take, to the cycle, when memory answers after 32 cycles and then every cycle."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_loads_overlap_and_cost_one_cycle_between_them():
     loads = [Load(buffer=Buffer.WGT, sram=20 * number, shape=(1, 1, 20)) for number in range(8)]
     machine = timed(tiny, loads)
     ends = [cycle for cycle, _ in machine.commander.ends]
-    assert [after - before for before, after in zip(ends, ends[1:], strict=False)] == [41] * 7
+    assert [after - before for before, after in pairwise(ends)] == [41] * 7
     starts = [cycle for cycle, _ in machine.commander.starts]
     assert starts[:4] == [starts[0] + 2 * number for number in range(4)]
 

@@ -1,6 +1,7 @@
 """How long stores take, to the cycle, when memory takes a beat a cycle and answers after 32."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -41,10 +42,9 @@ def test_a_contiguous_store_takes_its_beats_and_a_constant(name, bus_bits, buffe
     steps = 0x800 // config.bus_bytes
     if buffer == Buffer.ACC and tile < config.bus_bytes:
         steps = 0x800 // tile               # a word of the accumulator is a tile
-        assert duration(machine) == steps + LATENCY + OVERHEAD
     else:
-        assert duration(machine) == steps + LATENCY + OVERHEAD
         assert one_a_cycle(machine.bus.beats_at)
+    assert duration(machine) == steps + LATENCY + OVERHEAD
 
 
 def test_rows_and_planes_follow_without_a_bubble():
@@ -69,7 +69,7 @@ def test_stores_overlap_and_cost_one_cycle_between_them():
               for number in range(6)]
     machine = timed(tiny, stores)
     ends = [cycle for cycle, _ in machine.commander.ends]
-    assert [after - before for before, after in zip(ends, ends[1:], strict=False)] == [41] * 5
+    assert [after - before for before, after in pairwise(ends)] == [41] * 5
 
 
 def test_a_tile_of_many_beats_is_read_once():
