@@ -100,7 +100,9 @@ def verify(program: ProgramFile, as_json: AsJson = False) -> None:
 
 @app.command()
 def run(program: ProgramFile,
-        device: Annotated[str, typer.Option(help="Where to run: functional.")] = "functional",
+        device: Annotated[str, typer.Option(
+            help="Where to run: functional, or rtl (the hardware under Verilator).",
+        )] = "functional",
         inputs: Annotated[list[str] | None, typer.Option(
             "--input", "-i", metavar="TENSOR=FILE.npy", help="Fill a tensor before the run.",
         )] = None,
@@ -109,6 +111,11 @@ def run(program: ProgramFile,
         )] = None,
         seed: Annotated[int | None, typer.Option(
             help="Interleave the engines adversarially, as the tokens allow.")] = None,
+        memory: Annotated[str, typer.Option(
+            metavar="NAME=VALUE,…", help="With rtl: memory, as read_latency=64,stalls=9.",
+        )] = "",
+        waveform: Annotated[Path | None, typer.Option(
+            help="With rtl: write all signals to a .vcd or .fst file.")] = None,
         check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
         as_json: AsJson = False) -> None:
     """Run a program on a device and print what it did.
@@ -126,7 +133,7 @@ def run(program: ProgramFile,
     wanted = _pairs(outputs or [])
     for name in wanted:
         loaded.tensor(name)
-    results, report = execute(loaded, given, _device(device, seed, loaded))
+    results, report = execute(loaded, given, _device(device, seed, memory, waveform, loaded))
     for name, path in wanted.items():
         files.write_array(path, results[name] if name in results else given[name])
     if as_json:
@@ -162,6 +169,31 @@ def config(name: Annotated[str, typer.Argument(
     else:
         from .runtime.tables import show_configs
         show_configs(chosen)
+
+
+@app.command()
+def verilog(name: Annotated[str, typer.Option(
+                "--config", help="A preset, a .toml file, or VTA's vta_config.json.")] = "base",
+            output: Annotated[Path | None, typer.Option(
+                "--output", "-o", help="File to write; the terminal unless given.")] = None,
+            ) -> None:
+    """Write the accelerator as Verilog: module `microtron`, an AXI4 master and an AXI4-Lite slave.
+
+    Needs the extra `hw`. Example: microtron verilog --config small -o small.v
+    """
+    from .isa.atomic import write_atomically
+    from .isa.config_files import load_config
+
+    chosen = load_config(name)
+    try:
+        from .hw.top import verilog as convert
+    except ModuleNotFoundError as error:
+        raise MicrotronError(f"{error.name} is not installed; install microtron[hw]") from None
+    text = convert(chosen)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomically(output, text.encode())
 
 
 @app.command()
@@ -214,17 +246,27 @@ def _pairs(options: list[str]) -> dict[str, Path]:
     return pairs
 
 
-def _device(name: str, seed: int | None, program: Program) -> Device:
+def _device(name: str, seed: int | None, memory: str, waveform: Path | None,
+            program: Program) -> Device:
+    """The device that the options of `run` describe; an option it has no use for is refused."""
     from .runtime.device import open_device
-    if seed is None:
-        return open_device(name, program.config)
-    if seed < 0:
-        raise MicrotronError(f"--seed is {seed}, but must not be negative")
-    if name != "functional":
-        raise MicrotronError(f"--seed orders the functional device only, not {name}")
-    from .runtime.functional import FunctionalDevice
-    from .sim.order import Adversarial
-    return FunctionalDevice(program.config, order=Adversarial(seed))
+
+    for option, given, owner in (("--seed", seed is not None, "functional"),
+                                 ("--memory", memory != "", "rtl"),
+                                 ("--waveform", waveform is not None, "rtl")):
+        if given and name != owner:
+            raise MicrotronError(f"{option} is for the {owner} device, not for {name}")
+    if seed is not None:
+        from .runtime.functional import FunctionalDevice
+        from .sim.order import Adversarial
+        if seed < 0:
+            raise MicrotronError(f"--seed is {seed}, but must not be negative")
+        return FunctionalDevice(program.config, order=Adversarial(seed))
+    if name == "rtl":
+        from .isa.timing import parse_timing
+        from .runtime.rtl import RtlDevice
+        return RtlDevice(program.config, timing=parse_timing(memory), waveform=waveform)
+    return open_device(name, program.config)
 
 
 def _print_safe(path: Path, verdict: Verdict) -> None:

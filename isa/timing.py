@@ -65,6 +65,23 @@ class MemoryTiming:
                                   f"{low} to {high}")
 
 
+def parse_timing(text: str) -> MemoryTiming:
+    """A timing given as `read_latency=64,stalls=20`; what is left out keeps its default."""
+    fields = {field.name: field for field in dataclasses.fields(MemoryTiming)}
+    chosen: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        if name not in fields:
+            raise ConfigError(f"memory: there is no {name!r}; there are {', '.join(fields)}")
+        try:
+            chosen[name] = int(value, 0)
+        except ValueError:
+            raise ConfigError(f"memory: {name} is {value!r}, but must be a number") from None
+        if isinstance(fields[name].default, bool):
+            chosen[name] = bool(chosen[name])
+    return MemoryTiming(**chosen)
+
+
 HASH_STEP = 0x9E3779B97F4A7C15      # splitmix64: a counter, well mixed
 HASH_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 MASK = (1 << 64) - 1

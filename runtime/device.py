@@ -23,7 +23,7 @@ from ..sim.counts import Counts
 from ..sim.memory import from_bytes, to_bytes
 
 # Name → module beside this one and class in it.
-DEVICES = {"functional": ("functional", "FunctionalDevice")}
+DEVICES = {"functional": ("functional", "FunctionalDevice"), "rtl": ("rtl", "RtlDevice")}
 
 Bytes = npt.NDArray[np.uint8]
 Values = npt.NDArray[np.integer[Any]]

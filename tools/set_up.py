@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def set_up(goal: str) -> None:
         raise SetUpError(f"{sys.executable} is Python {PYTHON}, but 3.11 or newer is needed; "
                          f"name one with: make {goal} PYTHON=python3.11")
     extras, debian = needs_of(goal)
-    provide([package for package, command in debian.items() if not shutil.which(command)], goal)
+    provide([package for package, sign in debian.items() if not is_there(sign)], goal)
     record = read_record()
     if record.get("python") != PYTHON or record.get("venv") != str(VENV):
         create_venv(goal)
@@ -60,14 +61,21 @@ def set_up(goal: str) -> None:
 
 
 def needs_of(goal: str) -> tuple[list[str], dict[str, str]]:
-    """The extras of a goal, and its Debian packages with the command that shows each."""
+    """The extras of a goal, and its Debian packages, each with a sign that it is there."""
     import tomllib  # not at the top: older Pythons lack it, and are told so in words
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     goals = project["tool"]["microtron"]["goals"]
     if goal not in goals:
         raise SetUpError(f"goal is {goal!r}, but must be one of {', '.join(goals)}")
-    return goals[goal]["extras"], goals[goal]["debian"]
+    names = {"python": f"python{PYTHON}", "include": sysconfig.get_path("include")}
+    return goals[goal]["extras"], {package.format(**names): sign.format(**names)
+                                   for package, sign in goals[goal]["debian"].items()}
+
+
+def is_there(sign: str) -> bool:
+    """Whether a command is found or, if the sign is a path, a file exists."""
+    return Path(sign).exists() if "/" in sign else shutil.which(sign) is not None
 
 
 def read_record() -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Drives the stand-in through cocotbext-axi: registers by AXI4-Lite, memory by AXI4."""
 
+import logging
 import os
 import random
 
@@ -13,6 +14,8 @@ from microtron.isa.registers import Control, Status, offset_of
 
 PROGRAM, SOURCE, TARGET = 0x1000, 0x2000, 0x8000
 SIZE = int(os.environ["SIZE"])
+
+logging.getLogger("cocotb.bench").setLevel(logging.WARNING)     # or every transaction is told
 
 
 def moods(rng):

@@ -72,14 +72,14 @@ def packed(lanes):
 
 
 def random_fill(rng, model):
-    """Arguments of a legal fill: parts and lanes exist, padding is one byte repeated."""
+    """Arguments of a legal fill: parts and lanes exist; padding is one byte repeated."""
     bus, widen, whole = model.config.bus_bits, rng.random() < 0.5, rng.random() < 0.2
     tile_bits = model.lanes * (8 if widen else 32)
-    data = rng.getrandbits(bus)
+    data, lanes = rng.getrandbits(bus), 1 << rng.randrange(max(1, bus // tile_bits))
     if whole:
-        data = rng.getrandbits(8) * (((1 << bus) - 1) // 255)
+        data, lanes = rng.getrandbits(8) * (((1 << bus) - 1) // 255), rng.getrandbits(4)
     return {"data": data, "part": rng.randrange(max(1, tile_bits // bus)), "whole": whole,
-            "lanes": 1 << rng.randrange(max(1, bus // tile_bits)), "widen": widen}
+            "lanes": lanes, "widen": widen}
 
 
 def random_requests(rng, model):

@@ -69,6 +69,8 @@ def test_an_index_outside_stops_the_engine_at_its_step(name):
 def test_no_instruction_starts_behind_the_faulty_step():
     bench = stop(SMALL, BEFORE, AluI(dst=16), *[AluI()] * 20, position=1)
     assert len(bench.starts) == 3           # one was taken in the cycle in which the step entered
+    bench = stop(SMALL, AluI(dst=16), AluI(), position=0, refusal=0.8)
+    assert len(bench.starts) == 1
 
 
 def test_what_is_not_touched_may_be_outside():

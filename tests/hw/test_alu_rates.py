@@ -96,6 +96,16 @@ def test_parameters_wait_until_they_have_been_written():
     assert run(multiplier, alone=True).cycles == [wanted]
 
 
+def test_tiles_that_differ_in_one_bit_are_not_waited_for():
+    instructions = []
+    for bit in range(4, 9):
+        behind = (1 << bit) - 1         # but for this bit, the tile that the last step writes
+        along = {"loops": (1, 1, 12), "dst_stride": (0, 0, 1)}
+        instructions += [AluI(src=behind, src_stride=(0, 0, 1), **along),
+                         Alu(op=AluOp.MOVE, rhs=behind, rhs_stride=(0, 0, 1), **along)]
+    assert run(*instructions, alone=True).cycles == [START_TO_END + 12 - 1] * len(instructions)
+
+
 def test_a_write_to_out_is_not_waited_for():
     same_number = AluI(dst=0, src=0, loops=(1, 1, 30), target=Buffer.OUT)
     assert run(same_number, alone=True).cycles == [START_TO_END + 30 - 1]

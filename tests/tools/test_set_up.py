@@ -15,6 +15,7 @@ PYPROJECT = """
 demo = { extras = [], debian = {} }
 test = { extras = ["dev"], debian = {} }
 rtl = { extras = [], debian = { hdl-tool = "hdl-tool-that-is-not-there" } }
+headers = { extras = [], debian = { "{python}-dev" = "{include}/Python.h" } }
 """
 
 
@@ -134,6 +135,17 @@ def test_a_python_without_pip_gets_its_venv_package(tool, machine, monkeypatch):
     monkeypatch.setattr(tool.importlib.util, "find_spec", lambda name: None)
     tool.set_up("demo")
     assert machine.ran("apt-get")[0].endswith(f"python{tool.PYTHON}-venv")
+
+
+def test_a_package_may_be_known_by_a_file_of_this_python(tool, machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(tool.sysconfig, "get_path", lambda name: str(tmp_path / name))
+    tool.set_up("headers")
+    assert machine.ran("apt-get")[0].endswith(f" python{tool.PYTHON}-dev")
+    machine.commands.clear()
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "Python.h").touch()
+    tool.set_up("headers")
+    assert machine.commands == []
 
 
 def test_an_unknown_goal_and_an_old_python_are_refused(tool, monkeypatch):
