@@ -93,7 +93,8 @@ class LoadEngine(Component):
         """Give the next load to both sides. Returns when."""
         command = self.commands.payload
         fields = unpack(Load, command.word)
-        room, started = Signal(), Signal()
+        room = Signal()
+        started = Signal()
         m.d.comb += [
             room.eq(walker.boxes.ready & queue.w_rdy & ~stop),
             self.commands.ready.eq(room & self.tokens.granted),

@@ -89,7 +89,8 @@ class LoadSteps(Component):
         m.submodules.packing = self.packing
         self.fields = unpack(Load, self.loads.payload.word)
         self.begun = Signal()                           # the counters belong to this load
-        self.begins, self.moved = Signal(), Signal()
+        self.begins = Signal()
+        self.moved = Signal()
         m.d.comb += [
             self.begins.eq(self.loads.valid & ~self.begun),
             self.steps.valid.eq(self.loads.valid & self.begun),
@@ -108,7 +109,8 @@ class LoadSteps(Component):
         """Count tiles, rows, planes. Returns whether a step ends a row with data, and a plane."""
         planes, rows, tiles = self.fields.shape
         top, bottom, left, right = self.fields.pad
-        self.section, self.run = Signal(Section, reset_less=True), Signal(Run, reset_less=True)
+        self.section = Signal(Section, reset_less=True)
+        self.run = Signal(Run, reset_less=True)
         self.tiles_left, self.rows_left, self.planes_left = (
             Signal(COUNT_BITS, name=f"{name}_left", reset_less=True)    # this one included
             for name in ("tiles", "rows", "planes"))
@@ -126,7 +128,8 @@ class LoadSteps(Component):
             plane_ends.eq(section_ends & (self.section == _last(heights))),
             self.at_end.eq(plane_ends & (self.planes_left == 1)),
         ]
-        next_run, next_section = Signal(Run), Signal(Section)
+        next_run = Signal(Run)
+        next_section = Signal(Section)
         m.d.comb += [
             next_run.eq(Mux(self.begins | row_ends, _first(widths), _after(self.run, widths))),
             next_section.eq(Mux(self.begins | plane_ends, _first(heights),

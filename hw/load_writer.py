@@ -96,7 +96,8 @@ class LoadWriter(Component):
     def _take(self, m):
         """Take the next step, and its beat, into the write register."""
         step, beat = self.step, self.beats.payload
-        attempt, sound = Signal(), Signal()
+        attempt = Signal()
+        sound = Signal()
         m.d.comb += [
             attempt.eq(self.steps.steps.valid & (~step.data | self.beats.valid)
                        & ~self.write_waits & ~self.stop),

@@ -68,7 +68,8 @@ class Reader(Component):
         """Put the next request in the address register. Returns whether there was one."""
         m.submodules.arbiter = arbiter = RoundRobin(len(Client))
         bus = self.bus
-        may_take, taken = Signal(), Signal()
+        may_take = Signal()
+        taken = Signal()
         m.d.comb += [
             may_take.eq((~bus.arvalid | bus.arready) & ~self.halt
                         & (self.in_flight != self.config.reads_in_flight)),

@@ -102,7 +102,8 @@ class RowWalker(Component):
         self.beat_bits = exact_log2(self.config.bus_bytes)
         self.held = Signal()                                    # a box, at one of its rows
         self.box = Signal(box_layout(self.config), reset_less=True)
-        self.misaligned, self.empty = Signal(reset_less=True), Signal(reset_less=True)
+        self.misaligned = Signal(reset_less=True)
+        self.empty = Signal(reset_less=True)
         self.row_start = Signal(signed(REACH_BITS), reset_less=True)
         self.row_end = Signal(signed(REACH_BITS))               # its last byte
         self.last_row = Signal()
@@ -170,12 +171,14 @@ class RowWalker(Component):
         here, end = (Signal(SIZE_BITS - self.beat_bits, name=name, reset_less=True)
                      for name in ("here", "end"))       # in beats of the window: next and last one
         base = Signal(self.config.address_bits, reset_less=True)
-        final, empty = Signal(reset_less=True), Signal(reset_less=True)
+        final = Signal(reset_less=True)
+        empty = Signal(reset_less=True)
         burst = self.bursts.payload
         post, position = (Signal.like(each, name=name, reset_less=True) for name, each
                           in (("post", burst.post), ("position", burst.position)))
         self.cutting = Signal()                         # a row is being cut
-        ends_row, hand_over = Signal(), Signal()
+        ends_row = Signal()
+        hand_over = Signal()
 
         grid = exact_log2(MOST_BEATS)
         page = exact_log2(PAGE_BYTES)

@@ -93,7 +93,8 @@ class StoreEngine(Component):
         m.submodules.awaited = awaited = SyncFIFO(width=AWAITED.size,
                                                   depth=self.config.writes_in_flight + 2)
         self.fault = Signal(FAULT)
-        self.stop, self.answered_badly = Signal(), Signal()
+        self.stop = Signal()
+        self.answered_badly = Signal()
         m.d.comb += [
             self.stop.eq(self.halt | (self.fault.cause != Fault.NONE)),
             walker.stop.eq(self.stop), reader.stop.eq(self.stop),
@@ -109,7 +110,8 @@ class StoreEngine(Component):
         command, box = self.commands.payload, walker.boxes.payload
         fields = unpack(Store, command.word)
         segment = self.segments[fields.segment[:3]]
-        room, started = Signal(), Signal()
+        room = Signal()
+        started = Signal()
         m.d.comb += [
             room.eq(walker.boxes.ready & queue.w_rdy & ~self.stop),
             self.commands.ready.eq(room & self.tokens.granted),
@@ -151,7 +153,8 @@ class StoreEngine(Component):
     def _complete(self, m, awaited):
         """Cross off the oldest entry of the list. Returns it, and whether it ends its store."""
         oldest = data.View(AWAITED, awaited.r_data)
-        over, ended = Signal(), Signal()
+        over = Signal()
+        ended = Signal()
         m.d.comb += [
             over.eq(awaited.r_rdy & (oldest.empty | self.answers.valid)),
             awaited.r_en.eq(over),

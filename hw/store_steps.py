@@ -62,7 +62,8 @@ class StoreSteps(Component):
         m.submodules.packing = self.packing
         self.fields = unpack(Store, self.stores.payload.word)
         self.begun = Signal()                           # the counters belong to this store
-        self.begins, self.moved = Signal(), Signal()
+        self.begins = Signal()
+        self.moved = Signal()
         m.d.comb += [
             self.begins.eq(self.stores.valid & ~self.begun),
             self.steps.valid.eq(self.stores.valid & self.begun),
@@ -83,7 +84,9 @@ class StoreSteps(Component):
         self.tiles_left, rows_left, planes_left = (
             Signal(COUNT_BITS, name=f"{name}_left", reset_less=True)    # this one included
             for name in ("tiles", "rows", "planes"))
-        row_ends, plane_ends, self.at_end = Signal(), Signal(), Signal()
+        row_ends = Signal()
+        plane_ends = Signal()
+        self.at_end = Signal()
         m.d.comb += [
             row_ends.eq(self.packing.ends_row),
             plane_ends.eq(row_ends & (rows_left == 1)),

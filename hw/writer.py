@@ -83,7 +83,9 @@ class Writer(Component):
     def _take_beats(self, m, lengths):
         bus, beat = self.bus, self.beats.payload
         sent = Signal(BURST_BEATS_BITS)         # beats of the oldest burst in `lengths`
-        wanted, taken, last = Signal(), Signal(), Signal()
+        wanted = Signal()
+        taken = Signal()
+        last = Signal()
         m.d.comb += [
             wanted.eq(lengths.r_rdy & (~bus.wvalid | bus.wready)),
             self.beats.ready.eq(wanted & ~self.halt),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..isa.config import PAGE_BYTES, Config
 from ..isa.disassembly import format_instruction
 from ..isa.errors import ExecutionError, IsaError, MicrotronError
 from ..isa.faults import Fault
-from ..isa.instructions import ISA_VERSION, SEGMENTS, Engine
+from ..isa.instructions import INSTRUCTION_BYTES, ISA_VERSION, SEGMENTS
 from ..isa.program import Access, Program
 from ..isa.registers import IDENTITY, Control, Status, counter_names
 from ..isa.stream import as_bytes, decode
@@ -71,8 +71,9 @@ class RtlDevice:
     def __init__(self, config: Config | None = None, *, timing: MemoryTiming | None = None,
                  waveform: Path | None = None, limit: int | None = None,
                  failing: range = range(0), design: Design | None = None):
-        if waveform is not None and waveform.suffix[1:] not in WAVEFORMS:
-            raise MicrotronError(f"{waveform}: a waveform's name must end in .vcd or .fst")
+        if waveform is not None and waveform.suffix not in WAVEFORMS:
+            raise MicrotronError(f"{waveform}: a waveform's name must end in "
+                                 f"{' or '.join(WAVEFORMS)}")
         self.config = config
         self.timing = timing or MemoryTiming()
         self.waveform = waveform
@@ -87,8 +88,8 @@ class RtlDevice:
         check_config(program, self.config or program.config)
         bases = placed(program)
         if self._built_for != program.config:
-            kind = self.waveform.suffix[1:] if self.waveform else ""
-            self._harness = Harness(library(program.config, waveform=kind, design=self.design),
+            suffix = self.waveform.suffix if self.waveform else None
+            self._harness = Harness(library(program.config, waveform=suffix, design=self.design),
                                     self.timing)
             self._built_for = program.config
         self._check_hardware(program.config)
@@ -178,7 +179,7 @@ class RtlDevice:
                 self._harness.close_waveform()
                 os.replace(temporary, self.waveform)
 
-    def _give_up(self, limit: int) -> None:
+    def _give_up(self, limit: int) -> NoReturn:
         """Say where every engine is, and make the hardware ready for another run."""
         program = self._loaded().program
         places = []
@@ -213,7 +214,7 @@ def placed(program: Program) -> list[int]:
     limit = 1 << bits
     address = PAGE_BYTES if bits == 32 else limit >> 1
     bases = []
-    for name, size in (("the code", len(as_bytes(program.code)) * 32),
+    for name, size in (("the code", len(program.code) * INSTRUCTION_BYTES),
                        *((f"segment {each.name}", each.size) for each in program.segments)):
         if size > REGISTER_LIMIT:
             raise ExecutionError(f"{name} has {size} bytes, but a window holds at most "

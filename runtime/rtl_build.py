@@ -29,7 +29,7 @@ Design = Callable[[Config], str]        # the Verilog of a configuration
 
 TOP = "microtron"
 LIBRARY = f"lib{TOP}.so"
-WAVEFORMS = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}     # suffix → options
+WAVEFORMS = {".vcd": "--trace", ".fst": "--trace-fst"}     # suffix of the file → option
 
 HARNESS = Path(__file__).parent / "harness"
 PACKAGE = Path(__file__).parent.parent
@@ -41,17 +41,17 @@ VERILATOR_OPTIONS = ("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "-
 TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
 
 
-def library(config: Config, *, waveform: str = "", design: Design | None = None) -> Path:
+def library(config: Config, *, waveform: str | None = None, design: Design | None = None) -> Path:
     """The library of a configuration, built if it is not in the cache.
 
-    `waveform` is the kind of waveform it can write: "vcd", "fst" or none. `design` is a
-    Verilog other than the accelerator's own, with the same ports.
+    `waveform` is the suffix of the waveform files it can write, if any: ".vcd" or ".fst".
+    `design` is a Verilog other than the accelerator's own, with the same ports.
     """
+    options = VERILATOR_OPTIONS if waveform is None else (*VERILATOR_OPTIONS, WAVEFORMS[waveform])
     text = design(config) if design else None
-    folder = cached(f"{config.digest}{waveform and '-'}{waveform}",
-                    (*VERILATOR_OPTIONS, *COMPILER_OPTIONS, *WAVEFORMS[waveform],
-                     text or _generator(), _harness()),
-                    lambda folder, log: _build(folder, log, text or _verilog(config), waveform))
+    folder = cached(config.digest + (waveform or "").replace(".", "-"),
+                    (*options, *COMPILER_OPTIONS, text or _generator(), _harness()),
+                    lambda folder, log: _build(folder, log, text or _verilog(config), options))
     return folder / LIBRARY
 
 
@@ -62,7 +62,7 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], N
     `make` takes the folder and a file for what the tools say if they fail.
     """
     key = hashlib.sha256("\0".join((*made_from, *_tool_versions())).encode()).hexdigest()[:16]
-    folder = _shelf() / f"{name}-{key}"
+    folder = cache_folder() / f"{name}-{key}"
     if folder.exists():
         return folder
     with _locked(folder):
@@ -71,22 +71,22 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], N
     return folder
 
 
-def _shelf() -> Path:
+def cache_folder() -> Path:
     """Where builds are kept: $MICROTRON_CACHE, or microtron in the user's cache."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    shelf = Path(os.environ.get("MICROTRON_CACHE") or Path(home) / TOP).absolute() / "rtl"
-    try:
-        shelf.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MicrotronError(f"{shelf}: cannot be created: {error.strerror}; name another folder "
-                             f"with MICROTRON_CACHE") from None
-    return shelf
+    return Path(os.environ.get("MICROTRON_CACHE") or Path(home) / TOP).absolute() / "rtl"
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One process at a time. The lock goes with the process that holds it, however that ends."""
-    with Path(f"{folder}.lock").open("w") as file:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        file = Path(f"{folder}.lock").open("w")
+    except OSError as error:
+        raise MicrotronError(f"{folder.parent}: cannot be written: {error.strerror}; name another "
+                             f"folder with MICROTRON_CACHE") from None
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -100,14 +100,14 @@ def _make_whole(folder: Path, make: Callable[[Path, Path], None]) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _build(folder: Path, log: Path, verilog: str, waveform: str) -> None:
+def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> None:
     work = folder / "build"
     shutil.copytree(HARNESS, work)
     (work / "declarations.h").write_text(declarations())
     (folder / f"{TOP}.v").write_text(verilog)
     sources = sorted(path.name for path in work.glob("*.cpp"))
-    call(work, log, "verilator", *VERILATOR_OPTIONS, *WAVEFORMS[waveform],
-         "-j", str(os.cpu_count() or 1), "--top-module", TOP, "--Mdir", "model",
+    call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1),
+         "--top-module", TOP, "--Mdir", "model",
          "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
          "-LDFLAGS", "-shared -Wl,-Bsymbolic",
          "-MAKEFLAGS", "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O1",  # else -Os comes last and wins
@@ -164,6 +164,7 @@ def _generator() -> str:
     return digest.hexdigest()
 
 
+@cache
 def _harness() -> str:
     return "\0".join((declarations(), *(path.read_text() for path in sorted(HARNESS.iterdir()))))
 

@@ -1,4 +1,4 @@
-"""What the C++ harness takes from the rest of the project, as a header: no number is written twice."""
+"""What the C++ harness takes from the rest of the project, as a header: nothing is written twice."""
 
 from __future__ import annotations
 

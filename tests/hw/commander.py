@@ -49,7 +49,10 @@ class Commander:
         started = self.valid.value and self.ready.value
         assert self.wait.value == (self._current().wait if self.valid.value else 0)
         assert self.take.value == self.events["start"].value == started
-        assert self.events["wait"].value in (0, self.missing.value if self.valid.value else 0)
+        waits = self.missing.value if self.valid.value else 0
+        assert self.events["wait"].value in (0, waits)
+        if len(self.starts) == len(self.ends) and not self.halt.value:
+            assert self.events["wait"].value == waits       # an idle engine waits for nothing else
         self._busy()
         if started:
             assert self.granted.value

@@ -99,11 +99,13 @@ def test_nothing_happens_from_the_slot_that_reaches_outside(case):
     np.testing.assert_array_equal(result.acc, expected.acc)
 
 
-def test_no_command_is_taken_after_a_fault():
+def test_the_first_fault_stays_and_no_command_is_taken_after_it():
     pads = random_pads(random.Random(0), tiny)
     pads.uop[0], pads.uop[1] = (ACC, 0, 0, 0), (0, 0, 0, 0)
-    result = run(tiny, [Gemm(count=1), *[Gemm(uop=1)] * 20], pads, cycles=40)
+    result = run(tiny, [Gemm(), Gemm(), *[Gemm(uop=1)] * 20], pads, cycles=40)
     assert result.starts == [0, 1, 2, 3]        # while the fault was on its way to stage 3
     assert result.ends == result.writes == []
     assert result.fault == (1 + READ, Fault.INDEX, POSITION)
     np.testing.assert_array_equal(result.acc, pads.acc)
+    idle = run(tiny, [Gemm(), *[Gemm(uop=1)] * 20], pads, cycles=60, offered=0.2, seed=1)
+    assert max(idle.starts) < idle.fault[0]

@@ -1,9 +1,12 @@
 """LOAD with its reader against the functional simulator, on a rude bus."""
 
 import random
+import re
 
 import pytest
+from amaranth.back import verilog
 
+from microtron.hw.load import LoadEngine
 from microtron.isa.instructions import Buffer, Engines, Load
 
 from .boxes import CONFIGS, LOADED, random_load
@@ -57,3 +60,8 @@ def test_a_load_waits_for_its_tokens_and_posts_when_it_ends():
     machine = Machine(CONFIGS["tiny"], loads, 3, stall=0.7).run()
     machine.assert_as_expected()
     assert [position for _, position in machine.commander.starts] == list(range(10, 16))
+
+
+def test_the_engine_becomes_verilog_and_its_queue_a_memory():
+    text = verilog.convert(LoadEngine(CONFIGS["batch"]), strip_internal_attrs=True)
+    assert re.findall(r"^  reg \[(\d+):0\] storage \[3:0\];$", text, re.MULTILINE) == ["287"]

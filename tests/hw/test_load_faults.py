@@ -90,6 +90,11 @@ def test_an_error_on_the_bus_is_a_fault_and_its_beat_is_not_written(response, st
     assert len(machine.bus.beats_at) == sum(beats for _, beats in machine.bus.bursts)
 
 
+def test_an_error_in_the_very_last_beat_keeps_the_load_from_ending():
+    load = Load(buffer=Buffer.WGT, offset=0x400, shape=(1, 1, 4))
+    stopped(load, Fault.READ_ERROR, errors={SEGMENT_BASES[0] + 0x400 + 16 * 3 + 8: SLVERR})
+
+
 def test_an_exclusive_okay_is_no_error():
     machine = Machine(tiny, [GOOD], errors={SEGMENT_BASES[0] + 8: EXOKAY}).run()
     machine.assert_as_expected()

@@ -1,10 +1,13 @@
 """STORE with its writer against the functional simulator, on a rude bus."""
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
+from amaranth.back import verilog
 
+from microtron.hw.store import StoreEngine
 from microtron.isa.instructions import Buffer, Engines, Store
 
 from .boxes import CONFIGS, STORED, random_store
@@ -70,3 +73,9 @@ def test_a_store_ends_only_after_its_last_answer():
     machine.assert_as_expected()
     last_answers = machine.bus.answers_at[3::4]
     assert [cycle for cycle, _ in machine.commander.ends] == [each + 1 for each in last_answers]
+
+
+def test_the_engine_becomes_verilog_and_its_queues_memories():
+    text = verilog.convert(StoreEngine(CONFIGS["batch"]), strip_internal_attrs=True)
+    queues = re.findall(r"^  reg \[(\d+):0\] storage \[(\d+):0\];$", text, re.MULTILINE)
+    assert sorted(queues) == [("143", "3"), ("287", "3"), ("37", "9")]

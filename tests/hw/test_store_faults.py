@@ -82,9 +82,10 @@ def test_a_tile_outside_its_scratchpad_is_an_index_fault_and_is_not_read(config,
 
 @pytest.mark.parametrize("response", [SLVERR, DECERR])
 @pytest.mark.parametrize("stall", [0.0, 0.3])
-def test_an_error_on_the_bus_is_a_fault_of_the_store_it_answers(response, stall):
+@pytest.mark.parametrize("row", range(3))
+def test_an_error_on_the_bus_is_a_fault_of_the_store_it_answers(response, stall, row):
     store = Store(segment=2, shape=(1, 3, 40), sram_pitch=(0, 40), stride=(0, 0x200))
-    wrong = SEGMENT_BASES[2] + 0x200 + 16
+    wrong = SEGMENT_BASES[2] + 0x200 * row + 16
     stopped(store, Fault.WRITE_ERROR, errors={wrong: response}, stall=stall)
 
 

@@ -46,6 +46,8 @@ class Writing:
             self.offered.value = 1
             self.data.value, self.strobe.value = self.beats[self.sent]
         self.answer_taken.value = self.rng.random() >= self.stall
+        if self.halt.value:
+            self.valid.value = self.offered.value = 0       # like an engine that was halted
 
     def look(self):
         if self.valid.value and self.taken.value:

@@ -120,6 +120,7 @@ class Machine:
         else:
             stopped, *told = commander.first_fault
             assert told == [cause, position]
+            assert position not in [each for _, each in commander.ends]
         happened = [cycle for cycle, _ in commander.starts + commander.ends]
         if not self.stores:
             happened += [cycle for pad in self.pads.values() for cycle in pad.written_at]

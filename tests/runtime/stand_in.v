@@ -60,7 +60,7 @@ module microtron (
 
     // The master.
     assign m_axi_arid = state == FETCH_ADDRESS ? 0 : 1;
-    assign m_axi_arvalid = (state == FETCH_ADDRESS || state == LOAD_ADDRESS)
+    assign m_axi_arvalid = (state == FETCH_ADDRESS || state == LOAD_ADDRESS && fault == 0)
         && !(flaw == `UNSTABLE && tick[0]);
     wire [63:0] read_address = state == FETCH_ADDRESS ? program_base : source + offset;
     assign m_axi_araddr = read_address[`ADDRESS-1:0];
@@ -69,7 +69,7 @@ module microtron (
     assign m_axi_arburst = flaw == `FIXED ? 0 : 1;
     assign m_axi_rready = (state == FETCH || state == LOAD) && tick[1:0] != 3;
     assign m_axi_awid = 0;
-    assign m_axi_awvalid = state == STORE_ADDRESS;
+    assign m_axi_awvalid = state == STORE_ADDRESS && fault == 0;
     wire [63:0] write_address = target + offset + (flaw == `STRAY ? 64'h2000 : 0)
         + (flaw == `CROSSING ? 4096 - BYTES : 0);
     assign m_axi_awaddr = write_address[`ADDRESS-1:0];

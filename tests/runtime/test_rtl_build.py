@@ -1,0 +1,130 @@
+"""Builds of the accelerator are made once, appear whole, and fail in one line."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from microtron.isa.config import tiny
+from microtron.isa.errors import MicrotronError
+from microtron.runtime import rtl_build
+from microtron.runtime.rtl_build import cached, library
+
+SLOW_BUILD = """
+import sys, time
+from pathlib import Path
+from microtron.runtime.rtl_build import cached
+
+def make(folder, log):
+    with open(sys.argv[1], "a") as file:
+        file.write("built\\n")
+    (folder / "first").write_text("1")
+    time.sleep(1)
+    (folder / "second").write_text("2")
+
+print(sorted(each.name for each in cached("slow", ("x",), make).iterdir()))
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A cache of our own."""
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "rtl"
+
+
+def never(folder, log):
+    raise AssertionError("this was built already")
+
+
+def test_a_build_is_made_once_for_all_it_is_made_from(folder):
+    made = []
+
+    def make(inside, log):
+        made.append(inside)
+        (inside / "result").write_text("done")
+
+    first = cached("thing", ("a", "b"), make)
+    assert cached("thing", ("a", "b"), never) == first
+    assert (first / "result").read_text() == "done"
+    assert first.parent == folder
+    assert made[0] != first                     # it was made elsewhere and then renamed
+    for name, made_from in (("thing", ("ab",)), ("thing", ("a", "c")), ("other", ("a", "b"))):
+        assert cached(name, made_from, make) != first
+    assert len(made) == 4
+
+
+def test_another_tool_means_another_build(monkeypatch):
+    first = cached("thing", (), lambda folder, log: None)
+    monkeypatch.setattr(rtl_build, "_tool_versions", lambda: ("Verilator 9.999",))
+    assert cached("thing", (), lambda folder, log: None) != first
+
+
+def test_two_processes_that_want_the_same_build_make_it_once(tmp_path):
+    notes = tmp_path / "notes"
+    racers = [subprocess.Popen([sys.executable, "-c", SLOW_BUILD, str(notes)],
+                               stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert {racer.communicate()[0] for racer in racers} == {"['first', 'second']\n"}
+    assert notes.read_text() == "built\n"
+
+
+def test_a_build_that_is_stopped_leaves_nothing_behind_that_looks_finished(folder, tmp_path):
+    notes = tmp_path / "notes"
+    racer = subprocess.Popen([sys.executable, "-c", SLOW_BUILD.replace("sleep(1)", "sleep(60)"),
+                              str(notes)])
+    while not notes.exists():
+        assert racer.poll() is None
+        time.sleep(0.01)
+    racer.kill()
+    racer.wait()
+    assert cached("slow", ("x",), lambda inside, log: None).exists()    # the lock is free, too
+
+
+def test_a_failing_build_is_one_line_and_a_log(folder):
+    with pytest.raises(MicrotronError) as caught:
+        library(tiny, design=lambda config: "module microtron; this is no Verilog")
+    message = str(caught.value)
+    log, = folder.glob("*.log")
+    assert "\n" not in message
+    assert message.startswith("verilator failed: %Error: ")
+    assert "syntax error" in message
+    assert message.endswith(f"(all it said is in {log})")
+    assert "syntax error" in log.read_text()
+    assert not [each for each in folder.iterdir() if each.is_dir()]
+
+
+@pytest.mark.parametrize("command", ["verilator", "g++", "make"])
+def test_a_missing_tool_is_named_with_what_to_install(command, monkeypatch, tmp_path):
+    for present in {"verilator", "g++", "make"} - {command}:
+        (tmp_path / present).symlink_to(rtl_build.tool(present))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MicrotronError) as caught:
+        library(tiny)
+    assert str(caught.value) == (
+        f"{command} is needed to compile the accelerator, but is not on PATH; on Debian or "
+        f"Ubuntu: apt-get install {command}")
+
+
+def test_missing_amaranth_is_named_with_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "microtron.hw.top", None)
+    monkeypatch.setattr(rtl_build, "import_module", lambda *_: exec("import amaranth_of_tomorrow"))
+    with pytest.raises(MicrotronError, match=r"pip install 'microtron\[hw\]'"):
+        library(tiny)
+
+
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "file"))
+    with pytest.raises(MicrotronError, match=r"file/rtl: cannot be written: .*MICROTRON_CACHE"):
+        library(tiny)
+
+
+@pytest.mark.parametrize(("settings", "expected"), [
+    ({"MICROTRON_CACHE": "/a/b"}, "/a/b/rtl"),
+    ({"MICROTRON_CACHE": "", "XDG_CACHE_HOME": "/c"}, "/c/microtron/rtl"),
+    ({"MICROTRON_CACHE": "", "XDG_CACHE_HOME": "", "HOME": "/d"}, "/d/.cache/microtron/rtl")])
+def test_the_cache_is_where_the_user_wants_it(monkeypatch, settings, expected):
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert str(rtl_build.cache_folder()) == expected
