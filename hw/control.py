@@ -22,8 +22,8 @@ class Control(Component):
 
     Writing START in `control` resets the core for one cycle and lets it run. A run is over when
     FETCH has finished and the bus is quiet, or, after the first fault, as soon as the bus is
-    quiet; until then `halt` keeps every engine from doing anything new. A START while running is
-    itself a fault. Writes to the other registers are ignored while a program runs.
+    quiet. From the fault to the next reset, `halt` keeps every engine from doing anything new: what
+    the queues still hold must not come to life. A START while running is itself a fault. Writes to the other registers are ignored while a program runs.
 
     Members
     -------
@@ -80,13 +80,13 @@ class Control(Component):
         first = self._first_fault(m, start)
         stopped = Signal()
         with m.If(self.reset):
-            m.d.sync += [self.reset.eq(0), self.running.eq(1)]
+            m.d.sync += [self.reset.eq(0), self.running.eq(1), self.halt.eq(0)]
         with m.Elif(self.running):
             with m.If(~self.halt & (first.cause != Fault.NONE)):
                 m.d.sync += [self.halt.eq(1), self.fault.eq(first)]
             with m.Elif(self.quiet & (self.halt | self.finished)):
                 m.d.comb += stopped.eq(1)
-                m.d.sync += [self.running.eq(0), self.halt.eq(0), self.done.eq(~self.halt),
+                m.d.sync += [self.running.eq(0), self.done.eq(~self.halt),
                              self.failed.eq(self.halt)]
         with m.Elif(start):
             m.d.sync += [self.reset.eq(1), self.done.eq(0), self.failed.eq(0), self.fault.eq(0)]

@@ -172,7 +172,7 @@ class RowWalker(Component):
                      for name in ("here", "end"))       # in beats of the window: next and last one
         base = Signal(self.config.address_bits, reset_less=True)
         final = Signal(reset_less=True)
-        empty = Signal(reset_less=True)
+        no_bytes = Signal(reset_less=True)
         burst = self.bursts.payload
         post, position = (Signal.like(each, name=name, reset_less=True) for name, each
                           in (("post", burst.post), ("position", burst.position)))
@@ -189,7 +189,7 @@ class RowWalker(Component):
             burst.address.eq(Cat(Const(0, self.beat_bits), here[:in_page],
                                  (base[page:] + here[in_page:])[:len(base) - page])),
             burst.beats.eq(Mux(ends_row, end[:grid], MOST_BEATS - 1) - here[:grid]),
-            burst.last.eq(final & ends_row), burst.empty.eq(empty),
+            burst.last.eq(final & ends_row), burst.empty.eq(no_bytes),
             burst.post.eq(post), burst.position.eq(position),
             hand_over.eq(self.held & ~self.stop & (self.fault.cause == Fault.NONE)
                          & (~self.cutting | (self.bursts.ready & ends_row))),
@@ -202,7 +202,7 @@ class RowWalker(Component):
                 here.eq(self.row_start >> self.beat_bits),
                 end.eq(Mux(self.empty, self.row_start, self.row_end) >> self.beat_bits),
                 base.eq(self.box.base),
-                final.eq(self.last_row), empty.eq(self.empty),
+                final.eq(self.last_row), no_bytes.eq(self.empty),
                 post.eq(self.box.post), position.eq(self.box.position),
             ]
         return hand_over

@@ -82,7 +82,7 @@ def _locked(folder: Path) -> Iterator[None]:
     """One process at a time. The lock goes with the process that holds it, however that ends."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        file = Path(f"{folder}.lock").open("w")
+        file = open(f"{folder}.lock", "w")      # noqa: SIM115 (closed below)
     except OSError as error:
         raise MicrotronError(f"{folder.parent}: cannot be written: {error.strerror}; name another "
                              f"folder with MICROTRON_CACHE") from None
@@ -92,6 +92,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _make_whole(folder: Path, make: Callable[[Path, Path], None]) -> None:
+    for abandoned in folder.parent.glob(f".{folder.name}.*"):   # we hold the lock: nobody is there
+        shutil.rmtree(abandoned, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         make(temporary, Path(f"{folder}.log"))

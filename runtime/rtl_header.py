@@ -1,4 +1,4 @@
-"""What the C++ harness takes from the rest of the project, as a header: nothing is written twice."""
+"""What the harness in C++ takes from the rest of the project, as a header: one source for both."""
 
 from __future__ import annotations
 

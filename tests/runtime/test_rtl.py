@@ -225,7 +225,7 @@ def test_memory_that_cannot_be_addressed_is_refused():
         return Program(tiny, encode([Sync()]), tuple(
             Segment(f"s{number}", size) for number in range(count)))
 
-    with pytest.raises(ExecutionError, match="segment s3 does not fit: .* addresses have 32 bits"):
+    with pytest.raises(ExecutionError, match=r"segment s3 does not fit: .* addresses have 32 bits"):
         placed(many(4, 1 << 30))
     with pytest.raises(ExecutionError, match="segment s0 has 4294967296 bytes, but a window holds"):
         placed(many(1, 1 << 32))
@@ -297,15 +297,19 @@ def test_misbehaviour_is_noticed(tmp_path, flaw, message):
     device = RtlDevice(tiny, design=stand_in, waveform=tmp_path / "wave.vcd", limit=5000,
                        timing=MOODY)
     with pytest.raises(ExecutionError, match=message):
-        device.load(flawed(flaw))
-        device.run()
+        load_and_run(device, flawed(flaw))
+
+
+def load_and_run(device, program):
+    device.load(program)
+    return device.run()
 
 
 def test_after_misbehaviour_a_right_program_runs(tmp_path):
     device = RtlDevice(tiny, design=stand_in, waveform=tmp_path / "wave.vcd", limit=5000)
     for flaw in ("stray", "stuck", "crossing"):
         device.load(flawed(flaw))
-        with pytest.raises(ExecutionError, match="misbehaved|not ended"):
+        with pytest.raises(ExecutionError, match=r"misbehaved|not ended"):
             device.run()
         device.load(flawed())
         device.run()

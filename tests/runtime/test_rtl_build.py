@@ -78,7 +78,9 @@ def test_a_build_that_is_stopped_leaves_nothing_behind_that_looks_finished(folde
         time.sleep(0.01)
     racer.kill()
     racer.wait()
-    assert cached("slow", ("x",), lambda inside, log: None).exists()    # the lock is free, too
+    made = cached("slow", ("x",), lambda inside, log: None)     # the lock is free again
+    assert [each for each in folder.iterdir() if each.is_dir()] == [made]
+    assert not list(made.iterdir())
 
 
 def test_a_failing_build_is_one_line_and_a_log(folder):
