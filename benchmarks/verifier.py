@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from common import Column, Outcome, best_of, main, quantity
 
+from microtron.isa.config import Config
 from microtron.isa.config_files import load_config
 from microtron.isa.generator import random_program
 from microtron.isa.instructions import (
@@ -15,6 +16,7 @@ from microtron.isa.instructions import (
     Engines,
     Gemm,
     GemmFlags,
+    Instruction,
     Load,
     MicroOp,
     Requantize,
@@ -29,14 +31,15 @@ from microtron.isa.verifier import verify
 TILES = 128         # of each half of a scratchpad
 
 
-def layer(config, length: int) -> Program:
+def layer(config: Config, length: int) -> Program:
     """A double-buffered convolution-like stream: load, gemm, requantize, store, over and over."""
     micro_ops = [MicroOp(dst=half * TILES, src=half * TILES) for half in (0, 1)]
     data = np.frombuffer(encode_micro_ops(micro_ops).tobytes(), np.uint8)
     tile = config.tile_bytes(Buffer.INP)
     segments = (Segment("micro_ops", 16, Access.READ, data),
                 Segment("memory", 4096 * TILES * tile, Access.WRITE))
-    code = [Load(buffer=Buffer.UOP, shape=(1, 1, 2)), Load(buffer=Buffer.WGT, segment=1)]
+    code: list[Instruction] = [Load(buffer=Buffer.UOP, shape=(1, 1, 2)),
+                               Load(buffer=Buffer.WGT, segment=1)]
     for step in range((length - 3) // 4):
         half, at = step % 2 * TILES, step % 2000 * TILES * tile
         code += [
@@ -49,7 +52,7 @@ def layer(config, length: int) -> Program:
     return with_tokens(Program(config, encode([*code, Sync()]), segments))
 
 
-def random_stream(config, length: int) -> Program:
+def random_stream(config: Config, length: int) -> Program:
     """Random instructions that conflict as often as they can, one random program repeated."""
     program = random_program(config, 0, length=200)
     body = [replace(each, wait=Engines(0), post=Engines(0)) for each in decode(program.code)]

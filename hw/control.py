@@ -22,8 +22,9 @@ class Control(Component):
 
     Writing START in `control` resets the core for one cycle and lets it run. A run is over when
     FETCH has finished and the bus is quiet, or, after the first fault, as soon as the bus is
-    quiet. From the fault to the next reset, `halt` keeps every engine from doing anything new: what
-    the queues still hold must not come to life. A START while running is itself a fault. Writes to the other registers are ignored while a program runs.
+    quiet. From the fault to the next reset, `halt` keeps every engine from doing anything new:
+    what the queues still hold must not come to life. A START while running is itself a fault.
+    Writes to the other registers are ignored while a program runs.
 
     Members
     -------

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import LOOPS, Buffer, Engine, Gemm, GemmFlags, MicroOp
+from ..isa.record import fields_of
 from .forwarding import ForwardingAdder
 from .interfaces import commands, events, index, read_port, tokens
 from .layouts import POSITION_BITS, unpack
@@ -15,7 +16,7 @@ from .mac import MacArray, tree_stages
 from .scratchpad import write_port
 from .sequencer import Sequencer, offset_bits
 
-FLAG_BITS = 8
+FLAG_BITS = {field.name: field.scalar.bits for field in fields_of(Gemm)}["flags"]
 # Stages of the pipeline, counted in cycles from the issue of a slot.
 MICRO_OP, READ, PRODUCT = 2, 3, 6       # micro-op there, tiles read, products there
 

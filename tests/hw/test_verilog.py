@@ -1,0 +1,98 @@
+"""The Verilog we emit, read back by other people's tools: ports, widths, latches and drivers."""
+
+import re
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from microtron.hw.top import MODULE, TRACE, verilog
+from microtron.isa.config import tiny
+from microtron.isa.instructions import Engine
+
+WIDE_BUS = replace(tiny, bus_bits=128, address_bits=40)
+CONFIGS = {"tiny": tiny, "wide bus": WIDE_BUS}
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def emitted(request):
+    config = CONFIGS[request.param]
+    return config, verilog(config)
+
+
+def expected_ports(config):
+    """The contract with whoever instantiates the accelerator: name → direction and width."""
+    address = {"id": 1, "addr": config.address_bits, "len": 8, "size": 3, "burst": 2, "lock": 1,
+               "cache": 4, "prot": 3, "qos": 4, "valid": 1}
+    out = {f"m_axi_{channel}{name}": width for channel in ("ar", "aw")
+           for name, width in address.items()}
+    out |= {"m_axi_wdata": config.bus_bits, "m_axi_wstrb": config.bus_bytes, "m_axi_wlast": 1,
+            "m_axi_wvalid": 1, "m_axi_rready": 1, "m_axi_bready": 1, "s_axi_awready": 1,
+            "s_axi_wready": 1, "s_axi_bresp": 2, "s_axi_bvalid": 1, "s_axi_arready": 1,
+            "s_axi_rdata": 32, "s_axi_rresp": 2, "s_axi_rvalid": 1, "interrupt": 1,
+            "trace_running": 1}
+    out |= {f"trace_{engine.name.lower()}_{name}": width for engine in Engine
+            for name, width in TRACE.items()}
+    into = {"clk": 1, "rst": 1, "m_axi_arready": 1, "m_axi_rid": 1, "m_axi_rdata": config.bus_bits,
+            "m_axi_rresp": 2, "m_axi_rlast": 1, "m_axi_rvalid": 1, "m_axi_awready": 1,
+            "m_axi_wready": 1, "m_axi_bid": 1, "m_axi_bresp": 2, "m_axi_bvalid": 1,
+            "s_axi_awaddr": 12, "s_axi_awprot": 3, "s_axi_awvalid": 1, "s_axi_wdata": 32,
+            "s_axi_wstrb": 4, "s_axi_wvalid": 1, "s_axi_bready": 1, "s_axi_araddr": 12,
+            "s_axi_arprot": 3, "s_axi_arvalid": 1, "s_axi_rready": 1}
+    return {**{name: ("Output", width) for name, width in out.items()},
+            **{name: ("Input", width) for name, width in into.items()}}
+
+
+@pytest.mark.filterwarnings("ignore")       # the parser's own, about its grammar
+def test_ports_and_widths_are_the_contract(emitted, tmp_path, monkeypatch):
+    from pyverilog.vparser import ast
+    from pyverilog.vparser.parser import VerilogParser
+
+    config, text = emitted
+    monkeypatch.chdir(tmp_path)             # the parser leaves its tables where it runs
+    top = text[re.search(rf"^module {MODULE}\(", text, re.M).start():]
+    top = re.sub(r"\(\* .*? \*\)", "", top[:top.index("endmodule") + len("endmodule")])
+    description = VerilogParser(outputdir=str(tmp_path), debug=False).parse(top).description
+    module, = description.definitions
+    found = {}
+    for declaration in module.items:
+        for each in getattr(declaration, "list", ()):
+            if isinstance(each, ast.Input | ast.Output):
+                width = 1 if each.width is None else int(each.width.msb.value) + 1
+                found[each.name] = type(each).__name__, width
+    assert found == expected_ports(config)
+    assert {port.name for port in module.portlist.ports} == set(found)
+
+
+def test_a_second_parser_elaborates_it_without_complaint(emitted):
+    import pyslang
+
+    _, text = emitted
+    tree = pyslang.syntax.SyntaxTree.fromText(text)
+    compilation = pyslang.ast.Compilation()
+    compilation.addSyntaxTree(tree)
+    errors = [str(each.code) for each in compilation.getAllDiagnostics() if each.isError()]
+    assert errors == []
+    assert [top.name for top in compilation.getRoot().topInstances] == [MODULE]
+
+
+def complaints(text, folder):
+    """Latches and signals with several drivers, as Verilator sees them."""
+    (folder / "design.v").write_text(text)
+    done = subprocess.run(
+        ["verilator", "--lint-only", "-Wno-lint", "-Wno-fatal", "-Wwarn-LATCH",
+         "-Wwarn-MULTIDRIVEN", "design.v"], cwd=folder, capture_output=True, text=True, check=False)
+    return re.findall("%(Warning-LATCH|Warning-MULTIDRIVEN|Error[^:]*)", done.stderr)
+
+
+def test_there_is_no_latch_and_nothing_has_two_drivers(emitted, tmp_path):
+    assert complaints(emitted[1], tmp_path) == []
+
+
+@pytest.mark.parametrize(("body", "kind"), [
+    ("always @* if (a) q = b;", "Warning-LATCH"),
+    ("always @(posedge a) q <= b; always @(posedge b) q <= a;", "Warning-MULTIDRIVEN"),
+])
+def test_the_checks_above_can_fail(body, kind, tmp_path):
+    text = f"module m(input a, b, output reg q);\n{body}\nendmodule\n"
+    assert complaints(text, tmp_path) == [kind]
