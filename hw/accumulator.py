@@ -128,13 +128,17 @@ class Accumulator(wiring.Component):
     def _deliver(self, m, name, reader, words):
         """The reader's data register. The banks' own output registers come before it."""
         granted = reader.enable if reader is self.gemm_read else reader.granted
-        bank = self._bank_of(reader.index)
         fetched = Signal(name=f"{name}_fetched")
-        fetched_bank = Signal(len(bank), name=f"{name}_bank", reset_less=True)
         tile_data = Signal(self.tile_bits, name=f"{name}_data", reset_less=True)
-        m.d.sync += [fetched.eq(granted), fetched_bank.eq(bank)]
+        fetched_data = words[0]
+        m.d.sync += fetched.eq(granted)
+        if len(words) > 1:
+            bank = self._bank_of(reader.index)
+            fetched_bank = Signal.like(bank, name=f"{name}_bank", reset_less=True)
+            m.d.sync += fetched_bank.eq(bank)
+            fetched_data = select(words, fetched_bank)
         with m.If(fetched):
-            m.d.sync += tile_data.eq(select(words, fetched_bank))
+            m.d.sync += tile_data.eq(fetched_data)
         m.d.comb += reader.data.eq(tile_data)
 
     def _arrange(self, m):

@@ -31,14 +31,14 @@ class AluIssue(Component):
     stand three more, which fetch its parameters: bias, multiplier, shift. A step enters a buffer
     of two, takes a ticket unless it fetches, and is issued when both its reads have been granted.
     Reads are requested together and each until it is granted; the data of the one that came first
-    stay in its port. A step waits, and all behind it,
+    stay in its port. The step in front waits, and all behind it,
 
-        before      for writes of earlier steps to a tile that it reads
-        for a bank  until the accumulator grants its reads
+        waits_for_write     while an earlier step has yet to write a tile that it reads
+        waits_for_bank      until the accumulator has granted its reads
 
-    and a slot waits while the buffer or the tickets are used up. A slot with an index outside its
-    scratchpad reads and writes nothing: its ticket carries the fault, and `stopped` lets no slot
-    follow.
+    and a slot is taken only while `free`: the buffer has room and a ticket is left. A slot with an
+    index outside its scratchpad reads and writes nothing: its ticket carries the fault, and
+    `stopped` lets no slot follow.
 
     Rate: a step a cycle. Latency: a slot that is taken in one cycle can be issued in the next.
 
@@ -151,19 +151,20 @@ class AluIssue(Component):
 
     def _read(self, m, front, front_valid, taken):
         """Request what the front step reads, and issue it when all has been granted."""
-        waits_before = Signal()
-        m.d.comb += waits_before.eq(front.before.any())
-        there = []
+        waits_for_write, waits_for_bank = Signal(), Signal()
+        m.d.comb += waits_for_write.eq(front.before.any())
+        missing = []
         for port, name in ((self.left, "left"), (self.right, "right")):
             read = Signal(name=f"{name}_read")
             reads = front[f"reads_{name}"]
-            m.d.comb += [port.enable.eq(front_valid & ~waits_before & reads & ~read),
+            m.d.comb += [port.enable.eq(front_valid & ~waits_for_write & reads & ~read),
                          port.index.eq(front[name])]
             granted = port.enable & port.granted
             m.d.sync += read.eq((read | granted) & ~taken)
-            there.append(~reads | read | granted)
+            missing.append(reads & ~read & ~granted)
         m.d.comb += [
-            taken.eq(front_valid & ~waits_before & Cat(there).all()),
+            waits_for_bank.eq(Cat(missing).any()),
+            taken.eq(front_valid & ~waits_for_write & ~waits_for_bank),
             self.issued.eq(taken & ~front.fetches.any()),
             self.fetched.eq(Mux(taken, front.fetches, 0)),
             self.work.eq(front.work),

@@ -109,10 +109,13 @@ class Scratchpad(wiring.Component):
 
         # The memory's own output register holds the word in the cycle in which `fetched` is set.
         fetched = Signal()
-        fetched_lane = Signal.like(lane, reset_less=True)
         tile_data = Signal(len(read.data), reset_less=True)
-        m.d.sync += [fetched.eq(read.enable), fetched_lane.eq(lane)]
+        fetched_data = port.data
+        m.d.sync += fetched.eq(read.enable)
+        if self.lanes > 1 and not self.words:
+            fetched_lane = Signal.like(lane, reset_less=True)
+            m.d.sync += fetched_lane.eq(lane)
+            fetched_data = port.data.word_select(fetched_lane, self.tile_bits)
         with m.If(fetched):
-            m.d.sync += tile_data.eq(port.data if self.words
-                                     else port.data.word_select(fetched_lane, self.tile_bits))
+            m.d.sync += tile_data.eq(fetched_data)
         m.d.comb += read.data.eq(tile_data)

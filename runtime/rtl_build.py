@@ -112,7 +112,7 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
          "--top-module", TOP, "--Mdir", "model",
          "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
          "-LDFLAGS", "-shared -Wl,-Bsymbolic",
-         "-MAKEFLAGS", "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O1",  # else -Os comes last and wins
+         "-MAKEFLAGS", "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O0",  # else -Os comes last and wins
          "-o", LIBRARY, *sources, f"../{TOP}.v")
     (work / "model" / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)

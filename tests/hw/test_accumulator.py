@@ -172,3 +172,4 @@ def test_verilog_has_one_memory_for_each_bank():
     text = verilog.convert(Accumulator(tiny), name="accumulator", emit_src=False)
     for bank in range(tiny.acc_banks):
         assert text.count(f"reg [127:0] bank_{bank} [{tiny.acc_bank_tiles - 1}:0];") == 1
+    assert "[-1:0]" not in verilog.convert(Accumulator(CONFIGS["one bank"]), emit_src=False)

@@ -148,5 +148,6 @@ def test_verilog_has_one_memory_of_the_right_size(name):
         text = verilog.convert(unit, name="scratchpad", emit_src=False)
         declared = f"reg [{unit.word_bits - 1}:0] memory [{unit.memory.depth - 1}:0];"
         assert text.count(declared) == 1
+        assert "[-1:0]" not in text                 # no signal without bits
         stored = 8 * config.tile_bytes(buffer) * config.tiles(buffer)
         assert unit.word_bits * unit.memory.depth in (stored, 2 * unit.word_bits)

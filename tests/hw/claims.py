@@ -1,0 +1,206 @@
+"""What is claimed of the token counters, the queues and the arbiter, for tests/hw/test_formal.py.
+
+What users may rely on is asserted; an `invariant` ties the unit's registers to the claim's own,
+which makes the claim inductive.
+"""
+
+from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal
+from amaranth.utils import ceil_log2
+
+from microtron.hw.interfaces import bits_for
+from microtron.hw.layouts import COMMAND
+from microtron.isa.config import Config
+from microtron.isa.instructions import Engine
+
+from .formal import Claim
+
+PAIRS = [(giver, taker) for giver in Engine for taker in Engine if giver != taker]
+
+
+class TokensAreCounted(Claim):
+    """Each counter is the posts minus the takes, and only a post too many is refused."""
+
+    def __init__(self, config: Config, unit: type):
+        self.config, self.unit = config, unit
+        masks = {f"{name}_{engine.name.lower()}": len(Engine)
+                 for name in ("wait", "post") for engine in Engine}
+        super().__init__(
+            {**masks, **{f"take_{engine.name.lower()}": 1 for engine in Engine}},
+            {pair_name(*pair): (f"unit.{pair_name(*pair)}", config.token_bits) for pair in PAIRS})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = unit = self.unit(self.config)
+        for engine in Engine:
+            port = unit.port(engine)
+            for name in ("wait", "post", "take"):
+                m.d.comb += getattr(port, name).eq(
+                    getattr(self, f"{name}_{engine.name.lower()}"))
+            m.d.comb += Assume(~port.take | port.granted)   # the rule for engines
+        balances = {pair: self._balance(m, unit, *pair) for pair in PAIRS}
+
+        for taker in Engine:
+            port = unit.port(taker)
+            lacking = [~port.wait[giver] | (balances[giver, taker][0] > 0)
+                       for giver in Engine if giver != taker]
+            m.d.comb += Assert(port.granted == (all_of(lacking) & ~port.wait[taker]))
+        for giver in Engine:
+            refused = [balances[giver, taker][1] for taker in Engine if taker != giver]
+            m.d.comb += Assert(unit.overflow[giver] == ~all_of([~each for each in refused]))
+        return m
+
+    def _balance(self, m, unit, giver, taker):
+        """Posts minus takes in a register that would show a wrap, and the refusal of a post."""
+        limit = self.config.token_limit
+        balance = Signal(range(-2, limit + 3), name=f"balance_{pair_name(giver, taker)}")
+        post = unit.port(giver).post[taker]
+        take = unit.port(taker).take & unit.port(taker).wait[giver]
+        refused = post & ~take & (balance == limit)
+        m.d.sync += balance.eq(balance + (post & ~refused) - take)
+        m.d.comb += [
+            Assert(balance >= 0), Assert(balance <= limit),
+            Cover(refused), Cover(post & take & (balance == limit)),
+        ]
+        m.d.comb += self.invariant(getattr(self, pair_name(giver, taker)) == balance)
+        return balance, refused
+
+
+class ItemsPassInOrder(Claim):
+    """Any item comes out unchanged, once, right after those that were in the queue before it.
+
+    The solver picks an item with `choose` as it enters; `ahead` counts those in front of it. As
+    the item is any item, none is lost, doubled, changed or overtaken. Nor can one starve: the
+    queue refuses only when full and hides nothing. Where it is `buffered`, it hides what entered
+    an empty queue for one cycle, and may refuse the last item that fits in that cycle.
+    """
+
+    def __init__(self, unit, *, place: str, depth: int, width: int, buffered: bool):
+        self.unit, self.depth, self.buffered = unit, depth, buffered
+        self.words = depth - 1 if buffered else depth       # the last one is in a register
+        pointer = ceil_log2(self.words)
+        pointers = {name: (f"{place}.{name}", pointer) for name in ("produce", "consume")}
+        super().__init__(
+            {"put": 1, "item": width, "take": 1, "choose": 1},
+            {**(pointers if pointer else {}), "level": (f"{place}.level", range(depth + 1)),
+             **{f"word_{at}": (f"{place}.storage[{at}]", width) for at in range(self.words)}})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = self.unit
+        accepts, shows, shown = self.attach(m)
+        entered, left = self.put & accepts, self.take & shows
+
+        count = Signal(range(self.depth + 2))
+        followed = Signal()
+        ahead = Signal(range(self.depth + 1))
+        value = Signal.like(self.item)
+        fresh = Signal()                            # all that is inside has just entered
+        m.d.sync += count.eq(count + entered - left)
+        with m.If(followed & left):
+            m.d.sync += [ahead.eq(ahead - 1), followed.eq(ahead != 0)]
+        with m.Elif(entered & self.choose & ~followed):
+            m.d.sync += [followed.eq(1), ahead.eq(count - left), value.eq(self.item)]
+        m.d.sync += fresh.eq(count == left)
+        on_its_way = fresh & ~shows if self.buffered else 0
+
+        m.d.comb += [
+            Assert(count <= self.depth), Assert(~shows | (count != 0)),
+            Assert(self.holds_nothing() == (count == 0)),
+            Assert(~followed | (ahead != 0) | ~shows | (shown == value)),
+            Assert(accepts | (count == self.depth) | ((count == self.depth - 1) & on_its_way)),
+            Assert(shows | (count == 0) | on_its_way),
+            Cover(count == self.depth),
+            Cover(followed & left & (ahead == 0) & (count == self.depth)),
+        ]
+        self._add_invariants(m, count, followed, ahead, value, shows, shown)
+        return m
+
+    def _add_invariants(self, m, count, followed, ahead, value, shows, shown):
+        """The item is where its place in the line says, and the pointers agree with the count."""
+        register = shows if self.buffered else 0
+        stored = Signal(range(self.depth + 2))
+        m.d.comb += stored.eq(count - register)
+        words = Array(getattr(self, f"word_{at}") for at in range(self.words))
+        produce, consume = getattr(self, "produce", 0), getattr(self, "consume", 0)
+        m.d.comb += self.invariant(
+            self.level == count, stored <= self.words, ~followed | (ahead < count),
+            produce == around(consume + stored, self.words))
+        if self.words > 1:
+            m.d.comb += self.invariant(produce < self.words, consume < self.words)
+        behind = (ahead - register)[:len(ahead)]    # the head of the stored items is 0
+        held = words[around(consume + behind, self.words)]
+        in_register = register & (ahead == 0)
+        m.d.comb += self.invariant(~followed | (Mux(in_register, shown, held) == value))
+
+
+class FifoPassesInOrder(ItemsPassInOrder):
+    """The claim for a queue with the members of amaranth.lib.fifo."""
+
+    def attach(self, m):
+        fifo = self.unit
+        m.d.comb += [fifo.w_en.eq(self.put), fifo.w_data.eq(self.item), fifo.r_en.eq(self.take)]
+        return fifo.w_rdy, fifo.r_rdy, fifo.r_data
+
+    def holds_nothing(self):
+        return self.unit.level == 0
+
+
+class CommandsPassInOrder(ItemsPassInOrder):
+    """The claim for the command queue, whole commands included."""
+
+    def __init__(self, unit, *, depth: int):
+        super().__init__(unit, place="unit.fifo", depth=depth, width=COMMAND.size,
+                         buffered=True)
+
+    def attach(self, m):
+        queue = self.unit
+        m.d.comb += [queue.put.valid.eq(self.put), queue.put.payload.eq(self.item),
+                     queue.take.ready.eq(self.take)]
+        return queue.put.ready, queue.take.valid, queue.take.payload.as_value()
+
+    def holds_nothing(self):
+        return self.unit.empty
+
+
+class NobodyStarves(Claim):
+    """Who requests is served before any other is served twice: after at most clients - 1."""
+
+    def __init__(self, clients: int, unit: type):
+        self.clients, self.unit = clients, unit
+        super().__init__({"requests": clients, "served": 1},
+                         {"first": ("unit.first", bits_for(clients))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = unit = self.unit(self.clients)
+        m.d.comb += [unit.requests.eq(self.requests), unit.served.eq(self.served)]
+        m.d.comb += Assert((self.requests == 0) | self.requests.bit_select(unit.grant, 1))
+        m.d.comb += self.invariant(self.first < self.clients)
+        for client in range(self.clients):
+            waited = Signal(range(self.clients + 1), name=f"waited_{client}")
+            with m.If(~self.requests[client] | (self.served & (unit.grant == client))):
+                m.d.sync += waited.eq(0)
+            with m.Elif(self.served):
+                m.d.sync += waited.eq(waited + 1)
+            m.d.comb += Assert(waited <= self.clients - 1)
+            m.d.comb += Cover(waited == self.clients - 1)
+            place = around(client + self.clients - self.first, self.clients)
+            m.d.comb += self.invariant(waited + place <= self.clients - 1)  # who waits moves up
+        return m
+
+
+def pair_name(giver: Engine, taker: Engine) -> str:
+    return f"{giver.name}_to_{taker.name}".lower()
+
+
+def around(place, size):
+    """A place below twice the size of a ring, as one in the ring. A division would cost minutes."""
+    return Mux(place >= size, place - size, place)
+
+
+def all_of(conditions):
+    """All of these single bits."""
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = result & condition
+    return result

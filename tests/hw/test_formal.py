@@ -1,0 +1,103 @@
+"""Proofs for all time: tokens are counted, queues keep order, the arbiter starves nobody.
+
+Each claim is also put to variants with one fault, and must find the run that shows it.
+"""
+
+from dataclasses import replace
+
+import pytest
+from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
+
+from microtron.hw.arbiter import RoundRobin
+from microtron.hw.queue import CommandQueue
+from microtron.hw.tokens import Tokens
+from microtron.isa.config import tiny
+
+from .claims import CommandsPassInOrder, FifoPassesInOrder, NobodyStarves, TokensAreCounted
+from .formal import broken, counterexample, prove
+
+SMALL = replace(tiny, token_bits=2)
+WIDTH = 3
+
+
+def fifo(depth, unit=SyncFIFO):
+    return FifoPassesInOrder(unit(width=WIDTH, depth=depth), place="unit", depth=depth,
+                             width=WIDTH, buffered=False)
+
+
+def buffered_fifo(depth, unit=SyncFIFOBuffered):
+    return FifoPassesInOrder(unit(width=WIDTH, depth=depth), place="unit", depth=depth,
+                             width=WIDTH, buffered=True)
+
+
+def command_queue(depth, unit=CommandQueue):
+    return CommandsPassInOrder(unit(replace(tiny, queue_depth=depth)), depth=depth)
+
+
+def test_token_counters_equal_posts_minus_takes_and_refuse_only_what_overflows():
+    prove(TokensAreCounted(SMALL, Tokens), steps=5)
+
+
+@pytest.mark.parametrize("claim", [fifo, buffered_fifo, command_queue])
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_queues_neither_lose_nor_double_nor_reorder_nor_hold_back(claim, depth):
+    prove(claim(depth), steps=depth + 3)
+
+
+@pytest.mark.parametrize("clients", [2, 3])
+def test_the_arbiter_serves_who_requests_after_at_most_each_other_once(clients):
+    prove(NobodyStarves(clients, RoundRobin), steps=clients + 2)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("posted & ~taken & ~overflow", "posted & ~overflow"),          # a token too many
+    ("taken & ~posted", "taken"),                                   # one too few
+    ("(count == self.config.token_limit)", "0"),                    # wraps
+    ("posted & ~taken & (count", "posted & (count"),                # overflow though taken
+    ("return count != 0", "return count != 1"),                     # granted without a token
+    ("port.wait[giver] & ~there", "~there"),                        # waits unasked
+])
+def test_a_fault_in_the_token_counters_has_a_counterexample(right, wrong):
+    assert counterexample(TokensAreCounted(SMALL, broken(Tokens, right, wrong)), steps=6)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("(self.level != self.depth)", "(1)"),                          # overwrites
+    ("self.r_rdy.eq(self.level != 0)", "self.r_rdy.eq(1)"),         # shows what is not there
+    ("produce.eq(_incr(produce, self.depth))", "produce.eq(produce + 1)"),  # depth 3: lost
+    ("r_port.addr.eq(consume)", "r_port.addr.eq(0)"),               # out of order
+    ("do_read & ~do_write", "do_read"),                             # forgets one
+])
+def test_a_fault_in_the_queue_has_a_counterexample(right, wrong):
+    assert counterexample(fifo(3, broken(SyncFIFO, right, wrong)), steps=10)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("do_inner_read  = inner_r_rdy & (~self.r_rdy | self.r_en)",
+     "do_inner_read  = inner_r_rdy & ~self.r_rdy"),                 # every other cycle
+    ("do_inner_read  = inner_r_rdy & (~self.r_rdy | self.r_en)",
+     "do_inner_read  = inner_r_rdy"),                               # overwrites what is shown
+    ("r_port.en.eq(do_inner_read)", "r_port.en.eq(1)"),             # shows the next too early
+])
+def test_a_fault_in_the_buffered_queue_has_a_counterexample(right, wrong):
+    assert counterexample(buffered_fifo(3, broken(SyncFIFOBuffered, right, wrong)), steps=10)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("self.put.ready.eq(fifo.w_rdy)", "self.put.ready.eq(1)"),      # loses when full
+    ("self.take.valid.eq(fifo.r_rdy)", "self.take.valid.eq(fifo.level != 0)"),      # too early
+    ("self.empty.eq(fifo.level == 0)", "self.empty.eq(~fifo.r_rdy)"),   # forgets one on its way
+    ("fifo.w_data.eq(self.put.payload)", "fifo.w_data.eq(self.put.payload.as_value()[1:])"),
+])
+def test_a_fault_in_the_command_queue_has_a_counterexample(right, wrong):
+    assert counterexample(command_queue(3, broken(CommandQueue, right, wrong)), steps=10)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("self.grant + 1", "self.grant"),                               # the same again
+    ("with m.If(self.served)", "with m.If(0)"),                     # fixed priority
+    ("(head + place) % self.clients", "place"),                     # fixed priority
+    ("with m.If(self.requests[client])", "with m.If(1)"),           # to one that did not ask
+])
+def test_a_fault_in_the_arbiter_has_a_counterexample(right, wrong):
+    assert counterexample(NobodyStarves(3, broken(RoundRobin, right, wrong)), steps=8)
