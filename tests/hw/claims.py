@@ -4,7 +4,7 @@ What users may rely on is asserted; an `invariant` ties the unit's registers to 
 which makes the claim inductive.
 """
 
-from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal
 from amaranth.utils import ceil_log2
 
 from microtron.hw.interfaces import bits_for
@@ -41,12 +41,13 @@ class TokensAreCounted(Claim):
 
         for taker in Engine:
             port = unit.port(taker)
-            lacking = [~port.wait[giver] | (balances[giver, taker][0] > 0)
-                       for giver in Engine if giver != taker]
-            m.d.comb += Assert(port.granted == (all_of(lacking) & ~port.wait[taker]))
+            missing = Cat(port.wait[giver] if giver == taker else   # none gives to itself
+                          port.wait[giver] & (balances[giver, taker][0] == 0)
+                          for giver in Engine)
+            m.d.comb += [Assert(port.missing == missing), Assert(port.granted == ~missing.any())]
         for giver in Engine:
-            refused = [balances[giver, taker][1] for taker in Engine if taker != giver]
-            m.d.comb += Assert(unit.overflow[giver] == ~all_of([~each for each in refused]))
+            refused = Cat(balances[giver, taker][1] for taker in Engine if taker != giver)
+            m.d.comb += Assert(unit.overflow[giver] == refused.any())
         return m
 
     def _balance(self, m, unit, giver, taker):
@@ -196,11 +197,3 @@ def pair_name(giver: Engine, taker: Engine) -> str:
 def around(place, size):
     """A place below twice the size of a ring, as one in the ring. A division would cost minutes."""
     return Mux(place >= size, place - size, place)
-
-
-def all_of(conditions):
-    """All of these single bits."""
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = result & condition
-    return result
