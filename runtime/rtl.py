@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -114,12 +114,7 @@ class RtlDevice:
         trace = Trace(start=np.full(len(program.code), -1, np.int64),
                       end=np.full(len(program.code), -1, np.int64))
         harness.trace(trace.start, trace.end)
-        with self._recorded() if self.waveform else nullcontext():
-            harness.write("control", Control.START | Control.INTERRUPT_ENABLE)
-            limit = self.limit or generous_limit(program, self.timing)
-            stopped = harness.run(limit)
-        if not stopped:
-            self._give_up(limit)
+        self._run_to_its_end(self.limit or generous_limit(program, self.timing))
         status = Status(harness.read("status"))
         harness.write("status", Status.INTERRUPT)
         if complaint := harness.complaint():
@@ -130,6 +125,18 @@ class RtlDevice:
                     for name in counter_names()}
         return RtlReport(device=self.name, counts=count(program.code, program.config, {}),
                          cycles=counters["cycles"], counters=counters, trace=trace)
+
+    def _run_to_its_end(self, limit: int) -> None:
+        try:
+            with self._recorded() if self.waveform else nullcontext():
+                self._harness.write("control", Control.START | Control.INTERRUPT_ENABLE)
+                if not self._harness.run(limit):
+                    raise ExecutionError(f"the program has not ended after {limit} cycles: "
+                                         f"{self._progress()}")
+        except BaseException:       # also when the keyboard interrupts: the hardware still runs
+            self._harness.reset()
+            self._set_up()
+            raise
 
     def _loaded(self) -> Memory:
         if self._memory is None:
@@ -179,8 +186,8 @@ class RtlDevice:
                 self._harness.close_waveform()
                 os.replace(temporary, self.waveform)
 
-    def _give_up(self, limit: int) -> NoReturn:
-        """Say where every engine is, and make the hardware ready for another run."""
+    def _progress(self) -> str:
+        """Where every engine is."""
         program = self._loaded().program
         places = []
         for engine, place in self._harness.progress().items():
@@ -189,11 +196,9 @@ class RtlDevice:
                 places.append(f"{name} has completed {place.ended} instructions")
             else:
                 places.append(f"{name} is at {_line(program, place.start_position)}")
-        complaint = self._harness.complaint()
-        self._harness.reset()
-        self._set_up()
-        raise ExecutionError(f"the program has not ended after {limit} cycles: "
-                             f"{'; '.join(places)}{complaint and '; '}{complaint}")
+        if complaint := self._harness.complaint():
+            places.append(complaint)
+        return "; ".join(places)
 
     def _failure(self, program: Program) -> str:
         cause = Fault(self._harness.read("fault"))

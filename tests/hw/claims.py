@@ -72,7 +72,7 @@ class ItemsPassInOrder(Claim):
     The solver picks an item with `choose` as it enters; `ahead` counts those in front of it. As
     the item is any item, none is lost, doubled, changed or overtaken. Nor can one starve: the
     queue refuses only when full and hides nothing. Where it is `buffered`, it hides what entered
-    an empty queue for one cycle, and may refuse the last item that fits in that cycle.
+    an empty queue for one cycle, and at depth 2 it refuses the next item in that cycle.
     """
 
     def __init__(self, unit, *, place: str, depth: int, width: int, buffered: bool):

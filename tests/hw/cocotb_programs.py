@@ -13,7 +13,7 @@ from microtron.isa.stream import as_bytes
 from microtron.runtime.rtl import placed
 from microtron.sim.functional import Functional
 
-CONFIG = parse_toml(os.environ["CONFIG"])
+CONFIG = parse_toml(os.environ["CONFIGURATION"])
 PROGRAMS = int(os.environ["PROGRAMS"])
 GAP = bytes(range(256)) * 16        # behind every segment, and it must stay there
 

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from functools import cache
 from pathlib import Path
 
 from microtron.isa.config import Config
@@ -53,6 +54,7 @@ def run(config: Config, module: str, design: Design, folder: Path, *, seed: int 
     return len(cases)
 
 
+@cache
 def simulator(config: Config, design: Design) -> Path:
     """The program that simulates a design and runs cocotb inside."""
     import cocotb

@@ -175,6 +175,23 @@ def test_a_program_that_waits_for_ever_is_given_up_and_the_next_one_runs():
     assert is_copied(device, copying())
 
 
+def test_after_an_interrupt_from_the_keyboard_the_next_run_is_right(monkeypatch):
+    device = RtlDevice(tiny)
+    device.load(copying())
+
+    def interrupted(harness, limit):
+        assert not run(harness, 20)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        run = Harness.run
+        patched.setattr(Harness, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            device.run()
+    device.run()
+    assert is_copied(device, copying())
+
+
 def test_the_limit_can_be_chosen():
     device = RtlDevice(tiny, limit=30)
     device.load(copying())

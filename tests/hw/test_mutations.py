@@ -1,0 +1,67 @@
+"""One-line faults in the hardware: each must be caught by the tests of its unit.
+
+`make soak` runs this on a copy of the checkout; it takes some minutes.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+# file, what stands there, what it becomes, the tests that must notice
+FAULTS = [
+    ("tokens.py", "with m.Elif(taken & ~posted):", "with m.Elif(taken):", "test_tokens.py"),
+    ("fetch.py", "(room >= size)", "(room > 0)", "test_fetch.py"),
+    ("control.py", "self.done.eq(~self.halt)", "self.done.eq(1)", "test_control.py"),
+    ("reader.py", "is_error(bus.rresp)", "bus.rresp[0]", "test_reader.py"),
+    ("writer.py", "bus.wstrb.eq(Mux(self.halt, 0, beat.strobe))", "bus.wstrb.eq(beat.strobe)",
+     "test_writer.py"),
+    ("rows.py", "self.row_end >= self.box.size", "self.row_end > self.box.size", "test_rows.py"),
+    ("mac.py", "even + odd for even", "even | odd for even", "test_mac.py"),
+    ("forwarding.py", "for each in (current, written, past))", "for each in (current, written))",
+     "test_forwarding.py"),
+    ("requantizer.py", "[:5] | shifts[FIRST][5].replicate(5)", "[:5]", "test_requantizer.py"),
+    ("scratchpad.py", "fill.whole | (fill.part == part)", "fill.part == part",
+     "test_scratchpad.py"),
+    ("accumulator.py", "port.granted.eq(port.enable & ~blocked.any())",
+     "port.granted.eq(port.enable)", "test_accumulator.py"),
+]
+
+
+def mutated(folder, file, old, new):
+    """A copy of the checkout with one line of the hardware changed."""
+    copy = folder / "microtron"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(
+        ".git", ".venv", "build", "__pycache__", ".*_cache", ".hypothesis"))
+    path = copy / "hw" / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file}: {old!r} stands there {text.count(old)} times"
+    path.write_text(text.replace(old, new))
+    return copy
+
+
+def outcome(folder, copy, tests):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+         f"tests/hw/{tests}"], cwd=copy, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(folder)})
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.returncode
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("file", "old", "new", "tests"), FAULTS, ids=lambda each: str(each)[:30])
+def test_a_fault_in_the_hardware_is_caught(tmp_path, file, old, new, tests):
+    copy = mutated(tmp_path, file, old, new)
+    assert outcome(tmp_path, copy, tests) == 1, "nobody noticed"
+
+
+@pytest.mark.soak
+def test_the_copy_without_a_fault_passes(tmp_path):
+    copy = mutated(tmp_path, "tokens.py", "count.eq(count + 1)", "count.eq(1 + count)")
+    assert outcome(tmp_path, copy, "test_tokens.py") == 0
