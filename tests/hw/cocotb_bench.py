@@ -1,6 +1,5 @@
 """The accelerator between a memory and a driver of cocotbext-axi that both pause at random."""
 
-import itertools
 import logging
 import random
 
@@ -9,6 +8,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 
+from microtron.isa.instructions import SEGMENTS
 from microtron.isa.registers import Control, Status, offset_of
 
 logging.getLogger("cocotb.bench").setLevel(logging.WARNING)     # or every transaction is told
@@ -54,8 +54,8 @@ class Bench:
         """Run a program to its interrupt. `segments` are (base, size, writable)."""
         await self.write("program_low", program)
         await self.write("program_count", count)
-        for number, (base, size, writable) in zip(
-                range(8), itertools.chain(segments, itertools.repeat((0, 0, 0)))):
+        unused = [(0, 0, 0)] * (SEGMENTS - len(segments))
+        for number, (base, size, writable) in enumerate((*segments, *unused)):
             await self.write(f"segment{number}_low", base)
             await self.write(f"segment{number}_size", size)
             await self.write(f"segment{number}_access", writable)

@@ -30,7 +30,7 @@ async def compare(bench, program):
     expected = Functional(program)
     code, *bases = placed(program)
     bench.memory.write(code, as_bytes(program.code).tobytes())
-    for base, segment, data in zip(bases, program.segments, expected.memory.segments, strict=True):
+    for base, data in zip(bases, expected.memory.segments, strict=True):
         bench.memory.write(base, data.tobytes() + GAP)
     expected.run()
     status = await bench.run(code, len(program.code), [
