@@ -42,17 +42,18 @@ lint:   ## run ruff and mypy
 	@$(BIN)/mypy --explicit-package-bases --no-error-summary $(TYPED) | sed 's|^$(LINK)/||'
 
 bench:  ## run every benchmark; one JSON object each with FLAGS=--json
-	$(SET_UP) demo
+	$(SET_UP) test
 	@for script in $(BENCHMARKS); do $(BIN)/python $$script $(FLAGS); done
 
 soak:   ## run the long random campaigns; SOAK_PROGRAMS=100000 makes them longer
 	$(SET_UP) test
 	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
 
-docs:   ## write the generated part of the manual, docs/isa.md
-	$(SET_UP) demo
+docs:   ## write what is generated: docs/isa.md, and the diagrams in docs/hardware.md
+	$(SET_UP) test
 	@trap 'rm -f docs/.isa.md.new' EXIT; \
 	$(BIN)/microtron isa --manual > docs/.isa.md.new && mv docs/.isa.md.new docs/isa.md
+	@$(BIN)/python tools/cycle_diagrams.py
 
 clean:  ## remove everything that make and Python created, .venv too
 	@rm -rf .venv build microtron.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
