@@ -44,13 +44,16 @@ def operands(config: Config) -> dict[str, int]:
 def decode(m: Module, command: data.View, nest: data.View) -> None:
     """Drive a nest of the sequencer from a command with one of the ALU's opcodes."""
     word, task = command.word, nest.tag
-    m.d.comb += [nest.count.eq(1), task.position.eq(command.position)]
+    m.d.comb += task.position.eq(command.position)
     with m.Switch(opcode_of(word)):
         for instruction, fill in ((Alu, _alu), (AluI, _alui), (Requantize, _requantize)):
             with m.Case(instruction.opcode):
                 fields = unpack(instruction, word)
                 fill(m, fields, nest, task)
                 m.d.comb += [
+                    # Here, not once for all: a constant slice of a signal becomes an `always @*`
+                    # that reads nothing, which some simulators never run.
+                    nest.count.eq(1),
                     task.post.eq(fields.post),
                     task.bases.dst.eq(fields.dst),
                     *(nest.loops[loop].eq(count)

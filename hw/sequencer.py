@@ -108,57 +108,60 @@ class Sequencer(wiring.Component):
             m.d.sync += [running.eq(1), empty.eq(_has_no_iterations(nest)),
                          strides.eq(nest.strides), tag.eq(nest.tag)]
 
-        turns, done = self._count(m, advance, taken)
-        m.d.comb += last.eq(empty | done)
+        done = self._count(m, advance, taken)
+        m.d.comb += last.eq(empty | done["outer"])
         for name, bits in self.operands.items():
-            offset = _walk(m, name, bits, strides[name], turns, taken)
+            offset = _walk(m, name, bits, strides[name], advance, done, taken)
             m.d.comb += self.slots.payload.offsets[name].eq(offset)
         m.d.comb += [self.slots.payload.last.eq(last), self.slots.payload.empty.eq(empty),
                      self.slots.payload.tag.eq(tag)]
         return m
 
     def _count(self, m, advance, taken):
-        """The counters. Returns when each loop turns to its next iteration, and its very end."""
-        slot, offered = self.slots.payload, self.nests.payload
-        turn = advance
-        turns = {}
-        done = Const(1, 1)
-        limits = {"step": offered.count, **{loop: offered.loops[loop] for loop in LOOPS}}
+        """The counters. Returns for each loop whether it, and all inside it, are at their end.
+
+        A register `…_at_final` says in advance whether the counter has its last value: to compare
+        first and then to add offsets would make the longest path of the accelerator.
+        """
+        slot, nest = self.slots.payload, self.nests.payload
+        limits = {"step": nest.count, **{loop: nest.loops[loop] for loop in LOOPS}}
+        inside, done = Const(1, 1), {}
         for name in ("step", *reversed(LOOPS)):         # from the inside out
             counter = Signal(LOOP_BITS, name=name, reset_less=True)
             final = Signal(LOOP_BITS, name=f"{name}_final", reset_less=True)    # its last value
-            at_final = Signal(name=f"{name}_at_final")
-            m.d.comb += [at_final.eq(counter == final), slot.first[name].eq(counter == 0)]
-            with m.If(turn):
-                m.d.sync += counter.eq(Mux(at_final, 0, counter + 1))
+            at_final = Signal(name=f"{name}_at_final", reset_less=True)
+            m.d.comb += slot.first[name].eq(counter == 0)
             with m.If(taken):
-                m.d.sync += [counter.eq(0), final.eq(limits[name] - 1)]
+                m.d.sync += [counter.eq(0), final.eq(limits[name] - 1),
+                             at_final.eq(limits[name] == 1)]
+            with m.Elif(advance & inside & at_final):
+                m.d.sync += [counter.eq(0), at_final.eq(final == 0)]
+            with m.Elif(advance & inside):
+                m.d.sync += [counter.eq(counter + 1), at_final.eq(counter + 1 == final)]
             if name == "step":
                 m.d.comb += slot.step.eq(counter)
-            turns[name] = turn
-            turn &= at_final
-            done &= at_final
-        return turns, done
+            inside = done[name] = inside & at_final
+        return done
 
 
 def _has_no_iterations(nest):
     return (nest.count == 0) | Cat(nest.loops[loop] == 0 for loop in LOOPS).any()
 
 
-def _walk(m, name, bits, strides, turns, taken):
+def _walk(m, name, bits, strides, advance, done, taken):
     """The offset of one operand. Two more registers keep what it was when a loop began."""
     offset, of_inner, of_middle = (Signal(signed(bits), name=f"{name}_{part}", reset_less=True)
                                    for part in ("offset", "of_inner", "of_middle"))
     # `of_inner` is the offset in the first iteration of the inner loop, from where the middle
     # loop steps; `of_middle` in the first of the middle loop, from where the outer loop steps.
-    outer, middle = turns["outer"], turns["middle"]
+    outer, middle, inner = done["middle"], done["inner"], done["step"]      # which loop steps
     base = Mux(outer, of_middle, Mux(middle, of_inner, offset))
     stride = Mux(outer, strides.outer, Mux(middle, strides.middle, strides.inner))
     moved = Signal(signed(bits), name=f"{name}_moved")
     m.d.comb += moved.eq(base + stride)
-    for register, turn in ((offset, turns["inner"]), (of_inner, middle), (of_middle, outer)):
+    for register, steps in ((offset, inner), (of_inner, middle), (of_middle, outer)):
         with m.If(taken):
             m.d.sync += register.eq(0)
-        with m.Elif(turn):
+        with m.Elif(advance & steps):
             m.d.sync += register.eq(moved)
     return offset

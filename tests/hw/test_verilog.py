@@ -89,6 +89,11 @@ def test_there_is_no_latch_and_nothing_has_two_drivers(emitted, tmp_path):
     assert complaints(emitted[1], tmp_path) == []
 
 
+def test_no_block_waits_for_signals_that_it_does_not_read(emitted):
+    """`always @* a = 1;` has nothing to wait for: some simulators run it, some never do."""
+    assert re.findall(r"always @\*\s+(?!begin)[^;=]+ = \d+'[sbhd]+[0-9a-fx]+;", emitted[1]) == []
+
+
 @pytest.mark.parametrize(("body", "kind"), [
     ("always @* if (a) q = b;", "Warning-LATCH"),
     ("always @(posedge a) q <= b; always @(posedge b) q <= a;", "Warning-MULTIDRIVEN"),
