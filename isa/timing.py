@@ -15,7 +15,10 @@ The memory is an AXI slave that decides everything from its own state, in this o
 6. The answer to a burst of writes may be shown `write_latency` cycles after its last beat was
    taken, in order, and stays until it is taken.
 
-Reads see memory as it is when a beat is shown; writes change it when a beat is taken.
+Reads see memory as it is when a beat is shown, before a write of the same cycle; writes change it
+when a beat is taken. Cycle 0 is the first one in which a program runs, and the memory is at rest
+then. A burst of reads waits until its last beat is taken, one of writes is unanswered until its
+answer is taken, both as of the beginning of a cycle. If nobody has had the bus yet, reads go first.
 """
 
 from __future__ import annotations
