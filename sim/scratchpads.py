@@ -87,12 +87,17 @@ class Scratchpads:
         top, bottom, left, right = load.pad
         rows, width = top + y + bottom, left + x + right
         pads, tiles = self.of(load.buffer), unpack(data, load.buffer, self.config)
-        for plane in range(z):      # in order: planes may overlap, and then the last one stays
-            start = load.sram + plane * load.sram_pitch
-            box = pads[start:start + rows * width].reshape(rows, width, *pads.shape[1:])
+        if 0 in (z, rows, width):
+            return
+        tile = pads.strides[0]
+        boxes = np.ndarray((z, rows, width, *pads.shape[1:]), pads.dtype, pads, load.sram * tile,
+                           (load.sram_pitch * tile, width * tile, tile, *pads.strides[1:]))
+        apart = load.sram_pitch >= rows * width
+        # Planes that overlap are written in order: the last one stays.
+        for planes in (slice(None),) if apart else (slice(at, at + 1) for at in range(z)):
             if any(load.pad):
-                box[...] = load.pad_value
-            box[top:top + y, left:left + x] = tiles[plane]
+                boxes[planes] = load.pad_value
+            boxes[planes, top:top + y, left:left + x] = tiles[planes]
 
     def take(self, store: Store) -> Bytes:
         """A copy of the box that a store reads, as rows of DRAM bytes."""

@@ -96,6 +96,11 @@ def test_overlapping_planes_are_written_in_order():
     assert loaded(Load(shape=(3, 1, 1), stride=(8, 0)), BYTES)[:2, 0, 0].tolist() == [16, 99]
 
 
+def test_the_border_of_a_plane_covers_what_the_plane_before_left_there():
+    load = Load(shape=(2, 1, 1), stride=(8, 0), sram_pitch=1, pad=(0, 0, 1, 0), pad_value=7)
+    assert loaded(load, BYTES)[:4, 0, 0].tolist() == [7, 7, 8, 99]
+
+
 def test_negative_strides_read_backwards():
     inp = loaded(Load(offset=40, shape=(2, 2, 1), stride=(-16, -4), sram_pitch=2), BYTES)
     assert inp[:4, 0, 0].tolist() == [40, 36, 24, 20]
