@@ -1,3 +1,19 @@
 """Microtron: a co-design kit for small tensor accelerators."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .sim.simulate import Job, simulate, simulate_many
+
 __version__ = "0.1.0"
+__all__ = ["Job", "__version__", "simulate", "simulate_many"]
+
+
+def __getattr__(name: str) -> Any:
+    """What the package offers at its top is imported when it is asked for."""
+    if name in ("Job", "simulate", "simulate_many"):
+        from .sim import simulate as module
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

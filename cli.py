@@ -101,7 +101,8 @@ def verify(program: ProgramFile, as_json: AsJson = False) -> None:
 @app.command()
 def run(program: ProgramFile,
         device: Annotated[str, typer.Option(
-            help="Where to run: functional, or rtl (the hardware under Verilator).",
+            help="Where to run: functional, cycle (exact timing), or rtl (the hardware under "
+                 "Verilator).",
         )] = "functional",
         inputs: Annotated[list[str] | None, typer.Option(
             "--input", "-i", metavar="TENSOR=FILE.npy", help="Fill a tensor before the run.",
@@ -112,8 +113,11 @@ def run(program: ProgramFile,
         seed: Annotated[int | None, typer.Option(
             help="Interleave the engines adversarially, as the tokens allow.")] = None,
         memory: Annotated[str, typer.Option(
-            metavar="NAME=VALUE,…", help="With rtl: memory, as read_latency=64,stalls=9.",
+            metavar="NAME=VALUE,…", help="With cycle or rtl: as read_latency=64,stalls=9.",
         )] = "",
+        trace: Annotated[Path | None, typer.Option(
+            help="With cycle or rtl: write when each instruction ran to a .json file, for "
+                 "Perfetto, or a .npz file.")] = None,
         waveform: Annotated[Path | None, typer.Option(
             help="With rtl: write all signals to a .vcd or .fst file.")] = None,
         check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
@@ -129,18 +133,45 @@ def run(program: ProgramFile,
     loaded = _program(program)
     if check:
         prove(loaded)
+    if trace is not None:
+        from .runtime.trace import writer_for
+        writer_for(trace)
     given = {name: files.read_array(path) for name, path in _pairs(inputs or []).items()}
     wanted = _pairs(outputs or [])
     for name in wanted:
         loaded.tensor(name)
-    results, report = execute(loaded, given, _device(device, seed, memory, waveform, loaded))
+    results, report = execute(loaded, given,
+                              _device(device, seed, memory, trace, waveform, loaded))
     for name, path in wanted.items():
         files.write_array(path, results[name] if name in results else given[name])
+    if trace is not None:
+        from .runtime.trace import save_trace
+        save_trace(trace, loaded, report)
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
         from .runtime.tables import report_rows, show
         show(f"{program} on {report.device}", report_rows(report))
+
+
+@app.command()
+def profile(program: ProgramFile,
+            memory: Annotated[str, typer.Option(
+                metavar="NAME=VALUE,…", help="As read_latency=64,stalls=9.")] = "",
+            as_json: AsJson = False) -> None:
+    """Say where a program's cycles go: by engine and cause, and how far from the best possible.
+
+    Example: microtron profile matmul.mt --memory read_latency=64
+    """
+    from .isa.timing import parse_timing
+    from .runtime.profile import profile as measure
+
+    found = measure(_program(program), parse_timing(memory))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        from .runtime.tables import show_profile
+        show_profile(str(program), found)
 
 
 @app.command()
@@ -246,27 +277,34 @@ def _pairs(options: list[str]) -> dict[str, Path]:
     return pairs
 
 
-def _device(name: str, seed: int | None, memory: str, waveform: Path | None,
+def _device(name: str, seed: int | None, memory: str, trace: Path | None, waveform: Path | None,
             program: Program) -> Device:
     """The device that the options of `run` describe; an option it has no use for is refused."""
     from .runtime.device import open_device
 
-    for option, given, owner in (("--seed", seed is not None, "functional"),
-                                 ("--memory", memory != "", "rtl"),
-                                 ("--waveform", waveform is not None, "rtl")):
-        if given and name != owner:
-            raise MicrotronError(f"{option} is for the {owner} device, not for {name}")
+    timed = ("cycle", "rtl")
+    for option, given, owners in (("--seed", seed is not None, ("functional",)),
+                                  ("--memory", memory != "", timed),
+                                  ("--trace", trace is not None, timed),
+                                  ("--waveform", waveform is not None, ("rtl",))):
+        if given and name not in owners:
+            raise MicrotronError(f"{option} is for the {' or '.join(owners)} device, not for "
+                                 f"{name}")
     if seed is not None:
         from .runtime.functional import FunctionalDevice
         from .sim.order import Adversarial
         if seed < 0:
             raise MicrotronError(f"--seed is {seed}, but must not be negative")
         return FunctionalDevice(program.config, order=Adversarial(seed))
-    if name == "rtl":
-        from .isa.timing import parse_timing
-        from .runtime.rtl import RtlDevice
-        return RtlDevice(program.config, timing=parse_timing(memory), waveform=waveform)
-    return open_device(name, program.config)
+    if name not in timed:
+        return open_device(name, program.config)
+    from .isa.timing import parse_timing
+    timing = parse_timing(memory)
+    if name == "cycle":
+        from .runtime.cycle import CycleDevice
+        return CycleDevice(program.config, timing=timing)
+    from .runtime.rtl import RtlDevice
+    return RtlDevice(program.config, timing=timing, waveform=waveform)
 
 
 def _print_safe(path: Path, verdict: Verdict) -> None:

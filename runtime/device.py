@@ -7,7 +7,6 @@ that a board's driver needs no simulator and a simulator no driver.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,11 +18,12 @@ import numpy.typing as npt
 from ..isa.config import Config
 from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.program import Access, Program
-from ..sim.counts import Counts
 from ..sim.memory import from_bytes, to_bytes
+from ..sim.report import Report
 
 # Name → module beside this one and class in it.
-DEVICES = {"functional": ("functional", "FunctionalDevice"), "rtl": ("rtl", "RtlDevice")}
+DEVICES = {"functional": ("functional", "FunctionalDevice"), "cycle": ("cycle", "CycleDevice"),
+           "rtl": ("rtl", "RtlDevice")}
 
 Bytes = npt.NDArray[np.uint8]
 Values = npt.NDArray[np.integer[Any]]
@@ -35,18 +35,6 @@ class Address:
 
     segment: str
     offset: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What a run did, and where."""
-
-    device: str
-    counts: Counts
-    cycles: int | None = None       # None where the device has no clock
-
-    def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
 
 
 class Device(Protocol):

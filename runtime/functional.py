@@ -7,7 +7,8 @@ from ..isa.errors import ExecutionError
 from ..isa.program import Program
 from ..sim.functional import Functional
 from ..sim.order import Order
-from .device import Address, Bytes, Report, check_config
+from ..sim.report import Report
+from .device import Address, Bytes, check_config
 
 
 class FunctionalDevice:
@@ -35,7 +36,8 @@ class FunctionalDevice:
         return self._loaded().memory.read(address.segment, address.offset, size)
 
     def run(self) -> Report:
-        return Report(device=self.name, counts=self._loaded().run(self.order))
+        machine = self._loaded()
+        return Report(device=self.name, config=machine.config, counts=machine.run(self.order))
 
     def _loaded(self) -> Functional:
         if self._machine is None:

@@ -6,54 +6,30 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..isa.config import PAGE_BYTES, Config
-from ..isa.disassembly import format_instruction
-from ..isa.errors import ExecutionError, IsaError, MicrotronError
+from ..isa.config import Config
+from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.faults import Fault
-from ..isa.instructions import INSTRUCTION_BYTES, ISA_VERSION, SEGMENTS
+from ..isa.instructions import ISA_VERSION, SEGMENTS
 from ..isa.program import Access, Program
 from ..isa.registers import IDENTITY, Control, Status, counter_names
-from ..isa.stream import as_bytes, decode
+from ..isa.stream import as_bytes
 from ..isa.timing import MemoryTiming
 from ..sim.counts import count
+from ..sim.limit import generous_limit
 from ..sim.memory import Memory
-from .device import Address, Bytes, Report, check_config
+from ..sim.placement import placed
+from ..sim.report import Report
+from ..sim.stops import Place, faulted, not_ended
+from ..sim.timeline import empty_timeline
+from .device import Address, Bytes, check_config
 from .rtl_build import WAVEFORMS, Design, library
-from .rtl_harness import Cycles, Harness, Window
-from .rtl_limit import generous_limit
+from .rtl_harness import Harness, Window
 
-GUARD_BYTES = 1 << 16       # between windows, where nothing answers: strays are noticed
 REGISTER_LIMIT = (1 << 32) - 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trace:
-    """The cycle in which each instruction started and was complete; -1 where it did not.
-
-    Cycles are counted from the first one of the run. A sync is executed by FETCH and has none.
-    """
-
-    start: Cycles
-    end: Cycles
-
-
-@dataclass(frozen=True, kw_only=True)
-class RtlReport(Report):
-    """With the accelerator's own counters, and when it did what."""
-
-    counters: dict[str, int] = field(default_factory=dict)
-    trace: Trace | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the trace, which has a line for each instruction."""
-        return {"device": self.device, "counts": self.counts.to_dict(), "cycles": self.cycles,
-                "counters": self.counters}
 
 
 class RtlDevice:
@@ -109,30 +85,30 @@ class RtlDevice:
     def read(self, address: Address, size: int) -> Bytes:
         return self._loaded().read(address.segment, address.offset, size)
 
-    def run(self) -> RtlReport:
+    def run(self) -> Report:
         program, harness = self._loaded().program, self._harness
-        trace = Trace(start=np.full(len(program.code), -1, np.int64),
-                      end=np.full(len(program.code), -1, np.int64))
-        harness.trace(trace.start, trace.end)
+        timeline = empty_timeline(len(program.code))
+        harness.trace(timeline.start, timeline.end)
         self._run_to_its_end(self.limit or generous_limit(program, self.timing))
         status = Status(harness.read("status"))
         harness.write("status", Status.INTERRUPT)
         if complaint := harness.complaint():
             raise ExecutionError(f"the accelerator misbehaved: {complaint}")
         if Status.DONE not in status:
-            raise ExecutionError(self._failure(program))
+            raise ExecutionError(faulted(program, Fault(harness.read("fault")),
+                                         harness.read("fault_position")))
         counters = {name: harness.read(f"{name}_low") | harness.read(f"{name}_high") << 32
                     for name in counter_names()}
-        return RtlReport(device=self.name, counts=count(program.code, program.config, {}),
-                         cycles=counters["cycles"], counters=counters, trace=trace)
+        return Report(device=self.name, config=program.config, memory=self.timing,
+                      counts=count(program.code, program.config, {}), cycles=counters["cycles"],
+                      counters=counters, timeline=timeline)
 
     def _run_to_its_end(self, limit: int) -> None:
         try:
             with self._recorded() if self.waveform else nullcontext():
                 self._harness.write("control", Control.START | Control.INTERRUPT_ENABLE)
                 if not self._harness.run(limit):
-                    raise ExecutionError(f"the program has not ended after {limit} cycles: "
-                                         f"{self._progress()}")
+                    raise ExecutionError(self._not_ended(limit))
         except BaseException:       # also when the keyboard interrupts: the hardware still runs
             self._harness.reset()
             self._set_up()
@@ -186,58 +162,9 @@ class RtlDevice:
                 self._harness.close_waveform()
                 os.replace(temporary, self.waveform)
 
-    def _progress(self) -> str:
-        """Where every engine is."""
-        program = self._loaded().program
-        places = []
-        for engine, place in self._harness.progress().items():
-            name = engine.name.lower()
-            if place.started == place.ended:
-                places.append(f"{name} has completed {place.ended} instructions")
-            else:
-                places.append(f"{name} is at {_line(program, place.start_position)}")
-        if complaint := self._harness.complaint():
-            places.append(complaint)
-        return "; ".join(places)
-
-    def _failure(self, program: Program) -> str:
-        cause = Fault(self._harness.read("fault"))
-        position = self._harness.read("fault_position")
-        if cause == Fault.NO_END:
-            return (f"the program ran out of instructions: it has {len(program.code)}, but none "
-                    f"of them is sync.end")
-        return f"{_line(program, position)}: {cause.name.lower()} fault"
-
-
-def placed(program: Program) -> list[int]:
-    """Addresses of the code and of each segment: page-aligned, with gaps where nothing is.
-
-    Where addresses have more than 32 bits, memory lies in their upper half, so that the high
-    halves of addresses are never all zero.
-    """
-    bits = program.config.address_bits
-    limit = 1 << bits
-    address = PAGE_BYTES if bits == 32 else limit >> 1
-    bases = []
-    for name, size in (("the code", len(program.code) * INSTRUCTION_BYTES),
-                       *((f"segment {each.name}", each.size) for each in program.segments)):
-        if size > REGISTER_LIMIT:
-            raise ExecutionError(f"{name} has {size} bytes, but a window holds at most "
-                                 f"{REGISTER_LIMIT}")
-        if address + size > limit:
-            raise ExecutionError(f"{name} does not fit: it would end at {address + size:#x}, but "
-                                 f"addresses have {bits} bits")
-        bases.append(address)
-        address += -(-(size + GUARD_BYTES) // PAGE_BYTES) * PAGE_BYTES
-    return bases
-
-
-def _line(program: Program, position: int) -> str:
-    """An instruction's number and text."""
-    if not 0 <= position < len(program.code):
-        return f"instruction {position}, which the program does not have"
-    try:
-        instruction, = decode(program.code[position:position + 1])
-    except IsaError as error:
-        return f"instruction {position} ({str(error).removeprefix('instruction 0: ')})"
-    return f"instruction {position} ({format_instruction(instruction, program.segments)})"
+    def _not_ended(self, limit: int) -> str:
+        places = {engine: Place(each.started, each.ended, each.start_position)
+                  for engine, each in self._harness.progress().items()}
+        complaint = self._harness.complaint()
+        words = not_ended(self._loaded().program, limit, places)
+        return f"{words}; {complaint}" if complaint else words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,7 +10,8 @@ from rich.table import Table
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer
-from .device import Report
+from ..sim.report import Report
+from .profile import EngineProfile, Profile, Wait
 
 
 def show(title: str, rows: Iterable[tuple[str, str]]) -> None:
@@ -34,7 +35,69 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
             ("most tokens", _listed(counts.most_tokens))]
     if report.cycles is not None:
         rows.append(("cycles", f"{report.cycles:,}"))
+    if report.utilization is not None:
+        rows.append(("utilization", f"{report.utilization:.1%} of the MAC array"))
     return rows
+
+
+def show_profile(title: str, profile: Profile) -> None:
+    """All that a profile knows, on one screen."""
+    report, roofline = profile.report, profile.roofline
+    assert report.cycles is not None
+    assert report.utilization is not None
+    per_byte = "no bytes" if roofline.macs_per_byte is None else (
+        f"{roofline.macs_per_byte:,.2f} MACs a byte")
+    show(title, [
+        ("cycles", f"{report.cycles:,}"),
+        ("multiply-adds", f"{report.macs:,}: {report.utilization:.1%} of what the array can do"),
+        ("bytes loaded", _listed(report.counts.bytes_loaded)),
+        ("bytes stored", _listed(report.counts.bytes_stored)),
+        ("roofline", f"{per_byte}; memory is the limit below {roofline.balance:g}"),
+        ("bound", f"{roofline.bound:,.0f} cycles, set by {roofline.limit}: "
+                  f"{roofline.mac_cycles:,.0f} for macs, {roofline.memory_cycles:,.0f} for memory"),
+        ("efficiency", f"{roofline.efficiency:.1%} (bound / cycles)")])
+    console = Console()
+    console.print(_engine_table(profile.engines, report.cycles))
+    if profile.waits:
+        console.print(_wait_table(profile.waits, console.width))
+
+
+def _engine_table(engines: Sequence[EngineProfile], cycles: int) -> Table:
+    table = Table(title="Cycles of each engine", title_justify="left")
+    table.add_column("", style="cyan", no_wrap=True)
+    for each in engines:
+        table.add_column(each.engine, justify="right")
+    causes: dict[str, list[int | None]] = {
+        "working": [each.working for each in engines],
+        "waiting for memory": [each.memory for each in engines],
+        **{f"waiting for {giver.engine}": [each.tokens.get(giver.engine) for each in engines]
+           for giver in engines},
+        "nothing in its queue": [each.queue for each in engines],
+        "done": [each.idle for each in engines]}
+    table.add_row("instructions", *(f"{each.instructions:,}" for each in engines),
+                  end_section=True)
+    for cause, spent in causes.items():
+        table.add_row(cause, *("" if not each else f"{each:,} {each / cycles:>4.0%}"
+                               for each in spent))
+    return table
+
+
+def _wait_table(waits: Sequence[Wait], width: int) -> Table:
+    """Instructions are cut to fit; what they are called stays readable."""
+    table = Table(title="Most expensive waits for a token", title_justify="left")
+    numbers = [f"{each.cycles:,}" for each in waits]
+    room = (width - len("│ cycles │  │  │") - max(map(len, numbers))) // 2
+    table.add_column("cycles", justify="right")
+    for column in ("instruction", "waits for"):
+        table.add_column(column, no_wrap=True)
+    for number, each in zip(numbers, waits, strict=True):
+        table.add_row(number, escape(_cut(f"{each.position} {each.text}", room)),
+                      escape(_cut(f"{each.poster} {each.poster_text}", room)))
+    return table
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[:max(width - 1, 0)]}…"
 
 
 def show_configs(configs: Mapping[str, Config]) -> None:

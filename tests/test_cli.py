@@ -67,6 +67,38 @@ def test_scripts_get_json(tmp_path):
     assert json.loads(good("config", "tiny", "--json"))["tiny"]["block_in"] == 4
 
 
+def test_the_cycle_device_runs_with_data_and_writes_traces(tmp_path):
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "a.npy", rng.integers(-128, 128, (128, 64), np.int8))
+    np.save(tmp_path / "b.npy", rng.integers(-128, 128, (4, 4, 16, 16), np.int8))
+    inputs = ["-i", f"a={tmp_path / 'a.npy'}", "-i", f"b={tmp_path / 'b.npy'}"]
+    for device, *options in (["functional"], ["cycle", "--trace", tmp_path / "trace.json"],
+                             ["cycle", "--trace", tmp_path / "trace.npz"]):
+        good("run", EXAMPLE, *inputs, "--device", device, *options,
+             "-o", f"c={tmp_path / device}.npy")
+    assert np.array_equal(np.load(tmp_path / "cycle.npy"), np.load(tmp_path / "functional.npy"))
+    slices = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+              if event["ph"] == "X"]
+    with np.load(tmp_path / "trace.npz") as columns:
+        assert len(slices) == len(columns["start"]) - 1 == 19
+
+
+def test_a_profile_fits_on_one_screen_and_scripts_get_json():
+    lines = good("profile", EXAMPLE).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 120
+    for words in ("cycles", "efficiency", "waiting for memory", "waiting for gemm",
+                  "nothing in its queue", "8,192 out", "Most expensive waits"):
+        assert any(words in line for line in lines), words
+    usual, slow = (json.loads(good("profile", EXAMPLE, "--json", *options))
+                   for options in ((), ("--memory", "read_latency=100")))
+    assert slow["cycles"] > usual["cycles"] > usual["roofline"]["bound"]
+    assert len(usual["waits"]) == 5
+    for wait in usual["waits"]:
+        assert any(f"{wait['cycles']:,} │ {wait['position']} {wait['text'][:9]}" in line
+                   for line in lines)
+
+
 def test_an_unsafe_program_is_explained_and_refused(tmp_path):
     broken = tmp_path / "broken.asm"
     broken.write_text(EXAMPLE.read_text().replace("requantize wait=gemm|store", "requantize"))
@@ -103,7 +135,13 @@ def test_the_instruction_set_explains_itself():
     (("run", EXAMPLE, "-i", "z=z.npy"), "z.npy"),
     (("run", EXAMPLE, "-o", "z=z.npy"), "there is no tensor 'z'"),
     (("run", EXAMPLE, "--device", "functional", "--seed", "-1"), "-1"),
-    (("run", EXAMPLE, "--memory", "reads=1"), "--memory is for the rtl device"),
+    (("run", EXAMPLE, "--memory", "reads=1"), "--memory is for the cycle or rtl device"),
+    (("run", EXAMPLE, "--trace", "t.json"), "--trace is for the cycle or rtl device"),
+    (("run", EXAMPLE, "--device", "cycle", "--trace", "t.txt"), "must end in .json or .npz"),
+    (("run", EXAMPLE, "--device", "cycle", "--waveform", "w.vcd"), "--waveform is for the rtl"),
+    (("run", EXAMPLE, "--device", "cycle", "--memory", "reads=0"), "reads is 0"),
+    (("profile", EXAMPLE, "--memory", "speed=1"), "there is no 'speed'"),
+    (("profile", "nowhere.mt"), "nowhere.mt"),
     (("run", EXAMPLE, "--device", "rtl", "--memory", "speed=1"), "there is no 'speed'"),
     (("run", EXAMPLE, "--device", "rtl", "--memory", "reads=0"), "reads is 0"),
     (("verilog", "--config", "odd"), "neither a preset"),
@@ -125,5 +163,5 @@ def test_a_file_that_is_no_image_is_refused(tmp_path):
 
 
 def test_help_says_what_each_command_is_for():
-    for command in ("asm", "disasm", "verify", "run", "config", "isa"):
+    for command in ("asm", "disasm", "verify", "run", "profile", "config", "isa"):
         assert "Example: microtron" in good(command, "--help")

@@ -58,15 +58,15 @@ def main() -> None:
         program = assemble(PROGRAM.replace("\\\n", " "))
         device = RtlDevice(program.config, waveform=path)
         device.load(program)
-        trace = device.run().trace
-        assert trace is not None
+        timeline = device.run().timeline
+        assert timeline is not None
         names = {name for lines in (LOAD, GEMM) for _, enables, number in lines
                  for name in (*enables, number) if name}
         wave = read_vcd(path, names)
     text = PAGE.read_text(encoding="utf-8")
     for mark, lines, position in (("load", LOAD, LOAD_AT), ("gemm", GEMM, GEMM_AT)):
         text = replaced(text, mark, "\n".join(diagram(
-            wave, lines, int(trace.start[position]), int(trace.end[position]))))
+            wave, lines, int(timeline.start[position]), int(timeline.end[position]))))
     write_atomically(PAGE, text.encode())
 
 

@@ -27,10 +27,10 @@ from microtron.isa.stream import as_bytes, encode, from_bytes
 from microtron.isa.timing import MemoryTiming
 from microtron.runtime import rtl
 from microtron.runtime.device import Address
-from microtron.runtime.rtl import RtlDevice, placed
+from microtron.runtime.rtl import RtlDevice
 from microtron.runtime.rtl_build import library
 from microtron.runtime.rtl_harness import Harness, Window
-from microtron.runtime.rtl_limit import MOST, generous_limit
+from microtron.sim.placement import placed
 
 from .stand_in import FLAWS, stand_in
 from .test_rtl_programs import CONFIGS
@@ -62,7 +62,7 @@ def is_copied(device, program):
 
 # What a run reports.
 
-def test_counters_and_trace_tell_what_every_engine_did_and_when():
+def test_counters_and_timeline_tell_what_every_engine_did_and_when():
     device, program = RtlDevice(tiny), copying()
     device.load(program)
     report = device.run()
@@ -72,11 +72,12 @@ def test_counters_and_trace_tell_what_every_engine_did_and_when():
     assert report.counters["instructions"] == 4
     assert report.counters["load_bytes"] == report.counters["store_bytes"] == 160
     assert report.counters["gemm_busy"] == 0
-    (load, alu, store, sync), (loaded, added, stored, _) = report.trace.start, report.trace.end
+    start, end = report.timeline.start, report.timeline.end
+    (load, alu, store, sync), (loaded, added, stored, synced) = start, end
     assert 0 < load < loaded < alu < added < store < stored < report.cycles
     assert report.counters["store_busy"] == stored - store
-    assert (sync, report.trace.end[3]) == (-1, -1)
-    assert "trace" not in report.to_dict()
+    assert (sync, synced) == (-1, -1)
+    assert "timeline" not in report.to_dict()
 
 
 @pytest.mark.parametrize("timing", [MemoryTiming(), MOODY], ids=["steady", "moody"])
@@ -87,7 +88,7 @@ def test_every_run_takes_the_same_cycles(timing):
         device.load(copying())
         reports += [device.run(), device.run()]
     assert len({tuple(report.counters.values()) for report in reports}) == 1
-    assert len({tuple(report.trace.end) for report in reports}) == 1
+    assert len({tuple(report.timeline.end) for report in reports}) == 1
 
 
 def test_the_memory_s_timing_is_felt():
@@ -225,35 +226,6 @@ def test_hardware_of_another_kind_is_refused(monkeypatch):
     with pytest.raises(ExecutionError, match="register isa_version is 0x1, but the program needs "
                                              "0x63"):
         device.load(copying())
-
-
-def test_windows_are_apart_and_aligned():
-    program = Program(tiny, encode([Sync()]), tuple(
-        Segment(f"s{size}", size) for size in (1, 4096, 70_000)))
-    bases = placed(program)
-    assert all(base % 4096 == 0 and base > 0 for base in bases)
-    for base, following, size in zip(bases, bases[1:], (32, 1, 4096), strict=False):
-        assert following - (base + size) >= 1 << 16
-    assert min(placed(replace(program, config=WIDE))) == 1 << 39
-
-
-def test_memory_that_cannot_be_addressed_is_refused():
-    def many(count, size):
-        return Program(tiny, encode([Sync()]), tuple(
-            Segment(f"s{number}", size) for number in range(count)))
-
-    with pytest.raises(ExecutionError, match=r"segment s3 does not fit: .* addresses have 32 bits"):
-        placed(many(4, 1 << 30))
-    with pytest.raises(ExecutionError, match="segment s0 has 4294967296 bytes, but a window holds"):
-        placed(many(1, 1 << 32))
-
-
-def test_the_limit_grows_with_the_work_and_has_an_end():
-    usual = generous_limit(copying(), MemoryTiming())
-    assert usual < 200_000
-    assert generous_limit(copying(), MemoryTiming(stalls=250, read_latency=10_000)) > 10 * usual
-    huge = Gemm(count=65535, loops=(65535, 65535, 65535))
-    assert generous_limit(with_code(huge, huge), MemoryTiming()) == MOST
 
 
 # Waveforms, and what the harness notices: with the stand-in.

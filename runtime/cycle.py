@@ -1,0 +1,78 @@
+"""The cycle-exact simulator as a device: every cycle as the hardware has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..isa.config import Config
+from ..isa.errors import ExecutionError
+from ..isa.program import Program
+from ..isa.timing import MemoryTiming
+from ..sim.counts import count
+from ..sim.cycle import run_cycles
+from ..sim.limit import generous_limit
+from ..sim.memory import Memory
+from ..sim.placement import placed
+from ..sim.replay import Replay
+from ..sim.report import Report
+from ..sim.stops import check_end
+from .device import Address, Bytes, check_config
+
+
+class CycleDevice:
+    """Runs programs on the accelerator of one configuration, or of any if none is given.
+
+    timing      how memory behaves; the reference system unless told otherwise
+    limit       cycles after which a run is given up; by default a generous guess
+    failing     DRAM addresses that answer with a bus error
+    data        whether memory changes; without, only time passes
+
+    Memory holds the effects of the instructions that ended, also after a fault.
+    """
+
+    name = "cycle"
+
+    def __init__(self, config: Config | None = None, *, timing: MemoryTiming | None = None,
+                 limit: int | None = None, failing: range = range(0), data: bool = True):
+        self.config = config
+        self.timing = timing or MemoryTiming()
+        self.limit = limit
+        self.failing = failing
+        self.data = data
+        self._memory: Memory | None = None
+        self._replay: Replay
+
+    def load(self, program: Program) -> None:
+        check_config(program, self.config or program.config)
+        placed(program)         # refuses what no bus could reach
+        self._memory = Memory(program)
+        self._replay = Replay(program, self._memory)
+
+    def write(self, address: Address, data: Bytes | bytes) -> None:
+        self._loaded().write(address.segment, address.offset, data)
+
+    def read(self, address: Address, size: int) -> Bytes:
+        return self._loaded().read(address.segment, address.offset, size)
+
+    def run(self) -> Report:
+        program = self._loaded().program
+        limit = self.limit or generous_limit(program, self.timing)
+        run = run_cycles(self._present(), timing=self.timing, limit=limit, failing=self.failing)
+        if self.data:
+            self._replay.run(run.timeline)
+        check_end(program, run, limit)
+        return Report(device=self.name, config=program.config, memory=self.timing,
+                      counts=count(program.code, program.config, {}), cycles=run.cycles,
+                      counters=run.counters, timeline=run.timeline)
+
+    def _present(self) -> Program:
+        """The program with its memory as it is now: the host may have changed micro-ops."""
+        memory = self._loaded()
+        return replace(memory.program, segments=tuple(
+            replace(segment, data=data) for segment, data
+            in zip(memory.program.segments, memory.segments, strict=True)))
+
+    def _loaded(self) -> Memory:
+        if self._memory is None:
+            raise ExecutionError("no program is loaded; load one first")
+        return self._memory

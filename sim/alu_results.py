@@ -1,0 +1,87 @@
+"""Twin of hw.alu_results: a ticket for each step under way, and the writes in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from ..isa.instructions import Engine
+from .unit import Registers
+
+ALU = int(Engine.ALU)
+DEPTH = 16                  # tickets
+LATENCY = 13                # cycles from the issue of a step to its result
+NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
+
+# `tickets` are taken, `results` of them have their result; `pending` is the set of those that will
+# write to acc, `travelling` has bit k set for a step that was issued k + 1 cycles ago, and `begun`
+# counts instructions. The oldest ticket is at `head` modulo DEPTH.
+REGISTERS = Registers(
+    same=("tickets", "results", "travelling", "pending", "begun"),
+    moving=("head", "entered"),
+    storage={"of": DEPTH, "kind": DEPTH, "target": DEPTH, "last": DEPTH, "outside": DEPTH,
+             "spare": DEPTH})
+
+
+@numba.njit(forceinline=True)
+def oldest(results: Any) -> Any:
+    return results.head % DEPTH
+
+
+@numba.njit(forceinline=True)
+def wants_acc(results: Any, halt: int) -> Any:
+    """Whether the oldest result asks to be written to the accumulator."""
+    return results.results != 0 and halt == 0 and results.kind[oldest(results)] == ACC
+
+
+@numba.njit(forceinline=True)
+def retire(results: Any, wires: Any, halt: int) -> Any:
+    """Write the oldest result, if it is there and may. Returns whether its ticket is over."""
+    place = oldest(results)
+    wires.alu_end = -1
+    wires.alu_fault_position = results.of[place]
+    wires.alu_fault = results.results != 0 and results.outside[place] != 0
+    over = (results.results != 0 and halt == 0 and results.outside[place] == 0
+            and (results.kind[place] != ACC or wires.alu_write_granted != 0))
+    if over and results.last[place]:
+        wires.alu_end = results.of[place]
+    return over
+
+
+@numba.njit(forceinline=True)
+def writes_to(results: Any, reads_left: int, left: int, reads_right: int, right: int,
+              retired: int) -> Any:
+    """The tickets whose writes to these tiles are still to come after this cycle."""
+    before = 0
+    if results.pending >> retired == 0 or not (reads_left or reads_right):
+        return before
+    for number in range(retired, results.tickets):
+        if results.pending >> number & 1:
+            target = results.target[(results.head + number) % DEPTH]
+            if (reads_left and left == target) or (reads_right and right == target):
+                before |= 1 << number
+    return before
+
+
+@numba.njit(forceinline=True)
+def enter(results: Any, position: int, kind: int, target: int, last: int, outside: int) -> None:
+    """Give a step its ticket. There must be one left."""
+    place = (results.head + results.tickets) % DEPTH
+    results.of[place], results.kind[place], results.target[place] = position, kind, target
+    results.last[place], results.outside[place] = last, outside
+    if kind == ACC:
+        results.pending |= 1 << results.tickets
+    results.tickets += 1
+    results.entered += 1
+
+
+@numba.njit(forceinline=True)
+def advance(results: Any, issued: int, retired: int) -> None:
+    """The clock, after `enter`."""
+    results.results += (results.travelling >> LATENCY - 1 & 1) - retired
+    results.travelling = (results.travelling << 1 | issued) & (1 << LATENCY) - 1
+    if retired:
+        results.tickets -= 1
+        results.pending >>= 1
+        results.head += 1

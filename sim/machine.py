@@ -1,0 +1,213 @@
+"""All twins joined: the registers of the accelerator, and one cycle of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from ..isa.config import Config
+from ..isa.instructions import Buffer, Engine
+from ..isa.registers import counter_names
+from ..isa.timing import MemoryTiming
+from . import (
+    accumulator,
+    alu,
+    alu_results,
+    control,
+    dram,
+    fetch,
+    gemm,
+    load,
+    load_writer,
+    packing,
+    queue,
+    reader,
+    rows,
+    store,
+    store_reader,
+    tokens,
+    writer,
+)
+from .unit import PER_BEAT, Layout, Registers
+
+ENGINES = len(Engine)
+LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
+
+# What changes most comes first, so that a difference is soon found.
+UNITS: dict[str, Registers] = {
+    "reader": reader.REGISTERS, "dram": dram.REGISTERS, "load_write": load_writer.REGISTERS,
+    "load_steps": packing.REGISTERS, "alu_results": alu_results.REGISTERS,
+    "alu_issue": alu.ISSUE, "alu_sequencer": alu.SEQUENCER, "store_beats": store_reader.REGISTERS,
+    "store_steps": packing.REGISTERS, "writer": writer.REGISTERS, "load_rows": rows.REGISTERS,
+    "store_rows": rows.REGISTERS, "load": load.REGISTERS, "store": store.REGISTERS,
+    "gemm": gemm.REGISTERS, "fetch": fetch.REGISTERS, "buffer": queue.REGISTERS,
+    "load_queue": queue.REGISTERS, "gemm_queue": queue.REGISTERS, "alu_queue": queue.REGISTERS,
+    "store_queue": queue.REGISTERS, "tokens": tokens.REGISTERS, "control": control.REGISTERS,
+    "counts": control.COUNTS,
+}
+LAYOUT = Layout(UNITS)
+SAME, FALLING, MOVING, _ = LAYOUT.ends          # where each kind of register ends
+FIRST_COUNTER = LAYOUT.place("counts", counter_names()[0])
+
+# Signals of one cycle. `…_start` and `…_end` are the positions of instructions, or -1.
+WIRES = np.dtype([
+    *((name, np.int64) for name in (
+        "arready", "awready", "wready", "ar_taken", "aw_taken", "w_taken", "r_taken", "r_client",
+        "r_last", "r_error", "b_taken", "b_error", "answers_ready", "quiet", "finished", "idle",
+        "fetch_requests", "fetch_beats", "fetch_address", "fetch_granted", "load_requests",
+        "load_beats", "load_address", "load_granted", "store_granted", "store_beats",
+        "store_address", "store_offers", "beat_taken", "dispatched", "put_to", "fetch_fault",
+        "fetch_position", "load_fault", "load_fault_position", "store_fault",
+        "store_fault_position", "load_writer_fault", "load_writer_position",
+        "store_reader_fault", "store_reader_position", "alu_fault", "alu_fault_position",
+        "right_granted", "left_granted", "store_reads", "store_granted_read",
+        "alu_write_granted", "fill_ready")),
+    *((f"{engine.name.lower()}_{name}", np.int64) for engine in Engine for name in (
+        "start", "end", "wait", "busy", "wait_memory", "bytes"))])
+
+SETTINGS = np.dtype([(name, np.int64) for name in (
+    "acc_tiles", "inp_tiles", "wgt_tiles", "out_tiles", "acc_bank_tiles", "block_out",
+    "bus_bytes", "queue_depth", "token_limit", "reads_in_flight", "writes_in_flight",
+    "gemm_read_stage", "gemm_latency", "count", "code_base")])
+TIMING = np.dtype([(name, np.int64) for name in (
+    "read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared", "stalls",
+    "seed", "bus_bytes", "fail_from", "fail_to")])
+LEVELS_PER_STAGE = 2        # of the adder tree
+PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
+
+
+def settings(config: Config, count: int, code_base: int) -> Any:
+    """What the twins ask of a configuration."""
+    tree = max(1, -(-(config.block_in - 1).bit_length() // LEVELS_PER_STAGE))
+    values = {
+        **{f"{buffer.name.lower()}_tiles": config.tiles(buffer)
+           for buffer in (Buffer.ACC, Buffer.INP, Buffer.WGT, Buffer.OUT)},
+        **{name: getattr(config, name) for name in (
+            "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth", "token_limit",
+            "reads_in_flight", "writes_in_flight")},
+        "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1,
+        "count": count, "code_base": code_base}
+    return _record(SETTINGS, values)
+
+
+def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
+    values = {name: getattr(timing, name) for name in SETTING_NAMES}
+    return _record(TIMING, {**values, "bus_bytes": bus_bytes, "fail_from": failing.start,
+                            "fail_to": failing.stop if failing else 0})
+
+
+SETTING_NAMES = ("read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared",
+                 "stalls", "seed")
+
+
+def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> Any:
+    array = np.zeros(1, dtype)
+    for name, value in values.items():
+        array[name] = value
+    return array
+
+
+def at_rest() -> Any:
+    """The machine when a program begins, as an array of one."""
+    machine = np.zeros(1, LAYOUT.dtype)
+    machine["fetch"]["broken"] = machine["gemm"]["stop_at"] = -1
+    return machine
+
+
+def floors(config: Config) -> Any:
+    """For each falling register, the least value at which its unit still repeats."""
+    lanes = max(1, *(config.bus_bytes // config.tile_bytes(buffer) for buffer in Buffer))
+    return np.array([lanes + 1 if floor == PER_BEAT else floor for floor in LAYOUT.floors])
+
+
+@numba.njit(forceinline=True)
+def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timing: Any,
+          positions: Any, uops: Any) -> None:
+    """Advance everything by a cycle. `counters` are the machine's counts as an array."""
+    halt, now = machine.control.halt, machine.control.now
+    _bus(machine, wires, timing, now)
+    _look(machine, wires)
+    accumulator.arbitrate(machine, wires, code, config, positions, uops)
+    fetch.offer(machine.fetch, wires, config, halt)
+    load.offer(machine, wires, code, config)
+    reader.take_request(machine.reader, wires, config, halt)
+    wires.beat_taken = 0
+    wires.load_start = load.step(machine, wires, code, config, positions)
+    fetch.step(machine, wires, config, code)
+    reader.deliver(machine.reader, wires)
+    wires.store_start = store.step(machine, wires, code, config, positions)
+    writer.step(machine.writer, wires, halt)
+    wires.gemm_start = gemm.step(machine, wires, code, config, positions, uops)
+    wires.alu_start = alu.step(machine, wires, code, config, positions)
+    overflow = _commands(machine, counters, wires, code, config)
+    control.count(machine.counts, wires)
+    control.step(machine, wires, overflow)
+
+
+@numba.njit(forceinline=True)
+def _bus(machine: Any, wires: Any, timing: Any, now: int) -> None:
+    """What memory shows, and which handshakes take place."""
+    memory, ar, aw = machine.dram, machine.reader, machine.writer
+    wires.answers_ready = store.answers_ready(machine.store)
+    dram.decide(memory, timing, wires, aw.wvalid, now)
+    wires.r_taken = memory.rvalid != 0 and ar.queue != reader.QUEUE_DEPTH
+    wires.r_client, wires.r_last, wires.r_error = memory.rid, memory.rlast, memory.rerror
+    wires.ar_taken = ar.arvalid != 0 and wires.arready != 0
+    wires.aw_taken = aw.awvalid != 0 and wires.awready != 0
+    wires.w_taken = aw.wvalid != 0 and wires.wready != 0
+    wires.b_taken = memory.bvalid != 0 and (aw.answered == 0 or wires.answers_ready != 0)
+    wires.b_error = memory.berror
+    dram.clock(memory, timing, wires, ar, aw, now)
+
+
+@numba.njit(forceinline=True)
+def _look(machine: Any, wires: Any) -> None:
+    """What others see of units in this cycle, before any of them moves on."""
+    wires.quiet = reader.is_quiet(machine.reader) and writer.is_quiet(machine.writer)
+    wires.finished = machine.fetch.finished
+    wires.load_fault, wires.load_fault_position = machine.load.fault, machine.load.fault_position
+    wires.store_fault = machine.store.fault
+    wires.store_fault_position = machine.store.fault_position
+    idle = (machine.load.queue == 0 and machine.load_write.pending == 0
+            and machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
+            and machine.store_rows.held == 0 and machine.store_rows.cutting == 0
+            and machine.store.awaited == 0)
+    wires.idle = (idle and queue.is_empty(machine.load_queue) and queue.is_empty(machine.gemm_queue)
+                  and queue.is_empty(machine.alu_queue) and queue.is_empty(machine.store_queue))
+
+
+@numba.njit(forceinline=True)
+def _commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any) -> Any:
+    """Queues, waits and tokens, as instructions came, started and ended. Returns the engines
+    whose posts overflow a counter."""
+    put_to = wires.put_to
+    queue.step(machine.load_queue, put_to == LOAD, wires.load_start >= 0)
+    queue.step(machine.gemm_queue, put_to == GEMM, wires.gemm_start >= 0)
+    queue.step(machine.alu_queue, put_to == ALU, wires.alu_start >= 0)
+    queue.step(machine.store_queue, put_to == STORE, wires.store_start >= 0)
+    if wires.load_wait | wires.gemm_wait | wires.alu_wait | wires.store_wait:
+        control.count_waits(counters, LOAD, wires.load_wait)
+        control.count_waits(counters, GEMM, wires.gemm_wait)
+        control.count_waits(counters, ALU, wires.alu_wait)
+        control.count_waits(counters, STORE, wires.store_wait)
+    if not news(wires):
+        return 0
+    tokens.take(machine.tokens, code, LOAD, wires.load_start)
+    tokens.take(machine.tokens, code, GEMM, wires.gemm_start)
+    tokens.take(machine.tokens, code, ALU, wires.alu_start)
+    tokens.take(machine.tokens, code, STORE, wires.store_start)
+    limit = config.token_limit
+    return (tokens.post(machine.tokens, code, LOAD, wires.load_end, limit)
+            | tokens.post(machine.tokens, code, GEMM, wires.gemm_end, limit)
+            | tokens.post(machine.tokens, code, ALU, wires.alu_end, limit)
+            | tokens.post(machine.tokens, code, STORE, wires.store_end, limit))
+
+
+@numba.njit(forceinline=True)
+def news(wires: Any) -> Any:
+    """Whether an instruction starts or ends in this cycle."""
+    return (wires.load_start >= 0 or wires.gemm_start >= 0 or wires.alu_start >= 0
+            or wires.store_start >= 0 or wires.load_end >= 0 or wires.gemm_end >= 0
+            or wires.alu_end >= 0 or wires.store_end >= 0)

@@ -1,0 +1,34 @@
+"""Where a simulated memory has a program's code and segments."""
+
+from __future__ import annotations
+
+from ..isa.config import PAGE_BYTES
+from ..isa.errors import ExecutionError
+from ..isa.instructions import INSTRUCTION_BYTES
+from ..isa.program import Program
+
+GUARD_BYTES = 1 << 16       # between windows, where nothing answers: strays are noticed
+WINDOW_LIMIT = (1 << 32) - 1
+
+
+def placed(program: Program) -> list[int]:
+    """Addresses of the code and of each segment: page-aligned, with gaps where nothing is.
+
+    Where addresses have more than 32 bits, memory lies in their upper half, so that the high
+    halves of addresses are never all zero.
+    """
+    bits = program.config.address_bits
+    limit = 1 << bits
+    address = PAGE_BYTES if bits == 32 else limit >> 1
+    bases = []
+    for name, size in (("the code", len(program.code) * INSTRUCTION_BYTES),
+                       *((f"segment {each.name}", each.size) for each in program.segments)):
+        if size > WINDOW_LIMIT:
+            raise ExecutionError(f"{name} has {size} bytes, but a window holds at most "
+                                 f"{WINDOW_LIMIT}")
+        if address + size > limit:
+            raise ExecutionError(f"{name} does not fit: it would end at {address + size:#x}, but "
+                                 f"addresses have {bits} bits")
+        bases.append(address)
+        address += -(-(size + GUARD_BYTES) // PAGE_BYTES) * PAGE_BYTES
+    return bases

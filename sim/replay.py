@@ -1,0 +1,49 @@
+"""Data for a run whose timing is known: the effects of its instructions, as they happened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.instructions import Sync
+from ..isa.program import Program
+from ..isa.stream import encode
+from .functional import Functional
+from .memory import Memory
+from .scratchpads import Scratchpads
+from .timeline import Timeline
+
+
+class Replay:
+    """Executes the instructions that ended, in the order in which they started.
+
+    That order is a fact, so tokens are not asked again; and as each of them ended, it could. For
+    a program without races it leaves what the hardware leaves. A run that was stopped may have
+    begun effects that are left out here: those of instructions which did not end.
+    """
+
+    def __init__(self, program: Program, memory: Memory):
+        self.program = program
+        self.memory = memory
+        self._order: npt.NDArray[np.intp] | None = None
+        self._machine: Functional
+
+    def run(self, timeline: Timeline) -> None:
+        """Change memory as the run did, from scratchpads that are zero."""
+        order = timeline.order()
+        if self._order is None or not np.array_equal(self._order, order):
+            self._machine = self._machine_for(order)
+            self._order = order
+        self._machine.scratchpads = Scratchpads(self.program.config)
+        for step in range(len(order)):
+            self._machine.execute(step)
+
+    def _machine_for(self, order: npt.NDArray[np.intp]) -> Functional:
+        """A machine for the program that happened: what did not end may not even decode."""
+        code = np.concatenate([self.program.code[order], encode([Sync()])])
+        bare = tuple(replace(segment, data=None) for segment in self.program.segments)
+        machine = Functional(replace(self.program, code=code, segments=bare, labels={}))
+        machine.memory = self.memory
+        return machine

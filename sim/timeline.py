@@ -1,0 +1,38 @@
+"""When each instruction of a run did what, in columns: one array for each kind of event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Cycles = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Timeline:
+    """An element for each instruction, in cycles from the first one of the run; -1 where it did
+    not happen. A sync is executed by FETCH: it has neither start nor end.
+
+    An instruction starts in the cycle in which its engine takes it and its tokens, and ends in
+    the one in which its last effect happens and its tokens are posted. The hardware shows only
+    these two; `dispatched` and `waits` are what its twin knows besides.
+    """
+
+    start: Cycles
+    end: Cycles
+    dispatched: Cycles | None = None    # handed to its engine's queue
+    waits: Cycles | None = None         # n × 4: cycles it kept its engine waiting for a token from
+                                        # each engine, before it started
+
+    def order(self) -> npt.NDArray[np.intp]:
+        """The instructions that ended, in the order in which they started."""
+        ended = np.flatnonzero(self.end >= 0)
+        return ended[np.argsort(self.start[ended], kind="stable")]
+
+
+def empty_timeline(instructions: int) -> Timeline:
+    """The timeline of a run that has not begun."""
+    return Timeline(start=np.full(instructions, -1, np.int64),
+                    end=np.full(instructions, -1, np.int64))

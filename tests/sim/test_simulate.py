@@ -1,0 +1,185 @@
+"""Simulation as a function: alone, and many at once in processes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+import microtron
+from microtron.isa.config import tiny
+from microtron.isa.errors import ExecutionError, MicrotronError
+from microtron.isa.generator import random_program
+from microtron.isa.instructions import AluI, Engines, Gemm, Load
+from microtron.isa.registers import counter_names
+from microtron.isa.timing import MemoryTiming
+from microtron.sim.simulate import Job, simulate, simulate_many
+
+from .support import program
+
+PROGRAMS = [random_program(tiny, seed, length=6) for seed in range(20)]
+COPY = program(tiny, Load(shape=(1, 1, 40)), memory=160)
+STUCK = program(tiny, Load(), Gemm(wait=Engines.LOAD), memory=160)
+WRONG = program(tiny, AluI(dst=9999))
+
+
+def test_a_report_has_cycles_counters_and_a_timeline():
+    report = simulate(COPY)
+    assert tuple(report.counters) == counter_names()
+    assert report.cycles == report.counters["cycles"] > 40
+    assert 0 < report.timeline.start[0] < report.timeline.end[0] < report.cycles
+    assert report.memory == MemoryTiming()
+    assert report.bytes == 160
+    assert simulate(COPY) == report
+
+
+def test_accelerator_and_memory_can_be_others_than_the_program_s():
+    usual = simulate(COPY)
+    slow = simulate(COPY, memory=MemoryTiming(read_latency=42))
+    assert slow.cycles == usual.cycles + 2 * 10         # one after the other: code, then data
+    wide = replace(tiny, bus_bits=256)
+    faster = simulate(COPY, wide)
+    assert faster.config == wide
+    assert faster.cycles < usual.cycles
+    assert faster.cycles == simulate(replace(COPY, config=wide)).cycles
+
+
+def test_an_accelerator_with_other_tiles_is_refused():
+    with pytest.raises(MicrotronError, match="block_in"):
+        simulate(COPY, replace(tiny, block_in=8))
+
+
+@pytest.mark.parametrize(("broken", "message"), [
+    (WRONG, r"instruction 0 \(alui\.add dst=9999.*\): index fault"),
+    (STUCK, r"has not ended after \d+ cycles: load has completed 1 instructions; gemm has "
+            r"completed 0 instructions; alu has completed 0 .*; store has completed 0 "),
+    (replace(COPY, code=COPY.code[:1]), "ran out of instructions: it has 1"),
+])
+def test_a_program_that_does_not_end_is_an_error_that_says_why(broken, message):
+    with pytest.raises(ExecutionError, match=message):
+        simulate(broken)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_many_simulations_report_in_the_order_of_their_jobs(processes):
+    expected = [simulate(each) for each in PROGRAMS]
+    assert len({report.cycles for report in expected}) > 10
+    reports = simulate_many(PROGRAMS, processes)
+    assert reports == expected
+    assert all(report.timeline is None for report in reports)
+
+
+def test_jobs_may_differ_in_everything_and_come_from_a_generator():
+    moody = MemoryTiming(stalls=100, seed=3)
+    wide = replace(tiny, bus_bits=128)
+    jobs = (Job(program=each, config=config, memory=memory, name=f"{number}")
+            for number, each in enumerate(PROGRAMS[:4])
+            for config in (None, wide) for memory in (None, moody))
+    expected = [simulate(each, config, memory) for each in PROGRAMS[:4]
+                for config in (None, wide) for memory in (None, moody)]
+    assert simulate_many(jobs, processes=2) == expected
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_first_job_that_fails_is_named(processes):
+    jobs = [*PROGRAMS, Job(program=WRONG, name="tile 7"), STUCK, *PROGRAMS]
+    with pytest.raises(ExecutionError, match=r"^job 20 \(tile 7\): instruction 0 \(alui"):
+        simulate_many(jobs, processes)
+    with pytest.raises(ExecutionError, match=r"^job 0: the program has not ended"):
+        simulate_many([STUCK, WRONG], processes)
+
+
+def test_no_jobs_are_no_reports_and_no_processes_are_refused():
+    assert simulate_many([]) == []
+    with pytest.raises(MicrotronError, match="processes is 0, but must be 1 or more"):
+        simulate_many([], processes=0)
+
+
+def test_progress_is_shown_on_a_terminal_only(capfd, monkeypatch):
+    simulate_many(PROGRAMS[:3], processes=1)
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    simulate_many(PROGRAMS[:3], processes=1, progress=False)
+    assert capfd.readouterr() == ("", "")
+    simulate_many(PROGRAMS[:3], processes=1)
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert "simulating" in shown.err
+
+
+# A script that simulates for ever, and says so once it is well under way.
+ENDLESS = """
+import multiprocessing
+from microtron import simulate_many
+from microtron.isa.assembly import assemble
+
+PROGRAM = assemble(".config tiny\\n.code\\n    sync.end\\n")
+
+
+def jobs():
+    for number in range(10**9):
+        if number == 500:
+            print("busy:", len(multiprocessing.active_children()), flush=True)
+        yield PROGRAM
+
+
+if __name__ == "__main__":
+    try:
+        simulate_many(jobs(), processes=2)
+    except KeyboardInterrupt:
+        print("left:", len(multiprocessing.active_children()))
+"""
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """That script, running in a group of its own, as the shell would start it."""
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout.readline() == "busy: 2\n"
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("interrupt", [
+    lambda process: process.send_signal(signal.SIGINT),         # as a notebook does
+    lambda process: os.killpg(process.pid, signal.SIGINT),      # as a terminal does
+], ids=["one", "group"])
+def test_ctrl_c_ends_everything_and_leaves_no_process(endless, interrupt):
+    interrupt(endless)
+    out, err = endless.communicate()        # ends only when no process holds the pipe any more
+    assert out == "left: 0\n"
+    assert err == ""
+    assert endless.returncode == 0
+
+
+def test_no_process_outlives_a_parent_that_was_killed(endless):
+    endless.kill()
+    out, _ = endless.communicate()
+    assert out == ""
+    assert endless.returncode == -signal.SIGKILL
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path):
+    script = tmp_path / "unguarded.py"
+    body = ENDLESS.replace('if __name__ == "__main__":', "if True:")
+    script.write_text(body)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.search(r"MicrotronError: a process .* outside `if __name__ == \"__main__\":`",
+                     done.stderr)
+
+
+def test_the_package_offers_simulation_and_imports_nothing_until_it_is_used():
+    assert microtron.simulate is simulate
+    assert microtron.simulate_many is simulate_many
+    assert microtron.Job is Job
+    with pytest.raises(AttributeError, match="no attribute 'emulate'"):
+        _ = microtron.emulate
+    script = "import sys, microtron; assert 'numpy' not in sys.modules; microtron.simulate"
+    subprocess.run([sys.executable, "-c", script], check=True)
