@@ -15,15 +15,21 @@ from microtron.hw.top import MODULE, verilog
 from microtron.isa.config import PRESETS
 from microtron.isa.errors import MicrotronError
 
-# Synthesis passes of Yosys for each family, and the cells that count as what.
+# Synthesis passes of Yosys for each family, and the cells that count as what. On ECP5 they map to
+# LUTs with ABC instead of ABC9: Yosys 0.70 cannot put ABC9's result back into a design as large as
+# `base` (an assertion in rtlil.cc fails), and its synth_ecp5 ignores -noabc9.
 FAMILIES = {
-    "ecp5": (f"synth_ecp5 -top {MODULE}", {
-        "lut": r"LUT4", "register": r"TRELLIS_FF", "dsp": r"MULT18X18D", "bram": r"DP16KD",
+    "ecp5": ((f"synth_ecp5 -top {MODULE} -run :map_luts", "check -latchonly -assert",
+              "abc -lut 4:7", "clean", f"synth_ecp5 -top {MODULE} -run map_cells:"), {
+        "lut": r"LUT4|CCU2C", "register": r"TRELLIS_FF", "dsp": r"MULT18X18D", "bram": r"DP16KD",
         "lutram": r"TRELLIS_DPR16X4", "latch": r".*LATCH.*"}),
-    "xilinx": (f"synth_xilinx -family xc7 -flatten -top {MODULE}", {
+    "xilinx": ((f"synth_xilinx -family xc7 -flatten -top {MODULE}",), {
         "lut": r"LUT[1-6]", "register": r"FD[RSCP]E", "dsp": r"DSP48E1", "bram": r"RAMB(18|36)E1",
-        "lutram": r"RAM\d+.*", "latch": r"LD[CP]E"}),
+        "lutram": r"RAM\d+[MXD].*", "latch": r"LD[CP]E"}),
 }
+WEIGHTS = {"CCU2C": 2}       # a carry cell takes the place of two LUTs
+SCRATCHPADS = r"(uop|inp|wgt|out|accumulator)\..*"
+BLOCK_RAM = r".*(16KD|BLOCKRAM).*"
 # Runs in a process of its own, which gives the memory back.
 SCRIPT = """
 import sys
@@ -34,25 +40,51 @@ for command in sys.argv[1:]:
 """
 
 
-def cells(text: str, family: str) -> dict[str, int]:
-    """Cells of the synthesized design, by type."""
+def synthesize(text: str, family: str) -> tuple[dict[str, int], dict[str, str]]:
+    """Cells of the synthesized design, by type, and what each memory has become."""
     passes, _ = FAMILIES[family]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "design.v"
         path.write_text(text)
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, f"read_verilog {path}", passes,
+            [sys.executable, "-c", SCRIPT, f"read_verilog {path}", *passes,
              "tee -o /dev/stderr stat"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise MicrotronError(f"yosys failed: {(done.stderr or done.stdout).strip()[-300:]}")
-    report = done.stderr[done.stderr.rindex("Number of cells") if "Number of cells" in done.stderr
-                         else 0:]
-    found: dict[str, int] = {}
-    for number, name in re.findall(r"^\s+(\d+)\s+(?:[\d.e+]+\s+)?(\w+)\s*$", report, re.M):
-        found[name] = int(number)
-    for name, number in re.findall(r"^\s+(\w+)\s+(\d+)\s*$", report, re.M):
-        found[name] = int(number)
-    return found
+    return _cells(done.stderr), _memories(done.stdout)
+
+
+def _cells(report: str) -> dict[str, int]:
+    """Counts from the report, in which some versions write the name first."""
+    report = report[max(0, report.rfind("Number of cells")):]
+    found = {name: int(number) for number, name in re.findall(
+        r"^\s+(\d+)\s+(?:[\d.e+]+\s+)?(\w+)\s*$", report, re.M)}
+    return found | {name: int(number) for name, number in re.findall(
+        r"^\s+(\w+)\s+(\d+)\s*$", report, re.M)}
+
+
+def _memories(log: str) -> dict[str, str]:
+    found = dict(re.findall(rf"^mapping memory {MODULE}\.(\S+) via (\S+)$", log, re.M))
+    return found | {name: "registers" for name in re.findall(
+        rf"^using FF mapping for memory {MODULE}\.(\S+)$", log, re.M)}
+
+
+def check(found: dict[str, int], memories: dict[str, str], kinds: dict[str, str]) -> None:
+    """No latch, no memory made of registers, and every scratchpad in block RAM."""
+    latches = _count(found, kinds["latch"])
+    if latches:
+        raise MicrotronError(f"{latches} latches")
+    scratchpads = [name for name in memories if re.fullmatch(SCRATCHPADS, name)]
+    if len(scratchpads) < 5:
+        raise MicrotronError(f"of the scratchpads only {scratchpads} were found")
+    for name, became in memories.items():
+        if became == "registers" or (name in scratchpads and not re.fullmatch(BLOCK_RAM, became)):
+            raise MicrotronError(f"memory {name} became {became}")
+
+
+def _count(found: dict[str, int], pattern: str) -> int:
+    return sum(number * WEIGHTS.get(cell, 1) for cell, number in found.items()
+               if re.fullmatch(pattern, cell))
 
 
 def measure(options: argparse.Namespace) -> Outcome:
@@ -60,17 +92,18 @@ def measure(options: argparse.Namespace) -> Outcome:
     for name in options.configs:
         text = verilog(PRESETS[name])
         for family in options.families:
-            found = cells(text, family)
-            row: dict[str, object] = {"config": name, "family": family}
-            for kind, pattern in FAMILIES[family][1].items():
-                row[kind] = sum(number for cell, number in found.items()
-                                if re.fullmatch(pattern, cell))
-            if row["latch"]:
-                raise MicrotronError(f"{name} on {family}: {row['latch']} latches")
-            rows.append(row)
-    kinds = ("lut", "register", "dsp", "bram", "lutram")
+            kinds = FAMILIES[family][1]
+            try:
+                found, memories = synthesize(text, family)
+                check(found, memories, kinds)
+            except MicrotronError as error:
+                raise MicrotronError(f"{name} on {family}: {error}") from None
+            rows.append({"config": name, "family": family,
+                         **{kind: _count(found, pattern) for kind, pattern in kinds.items()},
+                         "cells": found, "memories": memories})
     columns = (Column("config", "config"), Column("family", "family"),
-               *(Column(kind, kind, "{:,}".format) for kind in kinds))
+               *(Column(kind, kind, "{:,}".format)
+                 for kind in ("lut", "register", "dsp", "bram", "lutram")))
     return Outcome(benchmark="area", title="Area after synthesis", columns=columns, rows=rows)
 
 

@@ -5,13 +5,20 @@ import random
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge, with_timeout
-from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotb_memory import Memory, connect
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster
 
-from microtron.isa.instructions import SEGMENTS
+from microtron.isa.instructions import INSTRUCTION_BYTES, SEGMENTS
+from microtron.isa.program import Access
 from microtron.isa.registers import Control, Status, offset_of
+from microtron.isa.stream import as_bytes
+from microtron.sim.placement import placed
 
-logging.getLogger("cocotb.bench").setLevel(logging.WARNING)     # or every transaction is told
+logging.getLogger("cocotb.bench").setLevel(logging.ERROR)     # or every transaction is told
+
+CLOCK_NS = 10
+QUIET_CYCLES = 100      # for which the bus is watched after a program has stopped
 
 
 def moods(rng):
@@ -27,20 +34,21 @@ class Bench:
 
     def __init__(self, dut, seed, memory_bytes=1 << 16):
         self.dut = dut
-        rng = random.Random(seed)
-        self.memory = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, size=memory_bytes)
+        self.rng = rng = random.Random(seed)
+        self.memory = Memory(memory_bytes)
         self.driver = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi"), dut.clk, dut.rst)
-        for each in (self.memory, self.driver):
+        self.settings = {}              # what the registers of program and segments hold
+        slave = connect(AxiBus.from_prefix(dut, "m_axi"), dut, self.memory)
+        for each in (slave, self.driver):
             read, write = each.read_if, each.write_if
             for channel in (read.ar_channel, read.r_channel, write.aw_channel, write.w_channel,
                             write.b_channel):
                 channel.set_pause_generator(moods(rng))
 
     async def reset(self):
-        cocotb.start_soon(Clock(self.dut.clk, 10, "ns").start())
+        cocotb.start_soon(Clock(self.dut.clk, CLOCK_NS, "ns").start())
         self.dut.rst.value = 1
-        for _ in range(4):
-            await RisingEdge(self.dut.clk)
+        await ClockCycles(self.dut.clk, 4)
         self.dut.rst.value = 0
         await RisingEdge(self.dut.clk)
 
@@ -50,18 +58,81 @@ class Bench:
     async def read(self, name):
         return await self.driver.read_dword(offset_of(name))
 
-    async def run(self, program, count, segments, milliseconds=2):
-        """Run a program to its interrupt. `segments` are (base, size, writable)."""
-        await self.write("program_low", program)
-        await self.write("program_count", count)
+    async def set_up(self, program, count, segments):
+        """Tell where everything is. `segments` are (base, size, writable)."""
+        wanted = {"program_low": program, "program_count": count}
         unused = [(0, 0, 0)] * (SEGMENTS - len(segments))
         for number, (base, size, writable) in enumerate((*segments, *unused)):
-            await self.write(f"segment{number}_low", base)
-            await self.write(f"segment{number}_size", size)
-            await self.write(f"segment{number}_access", writable)
+            wanted |= {f"segment{number}_low": base, f"segment{number}_size": size,
+                       f"segment{number}_access": writable}
+        for name, value in wanted.items():
+            if self.settings.get(name) != value:        # they stay from one program to the next
+                await self.write(name, value)
+        self.settings = wanted
+
+    async def start(self):
         await self.write("control", Control.START | Control.INTERRUPT_ENABLE)
+
+    async def stopped(self, cycles=20_000):
+        """The status after the interrupt, which is lowered again."""
         if not self.dut.interrupt.value:
-            await with_timeout(RisingEdge(self.dut.interrupt), milliseconds, "ms")
+            await with_timeout(RisingEdge(self.dut.interrupt), CLOCK_NS * cycles, "ns")
         status = Status(await self.read("status"))
         await self.write("status", Status.INTERRUPT)
         return status
+
+    async def run(self, program, count, segments):
+        """Run a program to its interrupt."""
+        await self.set_up(program, count, segments)
+        await self.start()
+        return await self.stopped()
+
+    # The same for a whole `Program`, in a memory that is full of noise elsewhere.
+
+    async def load(self, program, contents, count=None):
+        """Place a program and the contents of its segments; `count` if not all of it is to run."""
+        count = len(program.code) if count is None else count
+        self.code, *bases = placed(program)
+        self.windows = [range(base, base + segment.size)
+                        for base, segment in zip(bases, program.segments, strict=True)]
+        self.memory.clear(self.rng)
+        self.memory.write(self.code, as_bytes(program.code).tobytes())
+        for window, content in zip(self.windows, contents, strict=True):
+            self.memory.write(window.start, bytes(content))
+        self.before = bytes(self.memory.content)
+        self.readable = [range(self.code, self.code + count * INSTRUCTION_BYTES), *self.windows]
+        await self.set_up(self.code, count, [
+            (window.start, len(window), int(segment.access == Access.WRITE))
+            for window, segment in zip(self.windows, program.segments, strict=True)])
+
+    def assert_memory(self, contents):
+        """All memory is as before but for segments with new contents.
+
+        None: anything may be there; a tuple of contents: each byte is that of one of them. Nothing
+        was read outside the windows, except for the rest of a beat.
+        """
+        expected = bytearray(self.before)
+        for window, content in zip(self.windows, contents, strict=True):
+            found = self.memory.read(window.start, len(window))
+            if content is None:
+                content = found
+            elif isinstance(content, tuple):
+                content = [byte if byte in choice else choice[0]
+                           for byte, *choice in zip(found, *content, strict=True)]
+            expected[window.start:window.stop] = bytes(content)
+        if self.memory.content != expected:
+            wrong = [at for at, (found, right) in enumerate(
+                zip(self.memory.content, expected, strict=True)) if found != right]
+            raise AssertionError(f"{len(wrong)} bytes are wrong, the first at {wrong[0]:#x}")
+        for beat in self.memory.beats_read:
+            assert any(beat.start < window.stop and window.start < beat.stop
+                       for window in self.readable), f"read {beat.start:#x}, outside all windows"
+
+    async def assert_quiet(self):
+        """The accelerator has stopped: it asks memory for nothing, and is owed nothing."""
+        touched = self.memory.touched
+        for _ in range(QUIET_CYCLES):
+            await RisingEdge(self.dut.clk)
+            for channel in ("ar", "r", "aw", "w", "b"):
+                assert not getattr(self.dut, f"m_axi_{channel}valid").value, f"{channel} is busy"
+        assert self.memory.touched == touched
