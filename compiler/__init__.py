@@ -1,0 +1,1 @@
+"""From what is to be computed to instruction streams."""

@@ -1,0 +1,93 @@
+"""Affine indices: a constant plus axes times constants, the only kind that hardware loops walk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .expression import Axis, Binary, Constant, Expression
+
+
+@dataclass(frozen=True)
+class Affine:
+    """`constant` + Σ coefficient × axis. Axes with coefficient zero are left out."""
+
+    constant: int = 0
+    terms: Mapping[Axis, int] = field(default_factory=dict)
+
+    def __add__(self, other: Affine) -> Affine:
+        terms = dict(self.terms)
+        for axis, coefficient in other.terms.items():
+            terms[axis] = terms.get(axis, 0) + coefficient
+        return Affine(self.constant + other.constant,
+                      {axis: each for axis, each in terms.items() if each})
+
+    def times(self, factor: int) -> Affine:
+        if factor == 0:
+            return Affine()
+        return Affine(self.constant * factor,
+                      {axis: each * factor for axis, each in self.terms.items()})
+
+    def of(self, axis: Axis) -> int:
+        """The coefficient of an axis."""
+        return self.terms.get(axis, 0)
+
+    def without(self, *axes: Axis) -> Affine:
+        """The same with these axes at zero."""
+        return Affine(self.constant, {axis: each for axis, each in self.terms.items()
+                                      if axis not in axes})
+
+    def at(self, values: Mapping[Axis, int], more: int = 0) -> Affine:
+        """The same with some axes at known values, plus a number."""
+        constant, terms = self.constant + more, {}
+        for axis, coefficient in self.terms.items():
+            if axis in values:
+                constant += coefficient * values[axis]
+            else:
+                terms[axis] = coefficient
+        return Affine(constant, terms)
+
+    def renamed(self, axes: Mapping[Axis, Axis]) -> Affine:
+        """The same over other axes."""
+        return Affine(self.constant, {axes.get(axis, axis): each
+                                      for axis, each in self.terms.items()})
+
+    def range(self) -> tuple[int, int]:
+        """Smallest and largest value."""
+        reach = [coefficient * (axis.extent - 1) for axis, coefficient in self.terms.items()]
+        return (self.constant + sum(each for each in reach if each < 0),
+                self.constant + sum(each for each in reach if each > 0))
+
+    def expression(self) -> Expression:
+        result: Expression = Constant(self.constant)
+        for axis, coefficient in self.terms.items():
+            result = result + axis * coefficient
+        return result
+
+
+def affine(expression: Expression) -> Affine | None:
+    """An index in affine form; None if it has none."""
+    match expression:
+        case Constant(dtype="index"):
+            return Affine(int(expression.value))
+        case Axis():
+            return Affine(0, {expression: 1})
+        case Binary(operator="+" | "-" | "*"):
+            left, right = affine(expression.left), affine(expression.right)
+            if left is None or right is None:
+                return None
+            if expression.operator == "+":
+                return left + right
+            if expression.operator == "-":
+                return left + right.times(-1)
+            if not right.terms:
+                return left.times(right.constant)
+            if not left.terms:
+                return right.times(left.constant)
+    return None
+
+
+def simplified(index: Expression) -> Expression:
+    """An affine index in its shortest form; any other as it is."""
+    form = affine(index)
+    return index if form is None else form.expression()

@@ -1,0 +1,1 @@
+"""Operators: expressions, and templates of schedules with knobs."""

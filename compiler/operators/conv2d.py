@@ -1,0 +1,256 @@
+"""Convolution of int8 tensors with per-channel requantization.
+
+Tensors are packed: activations as (n, channel block, y, x, batch, lane), weights as (output block,
+input block, y, x, output lane, input lane), parameters as (output block, 3, batch, lane): bias,
+multiplier and shift. What a zero point of the input adds to a sum is part of the bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from ...isa.config import Config
+from ...isa.instructions import (
+    INSTRUCTION_BYTES,
+    PARAMETER_TILES,
+    Buffer,
+    Requantize,
+    RequantizeFlags,
+    Rounding,
+)
+from ..errors import CompileError
+from ..expression import Call, Function, both, select, total
+from ..intrinsic import requantize_function
+from ..nest import Scope
+from ..schedule import Schedule
+from ..tensor import Tensor, compute, placeholder, reduce_axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv2d:
+    """What is to be computed. `pad` is top, bottom, left, right."""
+
+    height: int
+    width: int
+    channels_in: int
+    channels_out: int
+    kernel: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    images: int = 1
+    zero_point_in: int = 0
+    zero_point_out: int = 0
+    low: int = -128
+    high: int = 127
+    rounding: Rounding = Rounding.TWICE
+
+    def __post_init__(self) -> None:
+        for name in ("height", "width", "channels_in", "channels_out", "images"):
+            if getattr(self, name) < 1:
+                raise CompileError(f"conv2d: {name} is {getattr(self, name)}, but must be at "
+                                   f"least 1")
+        if min(*self.kernel, *self.stride, *self.dilation) < 1 or min(self.pad) < 0:
+            raise CompileError("conv2d: kernel, stride and dilation must be at least 1, pad at "
+                               "least 0")
+        if min(self.out_height, self.out_width) < 1:
+            raise CompileError(f"conv2d: the kernel reaches over {self._reach(0)} × "
+                               f"{self._reach(1)}, more than the padded input")
+
+    def _reach(self, axis: int) -> int:
+        return (self.kernel[axis] - 1) * self.dilation[axis] + 1
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        top, bottom, left, right = self.pad
+        return self.height + top + bottom, self.width + left + right
+
+    @property
+    def out_height(self) -> int:
+        return (self.padded[0] - self._reach(0)) // self.stride[0] + 1
+
+    @property
+    def out_width(self) -> int:
+        return (self.padded[1] - self._reach(1)) // self.stride[1] + 1
+
+    @property
+    def macs(self) -> int:
+        return (self.images * self.out_height * self.out_width * self.channels_out
+                * self.channels_in * self.kernel[0] * self.kernel[1])
+
+    def requantization(self) -> Requantize:
+        """The instruction of the epilogue, but for its tiles and loops."""
+        flags = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
+                 Rounding.AWAY: RequantizeFlags.AWAY}[self.rounding]
+        return Requantize(flags=flags, zero_point=self.zero_point_out, low=self.low,
+                          high=self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """How much is computed at once: output blocks, rows and columns, and input blocks."""
+
+    blocks: int
+    rows: int
+    columns: int
+    depth: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expressions:
+    """The tensors of a convolution on one configuration."""
+
+    spec: Conv2d
+    config: Config
+    function: Function
+    data: Tensor
+    padded: Tensor
+    weights: Tensor
+    parameters: Tensor
+    sums: Tensor
+    output: Tensor
+
+
+def blocks_of(channels: int, block: int) -> int:
+    return -(-channels // block)
+
+
+def expressions(spec: Conv2d, config: Config) -> Expressions:
+    """What is computed."""
+    images = blocks_of(spec.images, config.batch)
+    depth, outputs = (blocks_of(spec.channels_in, config.block_in),
+                      blocks_of(spec.channels_out, config.block_out))
+    (top, _, left, _), (height, width) = spec.pad, spec.padded
+    data = placeholder("data", (images, depth, spec.height, spec.width, config.batch,
+                                config.block_in), "int8")
+    weights = placeholder("weights", (outputs, depth, *spec.kernel, config.block_out,
+                                      config.block_in), "int8")
+    parameters = placeholder("parameters", (outputs, PARAMETER_TILES, config.batch,
+                                            config.block_out), "int32")
+    padded = compute("padded", (images, depth, height, width, config.batch, config.block_in),
+                     lambda n, c, y, x, b, i: select(
+                         both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
+                         data[n, c, y - top, x - left, b, i], spec.zero_point_in))
+    c, ky, kx, k = (reduce_axis(name, extent) for name, extent in (
+        ("c", depth), ("ky", spec.kernel[0]), ("kx", spec.kernel[1]), ("k", config.block_in)))
+    shape = (images, outputs, spec.out_height, spec.out_width, config.batch, config.block_out)
+    (sy, sx), (dy, dx) = spec.stride, spec.dilation
+    sums = compute("sums", shape, lambda n, o, y, x, b, j: total(
+        padded[n, c, y * sy + ky * dy, x * sx + kx * dx, b, k].cast("int32")
+        * weights[o, c, ky, kx, j, k].cast("int32"), c, ky, kx, k))
+    function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
+                                   low=spec.low, high=spec.high)
+    output = compute("output", shape, lambda n, o, y, x, b, j: Call(function, (
+        sums[n, o, y, x, b, j], *(parameters[o, number, b, j]
+                                  for number in range(PARAMETER_TILES)))))
+    return Expressions(spec=spec, config=config, function=function, data=data, padded=padded,
+                       weights=weights, parameters=parameters, sums=sums, output=output)
+
+
+def schedule(what: Expressions, knobs: Knobs) -> Schedule:
+    """The template: weights of some output blocks stay while the image passes by; every step
+    loads input rows, sums, requantizes and stores, each in buffers that are used by turns."""
+    plan = Schedule(what.output)
+    inside = plan.cache_write(what.output, Scope.OUT)
+    parameters = plan.cache_read(what.parameters, Scope.ACC, inside)
+    weights = plan.cache_read(what.weights, Scope.WGT, what.sums)
+    sums, inside, output = (plan.renewed(each) for each in (what.sums, inside, what.output))
+    plan[what.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
+
+    last = plan[output]
+    n, o, y, x, b, j = last.leaves
+    o_far, o_near = last.split(o, knobs.blocks)
+    y_far, y_near = last.split(y, knobs.rows)
+    x_far, x_near = last.split(x, knobs.columns)
+    last.reorder(o_far, n, y_far, x_far, o_near, y_near, x_near, b, j)
+    for stage in (plan[inside], plan[sums]):
+        stage.compute_at(last, x_far)
+        stage.double_buffer(x_far)
+    plan[parameters].compute_at(last, o_far)
+    plan[parameters].double_buffer(o_far)
+    plan[inside].tensorize(plan[inside].leaves[4], what.function.name)
+
+    stage = plan[sums]
+    n, o, y, x, b, j, c, ky, kx, k = stage.leaves
+    c_far, c_near = stage.split(c, knobs.depth)
+    stage.reorder(c_far, n, o, y, x, c_near, ky, kx, b, j, k)
+    stage.tensorize(b, "gemm")
+    plan[what.padded].compute_at(stage, c_far)
+    plan[what.padded].double_buffer(c_far)
+    plan[weights].compute_at(stage, c_far)
+    plan[weights].keep(_kept_weights(what, knobs))
+    return plan
+
+
+def _kept_weights(what: Expressions, knobs: Knobs) -> int:
+    """As many pieces of the weights as there are, or as fit."""
+    outputs, depth, *window, _, _ = what.weights.shape
+    piece = knobs.blocks * knobs.depth * window[0] * window[1]
+    pieces = -(-outputs // knobs.blocks) * -(-depth // knobs.depth)
+    return max(1, min(pieces, what.config.tiles(Buffer.WGT) // piece))
+
+
+def candidates(what: Expressions) -> Iterator[Knobs]:
+    """Knobs whose buffers fit, twice each."""
+    spec, config = what.spec, what.config
+    outputs, depth = what.weights.shape[:2]
+    half = {buffer: config.tiles(buffer) // 2 for buffer in Buffer}
+    window = spec.kernel[0] * spec.kernel[1]
+    for blocks, deep, columns in product(_steps(outputs), _steps(depth), _steps(spec.out_width)):
+        if blocks * deep * window > half[Buffer.WGT]:
+            continue
+        width = min((columns - 1) * spec.stride[1] + spec._reach(1), spec.padded[1])
+        for rows in _steps(spec.out_height):
+            height = min((rows - 1) * spec.stride[0] + spec._reach(0), spec.padded[0])
+            if (deep * height * width <= half[Buffer.INP]
+                    and blocks * rows * columns <= half[Buffer.OUT]
+                    and blocks * (rows * columns + PARAMETER_TILES) <= half[Buffer.ACC]):
+                yield Knobs(blocks=blocks, rows=rows, columns=columns, depth=deep)
+
+
+def _steps(extent: int) -> list[int]:
+    """Sizes that divide an extent evenly, or nearly so: one for each number of pieces."""
+    return sorted({-(-extent // pieces) for pieces in range(1, extent + 1)}, reverse=True)
+
+
+LATENCY = 48                # cycles from the start of a load to its first beats
+TRAFFIC = 0.08              # part of a busy bus's time that steps lose by waiting for it
+OVERHEAD = 5                # cycles that an instruction more costs GEMM
+
+
+def estimate(what: Expressions, knobs: Knobs) -> float:
+    """Cycles, roughly. Steps follow one another at the pace of the slowest engine; the first
+    loads, and the last requantization and store, overlap with nothing."""
+    spec, config = what.spec, what.config
+    images, outputs = what.output.shape[:2]
+    depth = what.weights.shape[1]
+    far = [-(-extent // step) for extent, step in ((outputs, knobs.blocks),
+                                                   (spec.out_height, knobs.rows),
+                                                   (spec.out_width, knobs.columns))]
+    deep, steps = -(-depth // knobs.depth), images * far[0] * far[1] * far[2]
+    height = min((knobs.rows - 1) * spec.stride[0] + spec._reach(0), spec.padded[0])
+    width = min((knobs.columns - 1) * spec.stride[1] + spec._reach(1), spec.padded[1])
+    window = spec.kernel[0] * spec.kernel[1]
+    vectors = knobs.blocks * knobs.rows * knobs.columns
+    inp = knobs.depth * height * (width * config.tile_bytes(Buffer.INP) / config.bus_bytes + 1)
+    wgt = knobs.blocks * knobs.depth * window * config.tile_bytes(Buffer.WGT) / config.bus_bytes
+    out = vectors * config.tile_bytes(Buffer.OUT) / config.bus_bytes
+    copies = _kept_weights(what, knobs)             # all, or those of some blocks and one more
+    kept = copies > deep or copies == far[0] * deep
+    again = (far[0] if kept or far[1] * far[2] * images == 1 else steps) / steps
+    products = images * outputs * depth * window * spec.out_height * spec.out_width
+    fetch = (2 + 2 / deep) * INSTRUCTION_BYTES / config.bus_bytes
+    beats = inp + wgt * again + out / deep + fetch
+    pace = max(products / (steps * deep) + OVERHEAD, beats + LATENCY, (vectors + LATENCY) / deep)
+    return (steps * deep * (pace + TRAFFIC * beats) + inp + wgt + vectors + out + 4 * LATENCY)
+
+
+def default_knobs(what: Expressions) -> Knobs:
+    """The candidate with the best estimate."""
+    best = min(candidates(what), key=lambda knobs: estimate(what, knobs), default=None)
+    if best is None:
+        raise CompileError(f"conv2d: no tile of {what.spec} fits in the scratchpads of "
+                           f"this configuration")
+    return best
