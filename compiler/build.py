@@ -25,7 +25,7 @@ class Kernel:
 
 
 def compile_conv2d(spec: conv2d.Conv2d, config: Config, *,
-                   knobs: conv2d.Knobs | None = None) -> Kernel:
+                   knobs: conv2d.Knobs | None = None, hide_latency: bool = True) -> Kernel:
     """A convolution on the accelerator. The program's tensors `data`, `weights`, `parameters` and
     `output` are packed (see `packing`)."""
     what = conv2d.expressions(spec, config)
@@ -33,5 +33,6 @@ def compile_conv2d(spec: conv2d.Conv2d, config: Config, *,
     intrinsics = accelerator_intrinsics(config)
     intrinsics[what.function.name] = requantize(config, what.function)
     nest = form_transfers(tensorize(lower(conv2d.schedule(what, chosen)), intrinsics))
-    program = emit(nest, config, requantizations={what.function.name: spec.requantization()})
+    program = emit(nest, config, requantizations={what.function.name: spec.requantization()},
+                   hide_latency=hide_latency)
     return Kernel(chosen, nest, program)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .affine import Affine, affine
-from .expression import Axis, Binary, Cast, Constant, Expression, Select
+from .expression import Axis, Binary, Cast, Constant, Expression, Select, both, walk
 from .intervals import conjuncts
 from .nest import (
     Access,
@@ -49,7 +49,7 @@ def _formed(statement: Statement) -> Statement:
     return with_children(statement, children) if children else statement
 
 
-def _as_copy(statement: Statement) -> Copy | None:
+def _as_copy(statement: Statement) -> Statement | None:
     """The copy that some loops are, or None."""
     axes: list[Axis] = []
     while isinstance(statement, Loop) and statement.kind != LoopKind.THREADS:
@@ -73,14 +73,17 @@ def _as_copy(statement: Statement) -> Copy | None:
     if target_box is None or source_box is None or target_box.extents != source_box.extents:
         return None
     inside = {*_inside(statement.target), *_inside(source)}
-    bounds = {_bound(each) for each in conditions}
+    outer = [each for each in conditions if not any(node in axes for node in walk(each)
+                                                    if isinstance(node, Axis))]
+    bounds = {_bound(each) for each in conditions if each not in outer}
     if not all(_is_implied(bound, inside) for bound in bounds):
         return None
     if guard is not None:
         needed, checked = _relevant(_inside(source)), _needed_bounds(guard)
         if not checked <= needed <= checked | bounds:
             return None
-    return Copy(target_box, source_box, padding)
+    copy = Copy(target_box, source_box, padding)
+    return When(both(*outer), copy) if outer else copy
 
 
 def _between(target: Access, source: Access) -> bool:

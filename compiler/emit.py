@@ -15,7 +15,16 @@ import numpy as np
 
 from ..isa.bounds import DST, SRC, WGT
 from ..isa.config import Config
-from ..isa.instructions import AluOp, Instruction, Load, MicroOp, Requantize, Store, Sync
+from ..isa.instructions import (
+    AluOp,
+    Instruction,
+    Load,
+    MicroOp,
+    Requantize,
+    Store,
+    Sync,
+    SyncAction,
+)
 from ..isa.program import Access, Program, Segment, Tensor
 from ..isa.record import fields_of
 from ..isa.stream import encode
@@ -25,6 +34,7 @@ from .affine import Affine, affine
 from .errors import CompileError
 from .expression import Axis, Binary, Expression
 from .intervals import conjuncts, interval_of
+from .intrinsic import Intrinsic, Rule
 from .kernels import (
     MicroKernels,
     Tiles,
@@ -43,17 +53,34 @@ Environment = dict[Axis, int]
 
 
 def emit(nest: ir.Nest, config: Config, *, requantizations: Mapping[str, Requantize] | None = None,
-         ) -> Program:
-    """The program that runs a nest whose buffers in DRAM are its segments, in order."""
+         intrinsics: Mapping[str, Intrinsic] | None = None, hide_latency: bool = True) -> Program:
+    """The program that runs a nest whose buffers in DRAM are its segments, in order.
+
+    `intrinsics` are asked for rules; those of the accelerator need none. Without `hide_latency`,
+    engines take turns: each waits until the one before has finished. That is for comparison only.
+    """
     emitter = Emitter(config, place_buffers(nest, config), dict(requantizations or {}))
     buffers = (*nest.inputs, *nest.outputs)
     for number, buffer in enumerate(buffers):
         emitter.segments[buffer] = number + 1
     emitter.constant |= set(nest.inputs)
+    emitter.rules = {name: each.rule for name, each in (intrinsics or {}).items() if each.rule}
     for _ in emitter.run(nest.body, Frame()):
         pass
     emitter.flush()
+    if not hide_latency:
+        emitter.code = list(_in_turns(emitter.code))
     return with_tokens(_program(emitter, nest))
+
+
+def _in_turns(code: list[Instruction]) -> Iterator[Instruction]:
+    """The instructions with a barrier wherever another engine goes on."""
+    before = None
+    for instruction in code:
+        if before is not None and instruction.engine != before:
+            yield Sync(action=SyncAction.BARRIER)
+        before = instruction.engine
+        yield instruction
 
 
 @dataclass(frozen=True)
@@ -75,6 +102,7 @@ class Emitter:
     code: list[Instruction] = field(default_factory=list)
     segments: dict[ir.Buffer, int] = field(default_factory=dict)
     turns: dict[tuple[ir.Buffer, int], int] = field(default_factory=dict)
+    rules: dict[str, Rule] = field(default_factory=dict)        # of intrinsics from outside
     constant: set[ir.Buffer] = field(default_factory=set)       # in DRAM, and never written
     holds: dict[tuple[ir.Buffer, int], list[tuple[int, ...] | None]] = field(default_factory=dict)
     loaded: set[tuple[ir.Buffer, int]] = field(default_factory=set)     # holds it already
@@ -212,7 +240,10 @@ class Emitter:
         axes = list(shorter.values())
         tiles = [self._tile(region, frame).renamed(shorter) for region in invoke.regions]
         attributes = dict(invoke.attributes)
-        if invoke.intrinsic in ("gemm.start", "depthwise.start"):
+        if invoke.intrinsic in self.rules:
+            self.flush()
+            self.code += self.rules[invoke.intrinsic](axes, tiles)
+        elif invoke.intrinsic in ("gemm.start", "depthwise.start"):
             self.unstarted.add(tiles_touched(axes, tiles[0]))
         elif invoke.intrinsic.endswith(".start"):
             self.code += fills(axes, tiles[0], attributes["value"])

@@ -9,11 +9,14 @@ for its engine. A new datapath is a new declaration:
     y = compute("y", (1, 16), lambda i, j: total(
         x[i, k].cast("int32") * w[j, k].cast("int32"), k))
     Intrinsic("gemm", y, {y: Scope.ACC, x: Scope.INP, w: Scope.WGT}, Engine.GEMM)
+
+One that the hardware has no instruction for by that name brings a rule, which gives instructions
+for the loops around it (examples/new_intrinsic.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +24,11 @@ import numpy as np
 
 from ..isa.arithmetic import requantize_array, scale_array
 from ..isa.config import Config
-from ..isa.instructions import AluOp, Engine, Rounding
+from ..isa.instructions import AluOp, Engine, Instruction, Rounding
+from .affine import Affine
 from .errors import CompileError
 from .expression import (
+    Axis,
     Call,
     Expression,
     Function,
@@ -37,6 +42,10 @@ from .expression import (
 from .nest import Scope
 from .tensor import Tensor, compute, placeholder, reduce_axis
 
+# From the loops around an intrinsic and the tile that each operand is, as a sum over these loops,
+# in the order of `operands`, to instructions.
+Rule = Callable[[Sequence[Axis], Sequence[Affine]], Iterable[Instruction]]
+
 
 @dataclass(frozen=True, eq=False)
 class Intrinsic:
@@ -47,6 +56,7 @@ class Intrinsic:
     scopes: Mapping[Tensor, Scope]
     engine: Engine
     attributes: Mapping[str, int] = field(default_factory=dict)     # for emission, by name
+    rule: Rule | None = None
 
     def __post_init__(self) -> None:
         for tensor in (self.tensor, *self.tensor.inputs()):

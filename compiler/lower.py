@@ -67,8 +67,22 @@ def lower(schedule: Schedule) -> Nest:
         if stage.attach is None:
             roots.append(stage)
         else:
+            _check_readers(state, stage)
             state.inside.setdefault(stage.attach, []).append(stage)
     return _roots(schedule, state, roots, inputs)
+
+
+def _check_readers(state: Lowering, stage: Stage) -> None:
+    """Refuse a stage that is computed where not all who read it can see it."""
+    assert stage.attach is not None
+    around, axis = stage.attach
+    readers = [state.stages[tensor] for tensor, body in state.bodies.items()
+               if stage.tensor in _tensors(body)]
+    for reader in readers or [None]:
+        if reader is None or not (reader is around or _is_inside(reader, around)):
+            others = f", but {reader} reads it too" if reader else ""
+            raise CompileError(f"{stage} is computed in loop {axis} of {around}{others}; it must "
+                               f"be a loop around all that read it")
 
 
 def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],
@@ -111,6 +125,7 @@ class Frame:
     stage: Stage
     axes: dict[Axis, Axis]              # of the schedule → of this nest
     values: dict[Axis, Expression]      # of the tensor's axes, in terms of loops
+    local: dict[Axis, Expression]       # the same, from the start of the part
     guards: list[Expression]
 
 
@@ -126,7 +141,8 @@ def _frame_of(stage: Stage, part: Part) -> Frame:
             guards.append(binary("<", values[axis], extent))
     for axis in stage.tensor.reduce_axes:
         values[axis] = local.get(axis, axes[axis])
-    return Frame(stage, axes, values, list(dict.fromkeys(guards)))
+    counted = {axis: local.get(axis, axes[axis]) for axis in stage.tensor.axes}
+    return Frame(stage, axes, values, counted, list(dict.fromkeys(guards)))
 
 
 def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression]:
@@ -273,10 +289,8 @@ def _identity(body: Reduction) -> Constant:
 
 def _target(state: Lowering, frame: Frame) -> Access:
     tensor = frame.stage.tensor
-    part = state.parts[tensor]
-    starts = zip(tensor.axes, part.start, strict=True)
-    return Access(state.buffers[tensor], tuple(simplified(frame.values[axis] - start)
-                                               for axis, start in starts))
+    return Access(state.buffers[tensor], tuple(simplified(frame.local[axis])
+                                               for axis in tensor.axes))
 
 
 def _innermost(state: Lowering, frame: Frame) -> Statement:

@@ -15,7 +15,18 @@ from ..isa.config import Config
 from ..isa.instructions import Buffer as Scratchpad
 from .affine import Affine, affine
 from .errors import CompileError
-from .nest import Allocate, Buffer, Loop, LoopKind, Nest, Region, Scope, Statement
+from .nest import (
+    Allocate,
+    Buffer,
+    Copy,
+    Loop,
+    LoopKind,
+    Nest,
+    Region,
+    Scope,
+    Statement,
+    statements_of,
+)
 
 SCRATCHPADS = {Scope.UOP: Scratchpad.UOP, Scope.INP: Scratchpad.INP, Scope.WGT: Scratchpad.WGT,
                Scope.ACC: Scratchpad.ACC, Scope.OUT: Scratchpad.OUT}
@@ -59,30 +70,34 @@ def tile_index(region: Region) -> Affine:
 
 
 def place_buffers(nest: Nest, config: Config) -> dict[Buffer, Place]:
-    """A place for every buffer that is allocated on the chip."""
+    """A place for every buffer that is allocated on the chip, in banks of their own if all fit."""
     places: dict[Buffer, Place] = {}
-    _place(nest.body, config, {}, 1, places)
+    try:
+        _place(nest.body, config, {}, 1, places, apart=True)
+    except CompileError:
+        places = {}
+        _place(nest.body, config, {}, 1, places, apart=False)
     return places
 
 
 def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], threads: int,
-           places: dict[Buffer, Place]) -> None:
+           places: dict[Buffer, Place], *, apart: bool) -> None:
     if isinstance(statement, Allocate) and statement.buffer.scope in SCRATCHPADS:
         scope = statement.buffer.scope
         top = tops.get(scope, 0)
-        place = _placed(statement, config, top, threads, places)
+        place = _placed(statement, config, top, threads, places, apart=apart)
         places[statement.buffer] = place
         end = place.first + (statement.copies * threads - 1) * place.step + place.tiles
-        _place(statement.body, config, {**tops, scope: end}, threads, places)
+        _place(statement.body, config, {**tops, scope: end}, threads, places, apart=apart)
         return
     if isinstance(statement, Loop) and statement.kind == LoopKind.THREADS:
         threads *= statement.axis.extent
     for child in statement.children():
-        _place(child, config, tops, threads, places)
+        _place(child, config, tops, threads, places, apart=apart)
 
 
 def _placed(statement: Allocate, config: Config, top: int, threads: int,
-            places: Mapping[Buffer, Place]) -> Place:
+            places: Mapping[Buffer, Place], *, apart: bool) -> Place:
     buffer = statement.buffer
     capacity, tiles = config.tiles(SCRATCHPADS[buffer.scope]), tiles_of(buffer)
     count = statement.copies * threads
@@ -95,9 +110,13 @@ def _placed(statement: Allocate, config: Config, top: int, threads: int,
                            f"there are {capacity}: {need - capacity} too many")
     step = tiles
     spread = (capacity - top) // count // config.acc_bank_tiles * config.acc_bank_tiles
-    is_large = 4 * tiles >= config.acc_bank_tiles       # small ones leave the banks to others
-    if buffer.scope == Scope.ACC and count > 1 and spread >= tiles and is_large:
+    # Few tiles that are only loaded, such as parameters, leave the banks to others.
+    matters = 4 * tiles >= config.acc_bank_tiles or not _is_loaded(statement)
+    if apart and buffer.scope == Scope.ACC and count > 1 and spread >= tiles and matters:
         step = spread
     return Place(top, tiles, step, statement.copies)
 
 
+def _is_loaded(statement: Allocate) -> bool:
+    return any(isinstance(each, Copy) and each.target.buffer is statement.buffer
+               for each in statements_of(statement.body))

@@ -189,6 +189,10 @@ def _index(unifier: Unifier, pattern: Expression, value: Expression) -> None:
 
 
 def _all_used(loops: list[Axis], used: list[Axis]) -> None:
+    for axis in used:
+        if axis not in loops and axis.extent > 1:
+            raise MismatchError(f"the loop over {axis} is a part of it, but stands outside; "
+                                f"tensorize that loop")
     for axis in loops:
         if axis not in used and axis.extent > 1:
             raise MismatchError(f"the loop over {axis} has no part in it; tensorize the loop "

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from ...isa.config import Config
 from ...isa.instructions import (
@@ -90,12 +91,19 @@ class Conv2d:
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """How much is computed at once: output blocks, rows and columns, and input blocks."""
+    """How much is computed at once: output blocks, rows and columns, input blocks, and rows and
+    columns of the kernel, where 0 is all of them."""
 
     blocks: int
     rows: int
     columns: int
     depth: int
+    tap_rows: int = 0
+    tap_columns: int = 0
+
+    def taps(self, kernel: tuple[int, int]) -> tuple[int, int]:
+        return (min(self.tap_rows or kernel[0], kernel[0]),
+                min(self.tap_columns or kernel[1], kernel[1]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,40 +182,69 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
 
     stage = plan[sums]
     n, o, y, x, b, j, c, ky, kx, k = stage.leaves
+    tap_rows, tap_columns = knobs.taps(what.spec.kernel)
     c_far, c_near = stage.split(c, knobs.depth)
-    stage.reorder(c_far, n, o, y, x, c_near, ky, kx, b, j, k)
+    ky_far, ky_near = stage.split(ky, tap_rows)
+    kx_far, kx_near = stage.split(kx, tap_columns)
+    stage.reorder(c_far, ky_far, kx_far, n, o, y, x, c_near, ky_near, kx_near, b, j, k)
     stage.tensorize(b, "gemm")
-    plan[what.padded].compute_at(stage, c_far)
-    plan[what.padded].double_buffer(c_far)
-    plan[weights].compute_at(stage, c_far)
+    plan[what.padded].compute_at(stage, kx_far)
+    plan[what.padded].double_buffer(kx_far)
+    plan[weights].compute_at(stage, kx_far)
     plan[weights].keep(_kept_weights(what, knobs))
     return plan
 
 
 def _kept_weights(what: Expressions, knobs: Knobs) -> int:
     """As many pieces of the weights as there are, or as fit."""
-    outputs, depth, *window, _, _ = what.weights.shape
-    piece = knobs.blocks * knobs.depth * window[0] * window[1]
-    pieces = -(-outputs // knobs.blocks) * -(-depth // knobs.depth)
+    outputs = what.weights.shape[0]
+    pieces = -(-outputs // knobs.blocks) * _parts_of_sums(what, knobs)
+    piece = knobs.blocks * knobs.depth * prod(knobs.taps(what.spec.kernel))
     return max(1, min(pieces, what.config.tiles(Buffer.WGT) // piece))
 
 
+def _parts_of_sums(what: Expressions, knobs: Knobs) -> int:
+    """Pieces of input and weights that a step loads one after the other."""
+    extents = zip(what.weights.shape[1:4], (knobs.depth, *knobs.taps(what.spec.kernel)),
+                  strict=True)
+    return prod(-(-extent // part) for extent, part in extents)
+
+
+def _window(spec: Conv2d, knobs: Knobs) -> tuple[int, int]:
+    """Rows and columns of the input that a piece has."""
+    height, width = (min((outputs - 1) * stride + (taps - 1) * dilation + 1, size)
+                     for outputs, stride, taps, dilation, size in zip(
+                         (knobs.rows, knobs.columns), spec.stride, knobs.taps(spec.kernel),
+                         spec.dilation, spec.padded, strict=True))
+    return height, width
+
+
 def candidates(what: Expressions) -> Iterator[Knobs]:
-    """Knobs whose buffers fit, twice each."""
+    """Knobs whose buffers fit, twice each. The kernel is taken apart only if it does not fit."""
+    for tap_rows, tap_columns in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        found = False
+        for knobs in _fitting(what, tap_rows, tap_columns):
+            found = True
+            yield knobs
+        if found:
+            return
+
+
+def _fitting(what: Expressions, tap_rows: int, tap_columns: int) -> Iterator[Knobs]:
     spec, config = what.spec, what.config
     outputs, depth = what.weights.shape[:2]
     half = {buffer: config.tiles(buffer) // 2 for buffer in Buffer}
-    window = spec.kernel[0] * spec.kernel[1]
     for blocks, deep, columns in product(_steps(outputs), _steps(depth), _steps(spec.out_width)):
-        if blocks * deep * window > half[Buffer.WGT]:
-            continue
-        width = min((columns - 1) * spec.stride[1] + spec._reach(1), spec.padded[1])
         for rows in _steps(spec.out_height):
-            height = min((rows - 1) * spec.stride[0] + spec._reach(0), spec.padded[0])
-            if (deep * height * width <= half[Buffer.INP]
-                    and blocks * rows * columns <= half[Buffer.OUT]
-                    and blocks * (rows * columns + PARAMETER_TILES) <= half[Buffer.ACC]):
-                yield Knobs(blocks=blocks, rows=rows, columns=columns, depth=deep)
+            if (blocks * rows * columns > half[Buffer.OUT]
+                    or blocks * (rows * columns + PARAMETER_TILES) > half[Buffer.ACC]):
+                continue
+            knobs = Knobs(blocks=blocks, rows=rows, columns=columns, depth=deep,
+                          tap_rows=tap_rows, tap_columns=tap_columns)
+            if blocks * deep * prod(knobs.taps(spec.kernel)) > half[Buffer.WGT]:
+                break
+            if deep * prod(_window(spec, knobs)) <= half[Buffer.INP]:
+                yield knobs
 
 
 def _steps(extent: int) -> list[int]:
@@ -225,22 +262,20 @@ def estimate(what: Expressions, knobs: Knobs) -> float:
     loads, and the last requantization and store, overlap with nothing."""
     spec, config = what.spec, what.config
     images, outputs = what.output.shape[:2]
-    depth = what.weights.shape[1]
     far = [-(-extent // step) for extent, step in ((outputs, knobs.blocks),
                                                    (spec.out_height, knobs.rows),
                                                    (spec.out_width, knobs.columns))]
-    deep, steps = -(-depth // knobs.depth), images * far[0] * far[1] * far[2]
-    height = min((knobs.rows - 1) * spec.stride[0] + spec._reach(0), spec.padded[0])
-    width = min((knobs.columns - 1) * spec.stride[1] + spec._reach(1), spec.padded[1])
-    window = spec.kernel[0] * spec.kernel[1]
+    deep, steps = _parts_of_sums(what, knobs), images * far[0] * far[1] * far[2]
+    height, width = _window(spec, knobs)
     vectors = knobs.blocks * knobs.rows * knobs.columns
     inp = knobs.depth * height * (width * config.tile_bytes(Buffer.INP) / config.bus_bytes + 1)
-    wgt = knobs.blocks * knobs.depth * window * config.tile_bytes(Buffer.WGT) / config.bus_bytes
+    wgt = (knobs.blocks * knobs.depth * prod(knobs.taps(spec.kernel))
+           * config.tile_bytes(Buffer.WGT) / config.bus_bytes)
     out = vectors * config.tile_bytes(Buffer.OUT) / config.bus_bytes
     copies = _kept_weights(what, knobs)             # all, or those of some blocks and one more
     kept = copies > deep or copies == far[0] * deep
     again = (far[0] if kept or far[1] * far[2] * images == 1 else steps) / steps
-    products = images * outputs * depth * window * spec.out_height * spec.out_width
+    products = images * prod(what.weights.shape[:4]) * spec.out_height * spec.out_width
     fetch = (2 + 2 / deep) * INSTRUCTION_BYTES / config.bus_bytes
     beats = inp + wgt * again + out / deep + fetch
     pace = max(products / (steps * deep) + OVERHEAD, beats + LATENCY, (vectors + LATENCY) / deep)
