@@ -72,6 +72,8 @@ def _as_copy(statement: Statement) -> Statement | None:
     target_box, source_box = _box(statement.target, axes), _box(source, axes)
     if target_box is None or source_box is None or target_box.extents != source_box.extents:
         return None
+    if _order(statement.target, axes) != _order(source, axes):
+        return None             # a transposition
     inside = {*_inside(statement.target), *_inside(source)}
     outer = [each for each in conditions if not any(node in axes for node in walk(each)
                                                     if isinstance(node, Axis))]
@@ -107,6 +109,13 @@ def _box(access: Access, axes: list[Axis]) -> Region | None:
     if any(axis not in used and axis.extent > 1 for axis in axes):
         return None
     return Region(access.buffer, tuple(start), tuple(extents))
+
+
+def _order(access: Access, axes: list[Axis]) -> list[Axis]:
+    """The axes that an access steps along, by dimension."""
+    forms = [affine(index) for index in access.indices]
+    return [axis for form in forms if form is not None for axis in axes
+            if form.of(axis) and axis.extent > 1]
 
 
 def _is_implied(bound: Bound | None, inside: set[Bound]) -> bool:

@@ -7,33 +7,16 @@ that no sensible result looks like.
 
 from __future__ import annotations
 
-import operator
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import CompileError
-from .evaluate import Array, as_type, numpy_type
-from .expression import (
-    ARITHMETIC,
-    BOOL,
-    COMPARISONS,
-    INDEX,
-    LOGIC,
-    Axis,
-    Binary,
-    Call,
-    Cast,
-    Constant,
-    Expression,
-    Select,
-)
+from .evaluate import Array, numpy_type
 from .nest import (
-    Access,
     Allocate,
     Assign,
     Buffer,
@@ -48,34 +31,12 @@ from .nest import (
     Statement,
     When,
 )
+from .nest_values import State, check_inside, indices_of, value_of
 
 POISON = 0xA5                       # every byte of an undefined integer; undefined floats are NaN
-Meaning = Callable[..., None]           # of views of regions, and of attributes as keywords
+Meaning = Callable[..., None]       # of views of regions, and of attributes as keywords
 Intrinsics = Mapping[str, Meaning]
 Steps = Iterator[None]
-# Python's own operators do to NumPy's scalars what the functions in `expression` do, only faster.
-# Indices are plain integers.
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    **ARITHMETIC, **COMPARISONS, **LOGIC,
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
-    "%": operator.mod, ">>": operator.rshift, "<<": operator.lshift,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le}
-ON_INDICES: dict[str, Callable[[Any, Any], Any]] = {**OPERATORS, "min": min, "max": max}
-
-
-@dataclass
-class State:
-    """What the loops around a statement stand at, and the contents of buffers."""
-
-    axes: dict[Axis, int]
-    arrays: dict[Buffer, Array]
-
-    def copy(self) -> State:
-        """Another thread: axes and allocations of its own, on the same arrays."""
-        return State(dict(self.axes), dict(self.arrays))
-
-
-Value = Callable[[State], Any]
 Run = Callable[[State], Steps]
 
 
@@ -151,7 +112,7 @@ class _Runner:
             raise CompileError(f"there is no meaning for intrinsic {statement.intrinsic}; there "
                                f"are {known}")
         function, attributes = self.intrinsics[statement.intrinsic], dict(statement.attributes)
-        starts = [_indices(region.start) for region in statement.regions]
+        starts = [indices_of(region.start) for region in statement.regions]
 
         def run(state: State) -> Steps:
             views = [_view(region, start(state), state)
@@ -190,7 +151,7 @@ class _Runner:
         return interleaved if loop.kind == LoopKind.THREADS and self.order is not None else in_order
 
     def _when(self, statement: When) -> Run:
-        condition, body = _value(statement.condition), self.of(statement.body)
+        condition, body = value_of(statement.condition), self.of(statement.body)
 
         def run(state: State) -> Steps:
             if condition(state):
@@ -219,12 +180,12 @@ class _Runner:
 
 
 def _assign(statement: Assign) -> Run:
-    buffer, value = statement.target.buffer, _value(statement.value)
-    place = _indices(statement.target.indices)
+    buffer, value = statement.target.buffer, value_of(statement.value)
+    place = indices_of(statement.target.indices)
 
     def run(state: State) -> Steps:
         indices = place(state)
-        _check_inside(buffer, indices)
+        check_inside(buffer, indices)
         state.arrays[buffer][indices] = value(state)
         yield
 
@@ -233,7 +194,7 @@ def _assign(statement: Assign) -> Run:
 
 def _copy(statement: Copy) -> Run:
     target, source = statement.target, statement.source
-    target_start, source_start = _indices(target.start), _indices(source.start)
+    target_start, source_start = indices_of(target.start), indices_of(source.start)
 
     def run(state: State) -> Steps:
         there, here = source_start(state), target_start(state)
@@ -281,75 +242,7 @@ def _move(state: State, target: Region, start: tuple[int, ...], values: Any, box
 
 def _view(region: Region, start: tuple[int, ...], state: State) -> Array:
     last = tuple(first + count - 1 for first, count in zip(start, region.extents, strict=True))
-    _check_inside(region.buffer, start)
-    _check_inside(region.buffer, last)
+    check_inside(region.buffer, start)
+    check_inside(region.buffer, last)
     return state.arrays[region.buffer][tuple(
         slice(first, first + count) for first, count in zip(start, region.extents, strict=True))]
-
-
-def _check_inside(buffer: Buffer, indices: tuple[int, ...]) -> None:
-    """NumPy would count a negative index from the end."""
-    for index, extent in zip(indices, buffer.shape, strict=True):
-        if not 0 <= index < extent:
-            raise CompileError(f"{buffer.name} of shape {buffer.shape} has no element "
-                               f"{list(indices)}")
-
-
-def _indices(expressions: tuple[Expression, ...]) -> Callable[[State], tuple[int, ...]]:
-    values = [_value(each) for each in expressions]
-    return lambda state: tuple([value(state) for value in values])
-
-
-def _value(node: Expression) -> Value:
-    """A function that gives the value of an expression: of an index a plain int."""
-    match node:
-        case Constant():
-            plain, kind = node.value, numpy_type(node.dtype).type
-            constant = plain if node.dtype == INDEX else kind(plain)
-            return lambda state: constant
-        case Axis():
-            return lambda state: state.axes[node]
-        case Binary():
-            function = (ON_INDICES if node.left.dtype == INDEX else OPERATORS)[node.operator]
-            left, right = _value(node.left), _value(node.right)
-            return lambda state: function(left(state), right(state))
-        case Select():
-            condition, then, otherwise = map(_value, node.operands())
-            return lambda state: then(state) if condition(state) else otherwise(state)
-        case Cast():
-            return _cast(node)
-        case Call():
-            return _call(node)
-        case Access():
-            return _element(node)
-    raise AssertionError(f"no meaning for {node}")
-
-
-def _number(node: Expression) -> Value:
-    """Like `_value`, but an index is a NumPy scalar too."""
-    value, kind = _value(node), numpy_type(node.dtype).type
-    return (lambda state: kind(value(state))) if node.dtype in (INDEX, BOOL) else value
-
-
-def _cast(node: Cast) -> Value:
-    value, dtype = _number(node.value), node.dtype
-    if dtype == INDEX:
-        return lambda state: int(as_type(value(state), dtype))
-    return lambda state: as_type(value(state), dtype)
-
-
-def _call(node: Call) -> Value:
-    function, dtype = node.function.evaluate, numpy_type(node.dtype)
-    arguments = [_number(each) for each in node.arguments]
-    return lambda state: np.asarray(function(*(each(state) for each in arguments)), dtype)[()]
-
-
-def _element(node: Access) -> Value:
-    buffer, place = node.buffer, _indices(node.indices)
-
-    def value(state: State) -> Any:
-        indices = place(state)
-        _check_inside(buffer, indices)
-        return state.arrays[buffer][indices]
-
-    return value
