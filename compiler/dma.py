@@ -59,7 +59,7 @@ def _as_copy(statement: Statement) -> Statement | None:
     if isinstance(statement, When):
         conditions = list(conjuncts(statement.condition))
         statement = statement.body
-    if not isinstance(statement, Assign):
+    if not isinstance(statement, Assign) or not axes:
         return None
     source, padding, guard = statement.value, None, None
     if isinstance(source, Select) and isinstance(source.otherwise, Constant):
