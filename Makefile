@@ -6,7 +6,8 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	&& echo $$each && exit; done; echo python3)
 # Processes that share the tests.
 JOBS ?= 2
-# Random programs in each campaign of `make soak`.
+# Random programs in each campaign of `make soak`. That of rtl against cycle resumes: run it again,
+# or with a larger number, and it goes on where it stopped.
 SOAK_PROGRAMS ?= 10000
 # Handed on to the demo, pytest or each benchmark, as in `make bench FLAGS=--json`.
 FLAGS ?=
@@ -16,7 +17,7 @@ BIN := .venv/bin
 # Through this link a source is microtron.… to mypy, whatever the checkout's folder is called;
 # the scripts are modules of their own folders.
 LINK := .venv/src/microtron
-TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli.py)) \
+TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli*.py)) \
 	$(wildcard examples/*.py benchmarks/*.py tools/*.py)
 BENCHMARKS = $(filter-out %/common.py %/convolution.py,$(sort $(wildcard benchmarks/*.py)))
 
@@ -47,6 +48,7 @@ bench:  ## run every benchmark; one JSON object each with FLAGS=--json
 
 soak:   ## run the long random campaigns; SOAK_PROGRAMS=100000 makes them longer
 	$(SET_UP) test
+	@$(BIN)/python tools/soak.py --programs $(SOAK_PROGRAMS) --processes $(JOBS)
 	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
 
 docs:   ## write what is generated: docs/isa.md, and the diagrams in docs/hardware.md

@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from . import __version__
+from .cli_devices import compare, profile, run
+from .cli_files import AsJson, ProgramFile, assembled, load_program
+from .cli_kernel import kernels
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
-    from .isa.program import Program
     from .isa.verifier import Verdict
-    from .runtime.device import Device
 
 BAD_INPUT = 2
 
 app = typer.Typer(
     name="microtron", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
     help="A co-design kit for small tensor accelerators: assemble, verify and run programs.")
-
-ProgramFile = Annotated[Path, typer.Argument(
-    metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -49,7 +46,7 @@ def asm(source: Annotated[Path, typer.Argument(help="Assembly text.")],
     """
     from .isa import image
 
-    program = _assembled(source)
+    program = assembled(source)
     if tokens:
         from .isa.tokens import with_tokens
         program = with_tokens(program)
@@ -69,7 +66,7 @@ def disasm(program: ProgramFile,
     from .isa.atomic import write_atomically
     from .isa.disassembly import disassemble
 
-    text = disassemble(_program(program))
+    text = disassemble(load_program(program))
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -85,7 +82,7 @@ def verify(program: ProgramFile, as_json: AsJson = False) -> None:
     """
     from .isa.verifier import inspect
 
-    verdict = inspect(_program(program))
+    verdict = inspect(load_program(program))
     if as_json:
         typer.echo(json.dumps({"file": str(program), "safe": not verdict.findings,
                                **vars(verdict)}))
@@ -98,80 +95,10 @@ def verify(program: ProgramFile, as_json: AsJson = False) -> None:
         raise typer.Exit(BAD_INPUT)
 
 
-@app.command()
-def run(program: ProgramFile,
-        device: Annotated[str, typer.Option(
-            help="Where to run: functional, cycle (exact timing), or rtl (the hardware under "
-                 "Verilator).",
-        )] = "functional",
-        inputs: Annotated[list[str] | None, typer.Option(
-            "--input", "-i", metavar="TENSOR=FILE.npy", help="Fill a tensor before the run.",
-        )] = None,
-        outputs: Annotated[list[str] | None, typer.Option(
-            "--output", "-o", metavar="TENSOR=FILE.npy", help="Save a tensor after the run.",
-        )] = None,
-        seed: Annotated[int | None, typer.Option(
-            help="Interleave the engines adversarially, as the tokens allow.")] = None,
-        memory: Annotated[str, typer.Option(
-            metavar="NAME=VALUE,…", help="With cycle or rtl: as read_latency=64,stalls=9.",
-        )] = "",
-        trace: Annotated[Path | None, typer.Option(
-            help="With cycle or rtl: write when each instruction ran to a .json file, for "
-                 "Perfetto, or a .npz file.")] = None,
-        waveform: Annotated[Path | None, typer.Option(
-            help="With rtl: write all signals to a .vcd or .fst file.")] = None,
-        check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
-        as_json: AsJson = False) -> None:
-    """Run a program on a device and print what it did.
-
-    Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
-    """
-    from .isa.verifier import verify as prove
-    from .runtime import files
-    from .runtime.device import run as execute
-
-    loaded = _program(program)
-    if check:
-        prove(loaded)
-    if trace is not None:
-        from .runtime.trace import writer_for
-        writer_for(trace)
-    given = {name: files.read_array(path) for name, path in _pairs(inputs or []).items()}
-    wanted = _pairs(outputs or [])
-    for name in wanted:
-        loaded.tensor(name)
-    results, report = execute(loaded, given,
-                              _device(device, seed, memory, trace, waveform, loaded))
-    for name, path in wanted.items():
-        files.write_array(path, results[name] if name in results else given[name])
-    if trace is not None:
-        from .runtime.trace import save_trace
-        save_trace(trace, loaded, report)
-    if as_json:
-        typer.echo(json.dumps(report.to_dict()))
-    else:
-        from .runtime.tables import report_rows, show
-        show(f"{program} on {report.device}", report_rows(report))
-
-
-@app.command()
-def profile(program: ProgramFile,
-            memory: Annotated[str, typer.Option(
-                metavar="NAME=VALUE,…", help="As read_latency=64,stalls=9.")] = "",
-            as_json: AsJson = False) -> None:
-    """Say where a program's cycles go: by engine and cause, and how far from the best possible.
-
-    Example: microtron profile matmul.mt --memory read_latency=64
-    """
-    from .isa.timing import parse_timing
-    from .runtime.profile import profile as measure
-
-    found = measure(_program(program), parse_timing(memory))
-    if as_json:
-        typer.echo(json.dumps(found.to_dict()))
-    else:
-        from .runtime.tables import show_profile
-        show_profile(str(program), found)
+app.command()(run)
+app.command()(profile)
+app.command()(compare)
+app.add_typer(kernels, name="kernel")
 
 
 @app.command()
@@ -249,62 +176,6 @@ def isa(instruction: Annotated[str, typer.Argument(
     else:
         from .runtime.tables import show
         show("Instructions", manual.summary())
-
-
-def _program(path: Path) -> Program:
-    from .isa import image
-    return image.load(path) if path.suffix == ".mt" else _assembled(path)
-
-
-def _assembled(path: Path) -> Program:
-    from .isa.assembly import assemble
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise MicrotronError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise MicrotronError(f"{path}: not UTF-8 text; images are named .mt") from None
-    return assemble(text, place=str(path))
-
-
-def _pairs(options: list[str]) -> dict[str, Path]:
-    pairs = {}
-    for option in options:
-        name, separator, path = option.partition("=")
-        if not (name and separator and path):
-            raise MicrotronError(f"{option!r} must be a tensor and a file, as in c=c.npy")
-        pairs[name] = Path(path)
-    return pairs
-
-
-def _device(name: str, seed: int | None, memory: str, trace: Path | None, waveform: Path | None,
-            program: Program) -> Device:
-    """The device that the options of `run` describe; an option it has no use for is refused."""
-    from .runtime.device import open_device
-
-    timed = ("cycle", "rtl")
-    for option, given, owners in (("--seed", seed is not None, ("functional",)),
-                                  ("--memory", memory != "", timed),
-                                  ("--trace", trace is not None, timed),
-                                  ("--waveform", waveform is not None, ("rtl",))):
-        if given and name not in owners:
-            raise MicrotronError(f"{option} is for the {' or '.join(owners)} device, not for "
-                                 f"{name}")
-    if seed is not None:
-        from .runtime.functional import FunctionalDevice
-        from .sim.order import Adversarial
-        if seed < 0:
-            raise MicrotronError(f"--seed is {seed}, but must not be negative")
-        return FunctionalDevice(program.config, order=Adversarial(seed))
-    if name not in timed:
-        return open_device(name, program.config)
-    from .isa.timing import parse_timing
-    timing = parse_timing(memory)
-    if name == "cycle":
-        from .runtime.cycle import CycleDevice
-        return CycleDevice(program.config, timing=timing)
-    from .runtime.rtl import RtlDevice
-    return RtlDevice(program.config, timing=timing, waveform=waveform)
 
 
 def _print_safe(path: Path, verdict: Verdict) -> None:

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 
 from ..isa.config import Config
 from ..isa.program import Program
-from .dma import form_transfers
-from .emit import emit
-from .intrinsic import accelerator_intrinsics, requantize
-from .lower import lower
+from .intrinsic import requantize
 from .nest import Nest
 from .operators import conv2d
-from .tensorize import tensorize
+from .pipeline import build
 
 
 @dataclass(frozen=True)
@@ -30,9 +27,8 @@ def compile_conv2d(spec: conv2d.Conv2d, config: Config, *,
     `output` are packed (see `packing`)."""
     what = conv2d.expressions(spec, config)
     chosen = knobs or conv2d.default_knobs(what)
-    intrinsics = accelerator_intrinsics(config)
-    intrinsics[what.function.name] = requantize(config, what.function)
-    nest = form_transfers(tensorize(lower(conv2d.schedule(what, chosen)), intrinsics))
-    program = emit(nest, config, requantizations={what.function.name: spec.requantization()},
-                   hide_latency=hide_latency)
+    nest, program = build(conv2d.schedule(what, chosen), config,
+                          [requantize(config, what.function)],
+                          requantizations={what.function.name: spec.requantization()},
+                          hide_latency=hide_latency)
     return Kernel(chosen, nest, program)

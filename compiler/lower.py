@@ -78,11 +78,11 @@ def _check_readers(state: Lowering, stage: Stage) -> None:
     around, axis = stage.attach
     readers = [state.stages[tensor] for tensor, body in state.bodies.items()
                if stage.tensor in _tensors(body)]
-    for reader in readers or [None]:
-        if reader is None or not (reader is around or _is_inside(reader, around)):
-            others = f", but {reader} reads it too" if reader else ""
-            raise CompileError(f"{stage} is computed in loop {axis} of {around}{others}; it must "
-                               f"be a loop around all that read it")
+    strangers = [each for each in readers if each is not around and not _is_inside(each, around)]
+    if strangers or not readers:
+        why = f"but {strangers[0]} reads it too" if strangers else "but nobody reads it"
+        raise CompileError(f"{stage} is computed in loop {axis} of {around}, {why}; it must be a "
+                           f"loop around all that read it")
 
 
 def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],

@@ -40,6 +40,7 @@ from .nest import (
     LoopKind,
     Nest,
     Region,
+    Scope,
     Statement,
     When,
 )
@@ -171,7 +172,7 @@ class _Verifier:
                 if target.extents != source.extents:
                     self.refuse(statement, f"the target's extents are {target.extents}, the "
                                            f"source's are {source.extents}")
-                if target.buffer.dtype != source.buffer.dtype:
+                if target.buffer.dtype != source.buffer.dtype and not _widens(target, source):
                     self.refuse(statement, f"{source.buffer.dtype} is copied to "
                                            f"{target.buffer.dtype}; a copy does not convert")
                 if statement.padding is not None and not _fits(statement.padding,
@@ -262,6 +263,12 @@ def _expressions(statement: Statement) -> Iterator[Expression]:
             yield from (statement.target, statement.value)
     for region in _regions(statement):
         yield from region.start
+
+
+def _widens(target: Region, source: Region) -> bool:
+    """Whether a copy is a load that extends bytes to the accumulator's words."""
+    return (target.buffer.scope == Scope.ACC
+            and (source.buffer.dtype, target.buffer.dtype) == ("int8", "int32"))
 
 
 def _fits(value: int, dtype: str) -> bool:

@@ -112,6 +112,13 @@ def _placed(statement: Allocate, config: Config, top: int, threads: int,
     spread = (capacity - top) // count // config.acc_bank_tiles * config.acc_bank_tiles
     # Few tiles that are only loaded, such as parameters, leave the banks to others.
     matters = 4 * tiles >= config.acc_bank_tiles or not _is_loaded(statement)
+    # What lies before, such as parameters, is loaded while the gemm holds a bank of its sums, or
+    # read by the ALU together with this: another bank is better.
+    bank = config.acc_bank_tiles
+    aligned = -(-top // bank) * bank
+    behind = (capacity - aligned) // count // bank * bank
+    if apart and buffer.scope == Scope.ACC and count > 1 and matters and behind >= tiles:
+        return Place(aligned, tiles, behind, statement.copies)
     if apart and buffer.scope == Scope.ACC and count > 1 and spread >= tiles and matters:
         step = spread
     return Place(top, tiles, step, statement.copies)

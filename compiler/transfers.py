@@ -73,6 +73,10 @@ def sides_of(dram: Buffer, start: Sequence[int], on_chip: Buffer, extents: Seque
             raise CompileError(f"a copy of {dram.name} cuts through its tiles; only whole tiles "
                                f"are moved")
     strides = dram_strides(dram)
+    if strides[-TILE_RANK] * dram.shape[-TILE_RANK] != tile_bytes:
+        raise CompileError(f"a tile of {dram.name} has {dram.shape[-TILE_RANK]} × "
+                           f"{dram.shape[-1]} {dram.dtype}, but a tile of the scratchpad takes "
+                           f"{tile_bytes} bytes of DRAM; operators have weights of 8 bits")
     offset = sum(max(first, 0) * stride for first, stride in zip(start, strides, strict=True))
     sides = []
     for first, extent, size, stride, step in zip(start, extents, dram.shape, strides,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..isa.config import Config
 from ..isa.errors import ExecutionError
 from ..isa.program import Program
 from ..isa.timing import MemoryTiming
-from ..sim.counts import count
-from ..sim.cycle import run_cycles
+from ..sim.counts import Counts, count
+from ..sim.cycle import run_prepared
 from ..sim.limit import generous_limit
 from ..sim.memory import Memory
-from ..sim.placement import placed
+from ..sim.prepared import Prepared, prepare
 from ..sim.replay import Replay
 from ..sim.report import Report
 from ..sim.stops import check_end
@@ -41,12 +39,17 @@ class CycleDevice:
         self.data = data
         self._memory: Memory | None = None
         self._replay: Replay
+        self._prepared: Prepared
+        self._counts: Counts
+        self._patience: int
 
     def load(self, program: Program) -> None:
         check_config(program, self.config or program.config)
-        placed(program)         # refuses what no bus could reach
+        self._prepared = prepare(program, program.config)   # refuses what no bus could reach
         self._memory = Memory(program)
         self._replay = Replay(program, self._memory)
+        self._counts = count(program.code, program.config, {})
+        self._patience = self.limit or generous_limit(program, self.timing)
 
     def write(self, address: Address, data: Bytes | bytes) -> None:
         self._loaded().write(address.segment, address.offset, data)
@@ -55,22 +58,17 @@ class CycleDevice:
         return self._loaded().read(address.segment, address.offset, size)
 
     def run(self) -> Report:
-        program = self._loaded().program
-        limit = self.limit or generous_limit(program, self.timing)
-        run = run_cycles(self._present(), timing=self.timing, limit=limit, failing=self.failing)
+        memory = self._loaded()
+        program = memory.program
+        # Micro-ops are read as memory is now: the host may have changed them.
+        run = run_prepared(self._prepared, memory.segments, timing=self.timing,
+                           limit=self._patience, failing=self.failing)
         if self.data:
             self._replay.run(run.timeline)
-        check_end(program, run, limit)
+        check_end(program, run, self._patience)
         return Report(device=self.name, config=program.config, memory=self.timing,
-                      counts=count(program.code, program.config, {}), cycles=run.cycles,
-                      counters=run.counters, timeline=run.timeline)
-
-    def _present(self) -> Program:
-        """The program with its memory as it is now: the host may have changed micro-ops."""
-        memory = self._loaded()
-        return replace(memory.program, segments=tuple(
-            replace(segment, data=data) for segment, data
-            in zip(memory.program.segments, memory.segments, strict=True)))
+                      counts=self._counts, cycles=run.cycles, counters=run.counters,
+                      timeline=run.timeline)
 
     def _loaded(self) -> Memory:
         if self._memory is None:

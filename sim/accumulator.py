@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from . import alu, alu_results, gemm, store_reader
+from .unit import inlined
 
 NOBODY = -1
 
 
-@numba.njit(forceinline=True)
-def arbitrate(machine: Any, wires: Any, code: Any, config: Any, positions: Any,
-              uops: Any) -> None:
+@inlined
+def arbitrate(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> None:
     """Grant what nobody more urgent wants: GEMM, the ALU's right and left operand, STORE; and
     for writes GEMM, ALU, LOAD."""
     wires.right_granted = 0
@@ -22,7 +20,7 @@ def arbitrate(machine: Any, wires: Any, code: Any, config: Any, positions: Any,
     issue = machine.alu_issue
     right = alu.wants(issue.front_reads_right, issue.right_read, issue)
     left = alu.wants(issue.front_reads_left, issue.left_read, issue)
-    store_tile = store_reader.reads_acc(machine, code, positions)
+    store_tile = store_reader.reads_acc(machine, code)
     wires.store_reads = store_tile >= 0
     if right or left or store_tile >= 0:
         bank = config.acc_bank_tiles
@@ -39,7 +37,7 @@ def arbitrate(machine: Any, wires: Any, code: Any, config: Any, positions: Any,
     _arbitrate_writes(machine, wires, code, config, uops)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _arbitrate_writes(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> None:
     results, write = machine.alu_results, machine.load_write
     wires.alu_write_granted = 0

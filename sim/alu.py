@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.instructions import PARAMETER_TILES, Engine
 from . import alu_results, tokens
 from .alu_results import ACC, NOWHERE, OUT
-from .unit import Registers
+from .unit import Registers, inlined
 
 ALU = int(Engine.ALU)
 
@@ -25,24 +23,24 @@ SEQUENCER = Registers(
     moving=("dst", "dst_of_inner", "dst_of_middle", "lhs", "lhs_of_inner", "lhs_of_middle",
             "rhs", "rhs_of_inner", "rhs_of_middle"))
 
-# The buffer of two steps: what each reads, and which tickets it has to wait for.
+# The buffer of two steps: what each reads, and which tickets it has to wait for. `delays` counts
+# the cycles in which one of them did.
 ISSUE = Registers(
     same=("front", "back", "left_read", "right_read", "front_before", "back_before",
           "front_reads_left", "front_reads_right", "front_fetches", "back_reads_left",
           "back_reads_right", "back_fetches", "parameter", "stopped"),
-    moving=("front_left", "front_right", "back_left", "back_right"))
+    moving=("front_left", "front_right", "back_left", "back_right", "delays"))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
     """Returns the position of the instruction that starts, or -1."""
     sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
     commands, halt = machine.alu_queue, machine.control.halt
     wires.alu_busy = results.begun != 0
-    if commands.ready | sequencer.running | results.begun | issue.front == 0:
-        wires.alu_wait = wires.alu_fault = 0
-        wires.alu_end = -1
-        return -1
+    if sequencer.running | results.begun | issue.front == 0:
+        return _rest(machine, wires, code)
+    issue.delays += (issue.front_before | issue.back_before) != 0
     stopped = issue.stopped
     free = issue.back == 0 and results.tickets != alu_results.DEPTH and stopped == 0
     entering = sequencer.running != 0 and free
@@ -58,11 +56,10 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
     started = -1
     if (commands.ready and (sequencer.running == 0 or (advance and last)) and stopped == 0
             and halt == 0):
-        position = positions[ALU, commands.taken]
-        missing = tokens.missing(machine.tokens, ALU, code[position].wait)
+        missing = tokens.missing(machine.tokens, ALU, commands.wait)
         wires.alu_wait = missing
         if missing == 0:
-            started = position
+            started = int(commands.position)
     issued, taken = _read(issue, wires)
     retired = int(alu_results.retire(results, wires, halt))
     _enter(machine, code, config, entering, fetches, taken, retired, last)
@@ -75,13 +72,28 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
     return started
 
 
-@numba.njit(forceinline=True)
+@inlined
+def _rest(machine: Any, wires: Any, code: Any) -> Any:
+    """Nothing is under way; the next instruction may start."""
+    wires.alu_fault, wires.alu_end, wires.alu_wait = 0, -1, 0
+    commands = machine.alu_queue
+    if commands.ready == 0 or machine.control.halt:
+        return -1
+    wires.alu_wait = tokens.missing(machine.tokens, ALU, commands.wait)
+    if wires.alu_wait:
+        return -1
+    _start(machine.alu_sequencer, code[commands.position], commands.position)
+    machine.alu_results.begun = 1
+    return int(commands.position)
+
+
+@inlined
 def wants(reads: int, read: int, issue: Any) -> Any:
     """Whether the front step asks for an operand in this cycle."""
     return issue.front != 0 and issue.front_before == 0 and reads != 0 and read == 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _read(issue: Any, wires: Any) -> Any:
     """Issue the front step when all it reads has been granted. Returns whether it is a vector
     that goes to the lanes, and whether it leaves the buffer."""
@@ -95,14 +107,14 @@ def _read(issue: Any, wires: Any) -> Any:
     return taken and issue.front_fetches == 0, taken
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _begins(sequencer: Any, row: Any) -> Any:
     """Whether the slot at hand is the first of an outer iteration."""
     return (row.no_work == 0 and sequencer.inner_left == row.inner
             and sequencer.middle_left == row.middle)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _enter(machine: Any, code: Any, config: Any, entering: bool, fetches: bool, taken: bool,
            retired: int, last: bool) -> None:
     """Make the next step and put it into the buffer; with a ticket, unless it fetches."""
@@ -140,7 +152,7 @@ def _enter(machine: Any, code: Any, config: Any, entering: bool, fetches: bool, 
         issue.back_fetches, issue.back_before = fetches, before >> retired
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _shift(issue: Any, taken: int, retired: int) -> Any:
     """Move the back step up when the front one has gone. Returns whether the front is free for
     the one that enters."""
@@ -157,7 +169,7 @@ def _shift(issue: Any, taken: int, retired: int) -> Any:
     return False
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _start(sequencer: Any, row: Any, position: int) -> None:
     sequencer.running, sequencer.of = 1, position
     sequencer.outer_left, sequencer.middle_left = row.outer, row.middle
@@ -167,7 +179,7 @@ def _start(sequencer: Any, row: Any, position: int) -> None:
     sequencer.rhs = sequencer.rhs_of_inner = sequencer.rhs_of_middle = row.rhs
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _advance(sequencer: Any, row: Any, last: int) -> None:
     """To the next slot."""
     if last:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.instructions import Engine
-from .unit import Registers
+from .unit import Registers, inlined
 
 ALU = int(Engine.ALU)
 DEPTH = 16                  # tickets
@@ -24,18 +22,18 @@ REGISTERS = Registers(
              "spare": DEPTH})
 
 
-@numba.njit(forceinline=True)
+@inlined
 def oldest(results: Any) -> Any:
-    return results.head % DEPTH
+    return results.head & DEPTH - 1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def wants_acc(results: Any, halt: int) -> Any:
     """Whether the oldest result asks to be written to the accumulator."""
     return results.results != 0 and halt == 0 and results.kind[oldest(results)] == ACC
 
 
-@numba.njit(forceinline=True)
+@inlined
 def retire(results: Any, wires: Any, halt: int) -> Any:
     """Write the oldest result, if it is there and may. Returns whether its ticket is over."""
     place = oldest(results)
@@ -49,7 +47,7 @@ def retire(results: Any, wires: Any, halt: int) -> Any:
     return over
 
 
-@numba.njit(forceinline=True)
+@inlined
 def writes_to(results: Any, reads_left: int, left: int, reads_right: int, right: int,
               retired: int) -> Any:
     """The tickets whose writes to these tiles are still to come after this cycle."""
@@ -58,16 +56,16 @@ def writes_to(results: Any, reads_left: int, left: int, reads_right: int, right:
         return before
     for number in range(retired, results.tickets):
         if results.pending >> number & 1:
-            target = results.target[(results.head + number) % DEPTH]
+            target = results.target[(results.head + number) & DEPTH - 1]
             if (reads_left and left == target) or (reads_right and right == target):
                 before |= 1 << number
     return before
 
 
-@numba.njit(forceinline=True)
+@inlined
 def enter(results: Any, position: int, kind: int, target: int, last: int, outside: int) -> None:
     """Give a step its ticket. There must be one left."""
-    place = (results.head + results.tickets) % DEPTH
+    place = (results.head + results.tickets) & DEPTH - 1
     results.of[place], results.kind[place], results.target[place] = position, kind, target
     results.last[place], results.outside[place] = last, outside
     if kind == ACC:
@@ -76,7 +74,7 @@ def enter(results: Any, position: int, kind: int, target: int, last: int, outsid
     results.entered += 1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def advance(results: Any, issued: int, retired: int) -> None:
     """The clock, after `enter`."""
     results.results += (results.travelling >> LATENCY - 1 & 1) - retired

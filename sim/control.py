@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from ..isa.faults import Fault
 from ..isa.instructions import Engine
 from ..isa.registers import counter_names
 from . import gemm
-from .unit import Registers
+from .unit import Registers, inlined
 
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
@@ -25,30 +24,28 @@ WAITS = np.array([[counter_names().index(f"{taker.name.lower()}_wait_{giver.name
                    if taker != giver else -1 for giver in Engine] for taker in Engine])
 
 
-@numba.njit(forceinline=True)
+@inlined
+def _or(raised: int, cause: int, position: int, fault: Any) -> Any:
+    """This fault if it is raised, else the other one."""
+    return (cause, position) if raised else fault
+
+
+@inlined
 def first_fault(machine: Any, wires: Any, overflow: int) -> Any:
     """Of the faults raised in this cycle, the one that is reported: cause and position."""
-    cause, position = wires.fetch_fault, wires.fetch_position
-    if wires.load_fault:
-        cause, position = wires.load_fault, wires.load_fault_position
-    if overflow >> LOAD & 1:
-        cause, position = TOKEN_OVERFLOW, wires.load_end
-    if gemm.is_stopped(machine.gemm, machine.control.now):
-        cause, position = INDEX, machine.gemm.fault_position
-    if overflow >> GEMM & 1:
-        cause, position = TOKEN_OVERFLOW, wires.gemm_end
-    if wires.alu_fault:
-        cause, position = INDEX, wires.alu_fault_position
-    if overflow >> ALU & 1:
-        cause, position = TOKEN_OVERFLOW, wires.alu_end
-    if wires.store_fault:
-        cause, position = wires.store_fault, wires.store_fault_position
-    if overflow >> STORE & 1:
-        cause, position = TOKEN_OVERFLOW, wires.store_end
-    return cause, position
+    fault = wires.fetch_fault, wires.fetch_position
+    fault = _or(wires.load_fault, wires.load_fault, wires.load_fault_position, fault)
+    fault = _or(overflow >> LOAD & 1, TOKEN_OVERFLOW, wires.load_end, fault)
+    fault = _or(gemm.is_stopped(machine.gemm, machine.control.now), INDEX,
+                machine.gemm.fault_position, fault)
+    fault = _or(overflow >> GEMM & 1, TOKEN_OVERFLOW, wires.gemm_end, fault)
+    fault = _or(wires.alu_fault, INDEX, wires.alu_fault_position, fault)
+    fault = _or(overflow >> ALU & 1, TOKEN_OVERFLOW, wires.alu_end, fault)
+    fault = _or(wires.store_fault, wires.store_fault, wires.store_fault_position, fault)
+    return _or(overflow >> STORE & 1, TOKEN_OVERFLOW, wires.store_end, fault)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, overflow: int) -> None:
     """A run is over when FETCH has finished, or after a fault, and the bus is quiet."""
     control = machine.control
@@ -60,7 +57,7 @@ def step(machine: Any, wires: Any, overflow: int) -> None:
     control.now += 1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def count(counts: Any, wires: Any) -> None:
     """Add up what the engines tell."""
     counts.cycles += 1
@@ -75,7 +72,7 @@ def count(counts: Any, wires: Any) -> None:
     counts.store_bytes += wires.store_bytes
 
 
-@numba.njit(forceinline=True)
+@inlined
 def count_waits(counters: Any, engine: int, missing: int) -> None:
     """Add a cycle to the counters of the engines whose tokens are missing."""
     for giver in range(len(WAITS)):

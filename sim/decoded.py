@@ -7,6 +7,8 @@ what follows from an instruction alone. Importing this module does not import nu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.instructions import (
+    INSTRUCTION_BYTES,
     ISA,
     Alu,
     AluI,
@@ -21,6 +24,7 @@ from ..isa.instructions import (
     Buffer,
     Engine,
     Gemm,
+    Instruction,
     Load,
     Requantize,
     RequantizeFlags,
@@ -29,8 +33,8 @@ from ..isa.instructions import (
     SyncAction,
 )
 from ..isa.program import Access, Segment
-from ..isa.record import reserved_bytes
-from ..isa.stream import Stream, as_bytes, positions_of
+from ..isa.record import fields_of, reserved_bytes
+from ..isa.stream import Stream, as_bytes
 
 SYNC, END = len(Engine), len(Engine) + 1        # what FETCH executes itself, after the engines
 
@@ -51,140 +55,237 @@ ROW = np.dtype([(name, np.int64) for name in (
     "rhs_outer", "rhs_middle", "rhs_inner",     # of a gemm: weights
     "dst", "lhs", "rhs", "reads_left", "reads_right", "requantize", "to_out",
 )])
+AT = {name: number for number, name in enumerate(ROW.names or ())}
 Rows = npt.NDArray[np.void]
+Column = npt.NDArray[np.int64]
+
+
+class Table:
+    """Rows of one kind of instruction, column by column: whole programs are decoded by few calls
+    of NumPy, for they may be short."""
+
+    def __init__(self, length: int):
+        self.columns = np.zeros((len(AT), length), np.int64)
+
+    def __getitem__(self, name: str) -> Column:
+        column: Column = self.columns[AT[name]]
+        return column
+
+    def __setitem__(self, name: str, values: Any) -> None:
+        self.columns[AT[name]] = values
 
 
 def decoded(code: Stream, config: Config, segments: Sequence[Segment],
             bases: Sequence[int]) -> Rows:
     """The rows of a program whose segments lie at `bases`."""
-    rows = np.zeros(len(code), ROW)
-    rows["legal"] = _legal(code)
+    rows = np.zeros((len(code), len(AT)), np.int64)
+    legal = _well_formed(code)
+    opcodes = code["opcode"]
     for kind in ISA:
-        positions, words = positions_of(code, kind)
+        positions = np.flatnonzero(opcodes == kind.opcode)
         if len(positions) == 0:
             continue
-        part = np.zeros(len(positions), ROW)
-        part["legal"] = rows["legal"][positions]
-        part["wait"], part["post"] = words["wait"], words["post"]
-        _FILL[kind](part, words, config)
+        words = _wide(code.view(kind.dtype())[positions], kind)
+        table = Table(len(positions))
+        targets, sources = COPIES[kind]
+        table.columns[targets] = words[sources]
+        fields = _fields(words, kind)
+        broken = False
+        for each, _ in kind.rules(fields):
+            broken = broken | each
+        table["legal"] = legal[positions] & ~np.asarray(broken, np.bool_)
+        _FILL[kind](table, fields, config)
         if kind in (Load, Store):
-            _place(part, words["segment"], segments, bases, writes=kind is Store)
-        rows[positions] = part
-    return rows
+            _place(table, fields.segment, segments, bases, writes=kind is Store)
+        rows[positions] = table.columns.T
+    return rows.view(ROW)[:, 0]
 
 
-def _legal(code: Stream) -> npt.NDArray[np.bool_]:
-    """Which words are instructions, by the rules of the ISA."""
-    legal = np.zeros(len(code), np.bool_)
+def _wide(words: Stream, kind: type[Instruction]) -> Column:
+    """The elements of the fields of some instructions: a row for each element."""
+    wide = words.astype(WIDE[kind])
+    return wide.view(np.int64).reshape(len(words), -1).T
+
+
+def _fields(words: Column, kind: type[Instruction]) -> Any:
+    """Fields by name: a column, or a tuple of columns."""
+    columns: dict[str, Any] = {}
+    place = 1                                   # after the opcode
+    for field in fields_of(kind):
+        columns[field.name] = (tuple(words[place:place + field.count]) if field.axes
+                               else words[place])
+        place += field.count
+    return SimpleNamespace(**columns)
+
+
+@cache
+def _good_bytes() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """The number of each opcode, and by number, place in the word and value of the byte there
+    whether that may be: reserved bytes are zero, and others may have names."""
+    numbers = np.zeros(256, np.intp)
+    good = np.zeros((len(ISA) + 1, INSTRUCTION_BYTES, 256), np.bool_)
+    for number, kind in enumerate(ISA, 1):
+        numbers[kind.opcode] = number
+        good[number] = True
+        good[number, list(reserved_bytes(kind)), 1:] = False
+        for field in fields_of(kind):
+            if field.kind is not None:
+                assert field.scalar.bytes == 1
+                members = [int(each) for each in field.allowed or field.kind]
+                values = np.arange(256)
+                fine = (values & ~sum(members) == 0 if field.is_flags
+                        else np.isin(values, members))
+                good[number, field.offset:field.offset + field.bytes] = fine
+    return numbers, good
+
+
+def _well_formed(code: Stream) -> npt.NDArray[np.bool_]:
+    """Which words are instructions as far as single bytes can tell."""
+    numbers, good = _good_bytes()
     raw = as_bytes(code)
-    for kind in ISA:
-        positions, words = positions_of(code, kind)
-        if len(positions) == 0:
-            continue
-        legal[positions] = ~raw[positions][:, list(reserved_bytes(kind))].any(axis=1)
-        legal[positions[kind.broken(words)]] = False
-    return legal
+    found: npt.NDArray[np.bool_] = good[numbers[raw[:, :1]], np.arange(INSTRUCTION_BYTES), raw]
+    well: npt.NDArray[np.bool_] = np.logical_and.reduce(found, axis=1)
+    return well
 
 
-def _place(rows: Rows, numbers: Any, segments: Sequence[Segment], bases: Sequence[int], *,
+def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Sequence[int], *,
            writes: bool) -> None:
     """Where the window of each transfer lies. One that may not be written has no bytes."""
-    for number, (segment, base) in enumerate(zip(segments, bases, strict=True)):
-        mine = numbers == number
-        rows["base"][mine] = base
-        if segment.access == Access.WRITE or not writes:
-            rows["size"][mine] = segment.size
+    none = 256 - len(segments)          # whose number no segment has
+    sizes = [each.size if each.access == Access.WRITE or not writes else 0 for each in segments]
+    table["base"] = np.array([*bases, *[0] * none])[numbers]
+    table["size"] = np.array([*sizes, *[0] * none])[numbers]
 
 
-def _box(rows: Rows, words: Stream, config: Config) -> None:
-    """What loads and stores have in common."""
-    rows["buffer"], rows["offset"] = words["buffer"], words["offset"]
-    rows["planes"], rows["rows"], rows["tiles"] = words["shape"].T
-    rows["plane_stride"], rows["row_stride"] = words["stride"].T
-    rows["sram"] = words["sram"]
+@cache
+def _by_buffer(config: Config) -> Column:
+    """Bytes, number, parts and lanes of the tiles of each buffer, and whether it is acc. Numbers
+    that no buffer has mean tiles of no bytes."""
+    facts = np.zeros((5, 256), np.int64)
     for buffer in Buffer:
-        mine, size = words["buffer"] == buffer, config.tile_bytes(buffer)
-        rows["tile_bytes"][mine] = size
-        rows["pad_tiles"][mine] = config.tiles(buffer)
-        rows["parts"][mine] = max(1, size // config.bus_bytes)
-        rows["lanes"][mine] = max(1, config.bus_bytes // size)
-        rows["in_acc"][mine] = buffer in (Buffer.ACC, Buffer.ACC8)
-    beside = rows["offset"] | rows["plane_stride"] | rows["row_stride"]
-    rows["misaligned"] = beside & (np.maximum(rows["tile_bytes"], 1) - 1) != 0
-    rows["no_bytes"] = (words["shape"] == 0).any(axis=1)
+        size = config.tile_bytes(buffer)
+        facts[:, buffer] = (size, config.tiles(buffer), max(1, size // config.bus_bytes),
+                            max(1, config.bus_bytes // size),
+                            buffer in (Buffer.ACC, Buffer.ACC8))
+    return facts
 
 
-def _load(rows: Rows, words: Stream, config: Config) -> None:
-    _box(rows, words, config)
-    rows["engine"] = Engine.LOAD
-    rows["plane_pitch"] = words["sram_pitch"]
-    rows["top"], rows["bottom"], rows["left"], rows["right"] = words["pad"].T
-    height = rows["top"] + rows["rows"] + rows["bottom"]
-    width = rows["left"] + rows["tiles"] + rows["right"]
-    rows["no_tiles"] = (rows["planes"] == 0) | (height == 0) | (width == 0)
-    last = rows["sram"] + (rows["planes"] - 1) * rows["plane_pitch"] + height * width - 1
-    rows["inside"] = rows["no_tiles"] | (last < rows["pad_tiles"])
+BOX = {"buffer": ("buffer",), "offset": ("offset",), "shape": ("planes", "rows", "tiles"),
+       "stride": ("plane_stride", "row_stride"), "sram": ("sram",)}
+IN_BUFFER = [AT[name] for name in ("tile_bytes", "pad_tiles", "parts", "lanes", "in_acc")]
+
+
+def _box(table: Table, config: Config) -> None:
+    """What loads and stores have in common."""
+    table.columns[IN_BUFFER] = _by_buffer(config)[:, table["buffer"]]
+    beside = table["offset"] | table["plane_stride"] | table["row_stride"]
+    table["misaligned"] = beside & (np.maximum(table["tile_bytes"], 1) - 1) != 0
+    table["no_bytes"] = (table["planes"] == 0) | (table["rows"] == 0) | (table["tiles"] == 0)
+
+
+def _load(table: Table, fields: Any, config: Config) -> None:
+    _box(table, config)
+    table["engine"] = Engine.LOAD
+    height = table["top"] + table["rows"] + table["bottom"]
+    width = table["left"] + table["tiles"] + table["right"]
+    table["no_tiles"] = (table["planes"] == 0) | (height == 0) | (width == 0)
+    last = table["sram"] + (table["planes"] - 1) * table["plane_pitch"] + height * width - 1
+    table["inside"] = table["no_tiles"] | (last < table["pad_tiles"])
     limit = 1 << config.wgt_bits - 1
-    value = words["pad_value"].astype(np.int64)
-    rows["bad_padding"] = (words["buffer"] == Buffer.WGT) & ((value < -limit) | (value >= limit))
+    table["bad_padding"] = (fields.buffer == Buffer.WGT) & (
+        (fields.pad_value < -limit) | (fields.pad_value >= limit))
 
 
-def _store(rows: Rows, words: Stream, config: Config) -> None:
-    _box(rows, words, config)
-    rows["engine"] = Engine.STORE
-    rows["plane_pitch"], rows["row_pitch"] = words["sram_pitch"].T
-    rows["no_tiles"] = rows["no_bytes"]
-    last = (rows["sram"] + (rows["planes"] - 1) * rows["plane_pitch"]
-            + (rows["rows"] - 1) * rows["row_pitch"] + rows["tiles"] - 1)
-    rows["inside"] = rows["no_tiles"] | (last < rows["pad_tiles"])
+def _store(table: Table, fields: Any, config: Config) -> None:
+    _box(table, config)
+    table["engine"] = Engine.STORE
+    table["no_tiles"] = table["no_bytes"]
+    last = (table["sram"] + (table["planes"] - 1) * table["plane_pitch"]
+            + (table["rows"] - 1) * table["row_pitch"] + table["tiles"] - 1)
+    table["inside"] = table["no_tiles"] | (last < table["pad_tiles"])
 
 
-def _loops(rows: Rows, words: Stream, walks: dict[str, str]) -> None:
-    rows["outer"], rows["middle"], rows["inner"] = words["loops"].T
-    rows["no_work"] = (words["loops"] == 0).any(axis=1)
-    for walk, stride in walks.items():
-        rows[f"{walk}_outer"], rows[f"{walk}_middle"], rows[f"{walk}_inner"] = words[stride].T
+def _loops(table: Table) -> Column:
+    """Returns the product of the loops."""
+    slots: Column = table["outer"] * table["middle"] * table["inner"]
+    table["no_work"] = slots == 0
+    return slots
 
 
-def _gemm(rows: Rows, words: Stream, config: Config) -> None:
-    _loops(rows, words, {"dst": "dst_stride", "lhs": "src_stride", "rhs": "wgt_stride"})
-    rows["engine"] = Engine.GEMM
-    for name in ("flags", "uop", "count"):
-        rows[name] = words[name]
-    rows["no_work"] |= words["count"] == 0
-    slots = rows["outer"] * rows["middle"] * rows["inner"] * rows["count"]
-    rows["slots"] = np.where(rows["no_work"], 1, slots)
+def _gemm(table: Table, fields: Any, config: Config) -> None:
+    slots = _loops(table) * table["count"]
+    table["engine"] = Engine.GEMM
+    table["no_work"] = slots == 0
+    table["slots"] = np.maximum(slots, 1)
 
 
-def _alu(rows: Rows, words: Stream, config: Config) -> None:
-    _loops(rows, words, {"dst": "dst_stride", "lhs": "dst_stride", "rhs": "rhs_stride"})
-    rows["engine"] = Engine.ALU
-    rows["dst"], rows["lhs"], rows["rhs"] = words["dst"], words["lhs"], words["rhs"]
-    rows["reads_left"], rows["reads_right"] = words["op"] != AluOp.MOVE, 1
-    rows["to_out"] = words["target"] == Buffer.OUT
+def _alu(table: Table, fields: Any, config: Config) -> None:
+    _loops(table)
+    table["engine"] = Engine.ALU
+    table["reads_left"], table["reads_right"] = fields.op != AluOp.MOVE, 1
+    table["to_out"] = fields.target == Buffer.OUT
 
 
-def _alui(rows: Rows, words: Stream, config: Config) -> None:
-    _loops(rows, words, {"dst": "dst_stride", "lhs": "src_stride"})
-    rows["engine"] = Engine.ALU
-    rows["dst"], rows["lhs"] = words["dst"], words["src"]
-    rows["reads_left"] = words["op"] != AluOp.MOVE
-    rows["to_out"] = words["target"] == Buffer.OUT
+def _alui(table: Table, fields: Any, config: Config) -> None:
+    _loops(table)
+    table["engine"] = Engine.ALU
+    table["reads_left"] = fields.op != AluOp.MOVE
+    table["to_out"] = fields.target == Buffer.OUT
 
 
-def _requantize(rows: Rows, words: Stream, config: Config) -> None:
+def _requantize(table: Table, fields: Any, config: Config) -> None:
     """The parameters are its right operand."""
-    _loops(rows, words, {"dst": "dst_stride", "lhs": "src_stride"})
-    rows["engine"] = Engine.ALU
-    rows["dst"], rows["lhs"], rows["rhs"] = words["dst"], words["src"], words["params"]
-    rows["rhs_outer"] = words["params_stride"]
-    rows["reads_left"], rows["requantize"] = 1, 1
-    rows["to_out"] = words["flags"] & RequantizeFlags.ACC == 0
+    _loops(table)
+    table["engine"] = Engine.ALU
+    table["reads_left"], table["requantize"] = 1, 1
+    table["to_out"] = fields.flags & RequantizeFlags.ACC == 0
 
 
-def _sync(rows: Rows, words: Stream, config: Config) -> None:
-    rows["engine"] = np.where(words["action"] == SyncAction.END, END, SYNC)
+def _sync(table: Table, fields: Any, config: Config) -> None:
+    table["engine"] = np.where(fields.action == SyncAction.END, END, SYNC)
 
 
 _FILL = {Load: _load, Gemm: _gemm, Alu: _alu, AluI: _alui, Requantize: _requantize,
          Store: _store, Sync: _sync}
+
+
+def _walk(*operands: str) -> tuple[str, ...]:
+    """The columns of strides; operands may share them."""
+    return tuple(f"{each}_{loop}" for each in operands for loop in ("outer", "middle", "inner"))
+
+
+TOKENS: dict[str, tuple[str, ...]] = {"wait": ("wait",), "post": ("post",)}
+LOOPS = {**TOKENS, "loops": ("outer", "middle", "inner")}
+COPIED: dict[type[Instruction], dict[str, tuple[str, ...]]] = {     # field → columns
+    Load: {**TOKENS, **BOX, "sram_pitch": ("plane_pitch",),
+           "pad": ("top", "bottom", "left", "right")},
+    Store: {**TOKENS, **BOX, "sram_pitch": ("plane_pitch", "row_pitch")},
+    Gemm: {**LOOPS, "flags": ("flags",), "uop": ("uop",), "count": ("count",),
+           "dst_stride": _walk("dst"), "src_stride": _walk("lhs"), "wgt_stride": _walk("rhs")},
+    Alu: {**LOOPS, "dst": ("dst",), "lhs": ("lhs",), "rhs": ("rhs",),
+          "dst_stride": _walk("dst", "lhs"), "rhs_stride": _walk("rhs")},
+    AluI: {**LOOPS, "dst": ("dst",), "src": ("lhs",), "dst_stride": _walk("dst"),
+           "src_stride": _walk("lhs")},
+    Requantize: {**LOOPS, "dst": ("dst",), "src": ("lhs",), "params": ("rhs",),
+                 "dst_stride": _walk("dst"), "src_stride": _walk("lhs"),
+                 "params_stride": ("rhs_outer",)},
+    Sync: TOKENS,
+}
+
+
+def _copies(kind: type[Instruction]) -> tuple[list[int], list[int]]:
+    """The numbers of such columns, and of the elements of fields that they get."""
+    targets, sources, place = [], [], 1         # after the opcode
+    for field in fields_of(kind):
+        for number, name in enumerate(COPIED[kind].get(field.name, ())):
+            targets.append(AT[name])
+            sources.append(place + number % field.count)
+        place += field.count
+    return targets, sources
+
+
+COPIES = {kind: _copies(kind) for kind in ISA}
+# The fields of an instruction, with 64 bits for each element.
+WIDE = {kind: np.dtype([("opcode", np.int64), *(
+    (each.name, np.int64, (each.count,) if each.axes else ()) for each in fields_of(kind))])
+    for kind in ISA}

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from ..isa.timing import HASH_MIX, HASH_STEP, Channel
-from .unit import Registers
+from .unit import Registers, inlined
 
 BURSTS = 64                 # most bursts of each kind under way; a power of two
 REGISTERS = Registers(
     same=("rvalid", "rlast", "rid", "rerror", "bvalid", "berror", "read_bus_busy",
           "write_bus_busy", "read_was_last", "reads", "reads_head", "writes", "writes_head",
-          "answers", "answers_head", "uncertain"),
+          "answers", "answers_head"),
+    wide=("uncertain",),
     falling={"beats_to_show": 2, "read_ready_in": 1, "beats_to_take": 2, "answer_ready_in": 1},
     storage={"read_beats": BURSTS, "read_ready": BURSTS, "read_client": BURSTS,
              "read_address": BURSTS, "write_beats": BURSTS, "write_address": BURSTS,
@@ -30,7 +30,7 @@ WRITE_RESPONSE, CHANNELS = int(Channel.WRITE_RESPONSE), len(Channel)
 STEP, FIRST_MIX, SECOND_MIX = np.uint64(HASH_STEP), np.uint64(HASH_MIX[0]), np.uint64(HASH_MIX[1])
 
 
-@numba.njit(forceinline=True)
+@inlined
 def stalled(timing: Any, cycle: int, channel: int) -> Any:
     """isa.timing.stalled in machine integers."""
     if timing.stalls == 0:
@@ -41,12 +41,12 @@ def stalled(timing: Any, cycle: int, channel: int) -> Any:
     return np.int64((value ^ (value >> np.uint64(31))) & np.uint64(255)) < timing.stalls
 
 
-@numba.njit(forceinline=True)
+@inlined
 def fails(timing: Any, address: int) -> Any:
     return address < timing.fail_to and address + timing.bus_bytes > timing.fail_from
 
 
-@numba.njit(forceinline=True)
+@inlined
 def decide(dram: Any, timing: Any, wires: Any, wvalid: int, now: int) -> None:
     """What the slave shows in this cycle. `wvalid`: the master has a beat to write."""
     wires.arready = dram.reads < timing.reads and not stalled(timing, now, READ_ADDRESS)
@@ -76,7 +76,7 @@ def decide(dram: Any, timing: Any, wires: Any, wvalid: int, now: int) -> None:
         dram.berror = dram.answer_error[dram.answers_head]
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _show_read(dram: Any, timing: Any) -> None:
     head = dram.reads_head
     dram.rvalid = 1
@@ -89,7 +89,7 @@ def _show_read(dram: Any, timing: Any) -> None:
     dram.beats_to_show -= 1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int) -> None:
     """The cycle ends with these registers of the master; `wires` say which handshakes happened."""
     if wires.w_taken:
@@ -98,12 +98,12 @@ def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int
         dram.rvalid = 0
         if dram.rlast:
             dram.reads -= 1
-            dram.reads_head = (dram.reads_head + 1) % BURSTS
+            dram.reads_head = (dram.reads_head + 1) & BURSTS - 1
             dram.beats_to_show = dram.read_beats[dram.reads_head]
     if wires.b_taken:
         dram.bvalid = 0
         dram.answers -= 1
-        dram.answers_head = (dram.answers_head + 1) % BURSTS
+        dram.answers_head = (dram.answers_head + 1) & BURSTS - 1
     if wires.ar_taken:
         _accept_read(dram, timing, reader, now)
     if wires.aw_taken:
@@ -121,9 +121,9 @@ def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int
     dram.uncertain = after if active != 0 and (timing.stalls or timing.fail_to) else 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _accept_read(dram: Any, timing: Any, reader: Any, now: int) -> None:
-    place = (dram.reads_head + dram.reads) % BURSTS
+    place = (dram.reads_head + dram.reads) & BURSTS - 1
     dram.read_beats[place] = reader.ar_beats
     dram.read_client[place] = reader.ar_client
     dram.read_address[place] = reader.ar_address
@@ -133,21 +133,21 @@ def _accept_read(dram: Any, timing: Any, reader: Any, now: int) -> None:
         dram.beats_to_show = reader.ar_beats
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _accept_write(dram: Any, writer: Any) -> None:
-    place = (dram.writes_head + dram.writes) % BURSTS
+    place = (dram.writes_head + dram.writes) & BURSTS - 1
     dram.write_beats[place] = writer.aw_beats
     dram.write_address[place] = writer.aw_address
     dram.writes += 1
     if dram.writes == 1:
         dram.beats_to_take = writer.aw_beats
-        dram.answer_error[(dram.answers_head + dram.answers) % BURSTS] = 0
+        dram.answer_error[(dram.answers_head + dram.answers) & BURSTS - 1] = 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _take_write(dram: Any, timing: Any, now: int) -> None:
     head = dram.writes_head
-    place = (dram.answers_head + dram.answers) % BURSTS
+    place = (dram.answers_head + dram.answers) & BURSTS - 1
     if timing.fail_to != 0:
         beat = dram.write_beats[head] - dram.beats_to_take
         if fails(timing, dram.write_address[head] + beat * timing.bus_bytes):
@@ -157,7 +157,7 @@ def _take_write(dram: Any, timing: Any, now: int) -> None:
         dram.answer_ready[place] = now + timing.write_latency
         dram.answers += 1
         dram.writes -= 1
-        dram.writes_head = (head + 1) % BURSTS
-        dram.answer_error[(place + 1) % BURSTS] = 0
+        dram.writes_head = (head + 1) & BURSTS - 1
+        dram.answer_error[(place + 1) & BURSTS - 1] = 0
         if dram.writes:
             dram.beats_to_take = dram.write_beats[dram.writes_head]

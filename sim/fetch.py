@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.faults import Fault
 from ..isa.instructions import INSTRUCTION_BYTES, Engine
 from . import queue
 from .decoded import END, SYNC
 from .reader import FETCH
-from .unit import Registers
+from .unit import Registers, inlined
 
 LOAD, GEMM, ALU = int(Engine.LOAD), int(Engine.GEMM), int(Engine.ALU)
 BURST, AHEAD = 8, 16        # instructions: in a burst, and fetched before they are wanted
@@ -22,7 +20,7 @@ REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", 
                             "broken"))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def offer(fetch: Any, wires: Any, config: Any, halt: int) -> None:
     """Ask for the next burst when the buffer has room for it and all that is on its way."""
     left = config.count - fetch.asked
@@ -33,7 +31,7 @@ def offer(fetch: Any, wires: Any, config: Any, halt: int) -> None:
     wires.fetch_address = config.code_base + fetch.asked * INSTRUCTION_BYTES
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, config: Any, code: Any) -> None:
     fetch, buffer, halt = machine.fetch, machine.buffer, machine.control.halt
     wires.put_to = -1
@@ -48,7 +46,7 @@ def step(machine: Any, wires: Any, config: Any, code: Any) -> None:
     fetch.position += dispatched
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _dispatch(machine: Any, wires: Any, config: Any, code: Any, halt: int) -> Any:
     fetch = machine.fetch
     position = fetch.position
@@ -74,7 +72,7 @@ def _dispatch(machine: Any, wires: Any, config: Any, code: Any, halt: int) -> An
     return True
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _has_room(machine: Any, engine: int, depth: int) -> Any:
     """Whether the queue of an engine takes another command."""
     if engine == LOAD:
@@ -86,7 +84,7 @@ def _has_room(machine: Any, engine: int, depth: int) -> Any:
     return queue.has_room(machine.store_queue, depth)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _assemble(fetch: Any, wires: Any, config: Any, reader: Any) -> Any:
     """Take the beat that is there for FETCH. Returns whether it completes an instruction."""
     if reader.queue == 0 or reader.front_client != FETCH:

@@ -13,7 +13,7 @@ import numba
 from ..isa.bounds import BIAS, DST, SRC, WGT
 from ..isa.instructions import Engine, GemmFlags
 from . import tokens
-from .unit import Registers
+from .unit import Registers, inlined
 
 GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
@@ -28,18 +28,19 @@ FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (
 # its first slot's cycle, the number of its first bad slot, its end, and the accumulator tiles
 # that it may touch.
 REGISTERS = Registers(
-    same=("in_flight", "head", "running", "stop_at", "fault_position", "uncertain"),
+    same=("in_flight", "head", "running", "fault_position"),
+    wide=("stop_at", "uncertain"),
     falling={"slots_left": 2, "end_in": 1},
     storage={"of": IN_FLIGHT, "first": IN_FLIGHT, "bad": IN_FLIGHT, "end": IN_FLIGHT,
              "low": IN_FLIGHT, "high": IN_FLIGHT})
 
 
-@numba.njit(forceinline=True)
+@inlined
 def is_stopped(gemm: Any, now: int) -> Any:
     return gemm.stop_at >= 0 and now >= gemm.stop_at
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, uops: Any) -> Any:
     """Returns the position of the gemm that starts, or -1."""
     gemm, commands, now = machine.gemm, machine.gemm_queue, machine.control.now
@@ -51,11 +52,10 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, uops:
     wires.gemm_wait = 0
     started = -1
     if commands.ready and (gemm.running == 0 or last) and not stopped and not halt:
-        position = positions[GEMM, commands.taken]
-        missing = tokens.missing(machine.tokens, GEMM, code[position].wait)
+        missing = tokens.missing(machine.tokens, GEMM, commands.wait)
         wires.gemm_wait = missing
         if missing == 0:
-            started = position
+            started = int(commands.position)
     _end(gemm, wires, now, halt)
     if issues:
         gemm.slots_left -= 1
@@ -66,14 +66,14 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, uops:
     return started
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _end(gemm: Any, wires: Any, now: int, halt: int) -> None:
     wires.gemm_end = -1
     if gemm.in_flight == 0:
         return
     if gemm.end_in == 0 and not halt and gemm.bad[gemm.head] < 0:
         wires.gemm_end = gemm.of[gemm.head]
-        gemm.head = (gemm.head + 1) % IN_FLIGHT
+        gemm.head = (gemm.head + 1) & IN_FLIGHT - 1
         gemm.in_flight -= 1
         gemm.end_in = gemm.end[gemm.head] - now - 1 if gemm.in_flight else 0
     else:
@@ -82,7 +82,7 @@ def _end(gemm: Any, wires: Any, now: int, halt: int) -> None:
 
 @numba.njit
 def _start(gemm: Any, instruction: Any, config: Any, uops: Any, now: int, position: int) -> None:
-    place = (gemm.head + gemm.in_flight) % IN_FLIGHT
+    place = (gemm.head + gemm.in_flight) & IN_FLIGHT - 1
     gemm.running, gemm.slots_left = 1, instruction.slots
     gemm.of[place], gemm.first[place] = position, now + 1
     gemm.end[place] = now + instruction.slots + config.gemm_latency
@@ -169,7 +169,7 @@ def _first_bad(row: Any, config: Any, uops: Any) -> Any:
     return -1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _counters(row: Any, slot: int) -> Any:
     """Step, inner, middle and outer of a slot."""
     rest, step = divmod(slot, row.count)
@@ -178,7 +178,7 @@ def _counters(row: Any, slot: int) -> Any:
     return step, inner, middle, outer
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> Any:
     """Whether a slot begins a new sum."""
     return flags & START != 0 and not (
@@ -186,11 +186,11 @@ def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> Any:
         or (flags & FIRST_MIDDLE and middle) or (flags & FIRST_OUTER and outer))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def tile_of(gemm: Any, code: Any, uops: Any, issued: int, reads: bool) -> Any:
     """The accumulator tile that the slot issued in a cycle reads or writes; -1 if none."""
     for number in range(gemm.in_flight):
-        place = (gemm.head + number) % IN_FLIGHT
+        place = (gemm.head + number) & IN_FLIGHT - 1
         row = code[gemm.of[place]]
         slot = issued - gemm.first[place]
         if slot < 0:
@@ -202,7 +202,7 @@ def tile_of(gemm: Any, code: Any, uops: Any, issued: int, reads: bool) -> Any:
     return -1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _touched(row: Any, slot: int, uops: Any, reads: bool) -> Any:
     if row.no_work:
         return -1

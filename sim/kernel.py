@@ -18,6 +18,7 @@ from . import (
     gemm,
     load,
     load_writer,
+    local,
     machine,
     packing,
     queue,
@@ -31,21 +32,24 @@ from . import (
     writer,
 )
 from .control import WAITS
-from .machine import FIRST_COUNTER, cycle, news
+from .local import blank
+from .machine import FIRST_COUNTER, SAME, WIRES, cycle, news
 from .sources import checksum
+from .unit import inlined
 from .unowned import unowned
 
-TWINS = (accumulator, alu, alu_results, control, dram, fetch, gemm, load, load_writer, machine,
-         packing, queue, quiet, reader, rows, store, store_reader, tokens, unit, writer)
+TWINS = (accumulator, alu, alu_results, control, dram, fetch, gemm, load, load_writer, local,
+         machine, packing, queue, quiet, reader, rows, store, store_reader, tokens, unit, writer)
 CHECKSUM = checksum(*TWINS, bounds, faults, instructions, registers, timing)
 ENGINES = len(instructions.Engine)
 PASTS, OLD = 3, 2           # machines that are kept to compare with; the last is the older one
 SHORTEST, LONGEST = 4, 16   # cycles after which it is kept anew
 LOAD, GEMM, ALU, STORE = (int(each) for each in instructions.Engine)
+blank_wires = blank(WIRES)
 
 
-@numba.njit(cache=True)
-def simulate(machines: Any, wired: Any, code: Any, configs: Any, timings: Any, positions: Any,
+@numba.njit(cache=True, error_model="numpy")
+def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: Any,
              uops: Any, uop_tile: Any, uop_values: Any, uop_span: Any, times: Any, waits: Any,
              floors: Any, limit: int, skip: bool, formulas: int = CHECKSUM) -> Any:
     """Run decoded code until it stops. Returns whether it does not: at the limit, or never.
@@ -53,7 +57,7 @@ def simulate(machines: Any, wired: Any, code: Any, configs: Any, timings: Any, p
     Records come as arrays of one. `times` and `waits` are noted by instruction: dispatched, start
     and end, and cycles for which each engine's token was waited for.
     """
-    accelerator, wires, config, memory = machines[0], wired[0], configs[0], timings[0]
+    accelerator, config, memory = machines[0], configs[0], timings[0]
     code, positions, uops = unowned(code), unowned(positions), unowned(uops)
     flat = unowned(machines.view(np.int64))
     counters = flat[FIRST_COUNTER:]
@@ -61,12 +65,15 @@ def simulate(machines: Any, wired: Any, code: Any, configs: Any, timings: Any, p
     kept = unowned(pasts.view(np.int64).reshape(PASTS, len(flat)))
     seen = np.zeros((ENGINES, ENGINES), np.int64)
     newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to keep anew
+    hint_1 = hint_2 = hint_old = 0
     quiet.forget(kept)
-    times, waits = unowned(times), unowned(waits)
+    times, waits, floors = unowned(times), unowned(waits), unowned(floors)
+    uop_tile, uop_values, uop_span = unowned(uop_tile), unowned(uop_values), unowned(uop_span)
     while accelerator.control.ended == 0:
         now = accelerator.control.now
         if now >= limit:
             return True
+        wires = blank_wires()
         cycle(accelerator, counters, wires, code, config, memory, positions, uops)
         if wires.dispatched or news(wires):
             _note(wires, now, times, waits, counters, seen)
@@ -78,12 +85,15 @@ def simulate(machines: Any, wired: Any, code: Any, configs: Any, timings: Any, p
             continue
         age += 1
         number, period = newer, 1
-        if not quiet.repeats(flat, kept[newer]):
+        hint = hint_1 = quiet.difference(flat, kept[newer], hint_1)
+        if hint != SAME:
             number, period = 1 - newer, 2
-            if not quiet.repeats(flat, kept[1 - newer]):
+            hint = hint_2 = quiet.difference(flat, kept[1 - newer], hint_2)
+            if hint != SAME:
                 number, period = OLD, age
+                hint = hint_old = quiet.difference(flat, kept[OLD], hint_old)
         periods = 0
-        if number != OLD or quiet.repeats(flat, kept[OLD]):
+        if hint == SAME:
             periods = quiet.skip(accelerator, pasts[number], flat, kept[number], code, config,
                                  positions, floors, (limit - now - 1) // period)
             if periods == quiet.FOREVER:
@@ -99,7 +109,7 @@ def simulate(machines: Any, wired: Any, code: Any, configs: Any, timings: Any, p
     return False
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _note(wires: Any, now: int, times: Any, waits: Any, counters: Any, seen: Any) -> None:
     """Write down what came, started and ended in a cycle."""
     if wires.dispatched:
@@ -110,7 +120,7 @@ def _note(wires: Any, now: int, times: Any, waits: Any, counters: Any, seen: Any
     _note_engine(wires.store_start, wires.store_end, STORE, now, times, waits, counters, seen)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _note_engine(started: int, ended: int, engine: int, now: int, times: Any, waits: Any,
                  counters: Any, seen: Any) -> None:
     if ended >= 0:

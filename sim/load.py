@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.faults import Fault
 from ..isa.instructions import Engine
 from . import load_writer, rows, tokens
-from .unit import Registers
+from .unit import Registers, inlined
 
 LOAD = int(Engine.LOAD)
 QUEUE_DEPTH = 4             # loads between the request side and the write side
@@ -21,7 +19,7 @@ ILLEGAL = int(Fault.ILLEGAL)
 REGISTERS = Registers(same=("fault", "fault_position", "queue", "writing"))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def offer(machine: Any, wires: Any, code: Any, config: Any) -> None:
     """Ask the reader for the burst at hand."""
     walker = machine.load_rows
@@ -33,19 +31,20 @@ def offer(machine: Any, wires: Any, code: Any, config: Any) -> None:
                               + walker.here * config.bus_bytes)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
     """Returns the position of the load that starts, or -1. `writing` counts those written."""
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
     stop = machine.control.halt != 0 or load.fault != 0
+    if not stop and walker.held | walker.cutting | load.queue | machine.load_write.pending == 0:
+        return _rest(machine, wires, code)
     wires.load_wait = 0
     started = -1
     if commands.ready and walker.held == 0 and load.queue != QUEUE_DEPTH and not stop:
-        position = positions[LOAD, commands.taken]
-        missing = tokens.missing(machine.tokens, LOAD, code[position].wait)
+        missing = tokens.missing(machine.tokens, LOAD, commands.wait)
         wires.load_wait = missing
         if missing == 0:
-            started = position
+            started = int(commands.position)
     bad_row = rows.fault(walker, code, stop)
     bad_position = walker.position
     rows.step(walker, code, config.bus_bytes,
@@ -59,7 +58,25 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
     return started
 
 
-@numba.njit(forceinline=True)
+@inlined
+def _rest(machine: Any, wires: Any, code: Any) -> Any:
+    """Nothing is under way; the next load may start."""
+    load, commands = machine.load, machine.load_queue
+    wires.load_busy = wires.load_wait = wires.load_wait_memory = wires.load_bytes = 0
+    wires.load_end = -1
+    if commands.ready == 0:
+        return -1
+    wires.load_wait = tokens.missing(machine.tokens, LOAD, commands.wait)
+    if wires.load_wait:
+        return -1
+    rows.take(machine.load_rows, commands.position, code[commands.position])
+    load.queue = 1
+    if code[commands.position].bad_padding:
+        load.fault, load.fault_position = ILLEGAL, commands.position
+    return int(commands.position)
+
+
+@inlined
 def _note_fault(load: Any, wires: Any, code: Any, started: int, bad_row: int,
                 bad_position: int) -> None:
     """Keep the first fault. The write side works on older loads than the walker."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.faults import Fault
 from ..isa.instructions import Engine
 from . import packing
 from .reader import LOAD as CLIENT
-from .unit import Registers
+from .unit import Registers, inlined
 
 LOAD = int(Engine.LOAD)
 INDEX, READ_ERROR = int(Fault.INDEX), int(Fault.READ_ERROR)
@@ -21,7 +19,7 @@ LEFT, BODY, RIGHT = range(3)            # runs of a row
 REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "position"), moving=("at",))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop: int) -> Any:
     """Returns whether the oldest load gave its last step."""
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
@@ -43,15 +41,14 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop:
         write.pending = 0
     if not valid:
         return False
-    position = positions[LOAD, load.writing]
-    box = code[position]
     if steps.begun == 0:
-        _begin(steps, box, config.bus_bytes)
+        steps.of = positions[LOAD, load.writing]
+        _begin(steps, code[steps.of], config.bus_bytes)
         return False
-    return _take(machine, wires, box, position, config.bus_bytes, waits, beat_here)
+    return _take(machine, wires, code[steps.of], steps.of, config.bus_bytes, waits, beat_here)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _complete(write: Any, wires: Any, code: Any, waits: int, stop: int) -> None:
     """What the write in the register does in this cycle."""
     wires.load_end = -1
@@ -63,7 +60,7 @@ def _complete(write: Any, wires: Any, code: Any, waits: int, stop: int) -> None:
             wires.load_end = write.position
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int, waits: int,
           beat_here: int) -> Any:
     """Take the next step, and its beat, into the write register."""
@@ -92,7 +89,7 @@ def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int, wai
     return write.last != 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _advance(steps: Any, box: Any, data: int, moved: int, bus_bytes: int) -> Any:
     """Go on by a step. Returns whether it was the last one."""
     run_ends = steps.left == moved
@@ -110,7 +107,7 @@ def _advance(steps: Any, box: Any, data: int, moved: int, bus_bytes: int) -> Any
     return _end_row(steps, box, bus_bytes)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _end_row(steps: Any, box: Any, bus_bytes: int) -> Any:
     if steps.section == MIDDLE:
         steps.row_place += box.row_stride
@@ -129,14 +126,14 @@ def _end_row(steps: Any, box: Any, bus_bytes: int) -> Any:
     return False
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
     steps.begun = 1
     steps.planes_left = box.planes
     _begin_plane(steps, box, box.sram * box.parts, box.offset, bus_bytes)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _begin_plane(steps: Any, box: Any, at: int, place: int, bus_bytes: int) -> None:
     steps.plane_at = steps.at = at
     steps.plane_place = steps.row_place = place
@@ -145,14 +142,14 @@ def _begin_plane(steps: Any, box: Any, at: int, place: int, bus_bytes: int) -> N
     _set_run(steps, box, _first(box.left, box.tiles))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _set_section(steps: Any, box: Any, section: int) -> None:
     steps.section = section
     steps.rows_left = (box.top if section == TOP else box.rows if section == MIDDLE
                        else box.bottom)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _set_run(steps: Any, box: Any, run: int) -> None:
     """A run with data counts steps, the others tiles."""
     steps.run = run
@@ -162,12 +159,12 @@ def _set_run(steps: Any, box: Any, run: int) -> None:
         steps.left = box.left if run == LEFT else box.right
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _first(first: int, middle: int) -> Any:
     """The first of three parts that is not empty; the last one if all are."""
     return 0 if first else 1 if middle else 2
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _last(first: int, middle: int, last: int) -> Any:
     return 2 if last else 1 if middle else 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 
 from ..isa.config import Config
@@ -30,7 +30,7 @@ from . import (
     tokens,
     writer,
 )
-from .unit import PER_BEAT, Layout, Registers
+from .unit import PER_BEAT, Layout, Registers, inlined
 
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
@@ -79,17 +79,22 @@ PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
 
 
 def settings(config: Config, count: int, code_base: int) -> Any:
-    """What the twins ask of a configuration."""
+    """What the twins ask of a configuration, and the place of the code."""
+    record = _of_config(config).copy()
+    record["count"], record["code_base"] = count, code_base
+    return record
+
+
+@cache
+def _of_config(config: Config) -> Any:
     tree = max(1, -(-(config.block_in - 1).bit_length() // LEVELS_PER_STAGE))
-    values = {
+    return _record(SETTINGS, {
         **{f"{buffer.name.lower()}_tiles": config.tiles(buffer)
            for buffer in (Buffer.ACC, Buffer.INP, Buffer.WGT, Buffer.OUT)},
         **{name: getattr(config, name) for name in (
             "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth", "token_limit",
             "reads_in_flight", "writes_in_flight")},
-        "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1,
-        "count": count, "code_base": code_base}
-    return _record(SETTINGS, values)
+        "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1})
 
 
 def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
@@ -116,20 +121,21 @@ def at_rest() -> Any:
     return machine
 
 
+@cache
 def floors(config: Config) -> Any:
     """For each falling register, the least value at which its unit still repeats."""
     lanes = max(1, *(config.bus_bytes // config.tile_bytes(buffer) for buffer in Buffer))
     return np.array([lanes + 1 if floor == PER_BEAT else floor for floor in LAYOUT.floors])
 
 
-@numba.njit(forceinline=True)
+@inlined
 def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timing: Any,
           positions: Any, uops: Any) -> None:
     """Advance everything by a cycle. `counters` are the machine's counts as an array."""
     halt, now = machine.control.halt, machine.control.now
     _bus(machine, wires, timing, now)
     _look(machine, wires)
-    accumulator.arbitrate(machine, wires, code, config, positions, uops)
+    accumulator.arbitrate(machine, wires, code, config, uops)
     fetch.offer(machine.fetch, wires, config, halt)
     load.offer(machine, wires, code, config)
     reader.take_request(machine.reader, wires, config, halt)
@@ -141,12 +147,12 @@ def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timin
     writer.step(machine.writer, wires, halt)
     wires.gemm_start = gemm.step(machine, wires, code, config, positions, uops)
     wires.alu_start = alu.step(machine, wires, code, config, positions)
-    overflow = _commands(machine, counters, wires, code, config)
+    overflow = _commands(machine, counters, wires, code, config, positions)
     control.count(machine.counts, wires)
     control.step(machine, wires, overflow)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _bus(machine: Any, wires: Any, timing: Any, now: int) -> None:
     """What memory shows, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
@@ -162,7 +168,7 @@ def _bus(machine: Any, wires: Any, timing: Any, now: int) -> None:
     dram.clock(memory, timing, wires, ar, aw, now)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _look(machine: Any, wires: Any) -> None:
     """What others see of units in this cycle, before any of them moves on."""
     wires.quiet = reader.is_quiet(machine.reader) and writer.is_quiet(machine.writer)
@@ -178,15 +184,16 @@ def _look(machine: Any, wires: Any) -> None:
                   and queue.is_empty(machine.alu_queue) and queue.is_empty(machine.store_queue))
 
 
-@numba.njit(forceinline=True)
-def _commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any) -> Any:
+@inlined
+def _commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any,
+              positions: Any) -> Any:
     """Queues, waits and tokens, as instructions came, started and ended. Returns the engines
     whose posts overflow a counter."""
     put_to = wires.put_to
-    queue.step(machine.load_queue, put_to == LOAD, wires.load_start >= 0)
-    queue.step(machine.gemm_queue, put_to == GEMM, wires.gemm_start >= 0)
-    queue.step(machine.alu_queue, put_to == ALU, wires.alu_start >= 0)
-    queue.step(machine.store_queue, put_to == STORE, wires.store_start >= 0)
+    queue.step_of(LOAD, machine.load_queue, put_to, wires.load_start, positions, code)
+    queue.step_of(GEMM, machine.gemm_queue, put_to, wires.gemm_start, positions, code)
+    queue.step_of(ALU, machine.alu_queue, put_to, wires.alu_start, positions, code)
+    queue.step_of(STORE, machine.store_queue, put_to, wires.store_start, positions, code)
     if wires.load_wait | wires.gemm_wait | wires.alu_wait | wires.store_wait:
         control.count_waits(counters, LOAD, wires.load_wait)
         control.count_waits(counters, GEMM, wires.gemm_wait)
@@ -205,7 +212,7 @@ def _commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any) -
             | tokens.post(machine.tokens, code, STORE, wires.store_end, limit))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def news(wires: Any) -> Any:
     """Whether an instruction starts or ends in this cycle."""
     return (wires.load_start >= 0 or wires.gemm_start >= 0 or wires.alu_start >= 0

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
+from .unit import PER_BEAT, Registers, inlined
 
-from .unit import PER_BEAT, Registers
-
-# What LOAD's and STORE's walks along their tiles have in common.
-REGISTERS = Registers(same=("begun", "run", "section", "lane", "rows_left", "planes_left"),
+# What LOAD's and STORE's walks along their tiles have in common; `of` is the instruction.
+REGISTERS = Registers(same=("begun", "of", "run", "section", "lane", "rows_left",
+                            "planes_left"),
                       falling={"left": PER_BEAT},
                       moving=("at", "plane_at", "row_at", "plane_place", "row_place"))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def together(steps: Any, box: Any) -> Any:
     """Whether all tiles that are left of the beat move at once: their lanes are the same in the
     scratchpad."""
     return box.in_acc == 0 and steps.lane == steps.at % box.lanes
 
 
-@numba.njit(forceinline=True)
+@inlined
 def tiles_moved(steps: Any, box: Any) -> Any:
     """By the next step; steps, where a tile has several beats."""
     if box.lanes == 1 or not together(steps, box):
@@ -33,26 +32,26 @@ def tiles_moved(steps: Any, box: Any) -> Any:
     return min(steps.left, box.lanes - steps.lane)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def ends_beat(steps: Any, box: Any) -> Any:
     return (box.lanes == 1 or together(steps, box) or steps.lane == box.lanes - 1
             or steps.left == 1)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def next_lane(steps: Any, box: Any) -> Any:
     if box.lanes == 1 or together(steps, box):
         return 0
     return (steps.lane + 1) % box.lanes
 
 
-@numba.njit(forceinline=True)
+@inlined
 def lane_at(place: int, box: Any, bus_bytes: int) -> Any:
     """The lane of the tile at a byte of DRAM."""
     return place % bus_bytes // box.tile_bytes if box.lanes > 1 else 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def is_outside(steps: Any, box: Any, moved: int) -> Any:
     """Whether the step reaches a tile that the scratchpad does not have."""
     last = steps.at // box.parts if box.parts > 1 else steps.at + moved - 1

@@ -2,34 +2,34 @@
 
 What a queue holds is known from the program: the commands of its engine in order, from the
 `taken`-th on. Its levels are those of Amaranth's buffered FIFO: a memory, and a register behind it.
+The head's `position` in the program and the engines it has to `wait` for are noted when it comes.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
+from .unit import Registers, inlined
 
-from .unit import Registers
-
-REGISTERS = Registers(same=("ready", "inner", "taken"))
+REGISTERS = Registers(same=("ready", "inner", "taken", "position", "wait"))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def is_empty(queue: Any) -> Any:
     return queue.inner == 0 and queue.ready == 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def has_room(queue: Any, depth: int) -> Any:
     return queue.inner != depth - 1
 
 
-@numba.njit(forceinline=True)
-def step(queue: Any, put: int, take: int) -> None:
-    """`put`: something enters, which there must be room for. `take`: the head leaves."""
+@inlined
+def step(queue: Any, put: int, take: int) -> Any:
+    """`put`: something enters, which there must be room for. `take`: the head leaves. Returns
+    whether there may be another head."""
     if put == 0 and take == 0 and (queue.inner == 0 or queue.ready != 0):
-        return
+        return False
     moves = queue.inner != 0 and (queue.ready == 0 or take)
     if moves:
         queue.ready = 1
@@ -37,3 +37,13 @@ def step(queue: Any, put: int, take: int) -> None:
         queue.ready = 0
     queue.inner += put - moves
     queue.taken += take
+    return True
+
+
+@inlined
+def step_of(engine: int, queue: Any, put_to: int, started: int, positions: Any,
+            code: Any) -> None:
+    """The command queue of an engine, which takes the head if it starts something."""
+    if step(queue, put_to == engine, started >= 0):
+        queue.position = positions[engine, queue.taken]
+        queue.wait = code[queue.position].wait

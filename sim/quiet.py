@@ -16,41 +16,50 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.instructions import Engine
 from . import gemm
 from .alu_results import DEPTH
 from .machine import FALLING, MOVING, SAME
+from .unit import CHUNK, inlined
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 FOREVER = 1 << 62
 BANKS = 8
 
 
-@numba.njit(forceinline=True)
-def repeats(flat: Any, kept: Any) -> Any:
-    """Whether everything that must be the same is."""
-    place = 0
-    while place < SAME and flat[place] == kept[place]:
-        place += 1
-    return place == SAME
+@inlined
+def difference(flat: Any, kept: Any, hint: int) -> Any:
+    """Where something is not the same that must be; SAME if everything is. The `hint`, where it
+    differed before, is looked at first."""
+    place = hint
+    if place == SAME or _chunk_is_same(flat, kept, place):
+        place = 0
+        while place < SAME and _chunk_is_same(flat, kept, place):
+            place += CHUNK
+    return place
 
 
-@numba.njit(forceinline=True)
+@inlined
+def _chunk_is_same(flat: Any, kept: Any, at: int) -> Any:
+    """All at once: a branch for each would take longer."""
+    return (flat[at] ^ kept[at] | flat[at + 1] ^ kept[at + 1] | flat[at + 2] ^ kept[at + 2]
+            | flat[at + 3] ^ kept[at + 3]) == 0
+
+
+@inlined
 def keep(flat: Any, kept: Any) -> None:
     for place in range(MOVING):
         kept[place] = flat[place]
 
 
-@numba.njit(forceinline=True)
+@inlined
 def forget(kept: Any) -> None:
     """Let nothing be equal to what was kept."""
     for number in range(len(kept)):
         kept[number, 0] = -1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def periods_left(flat: Any, kept: Any, floors: Any) -> Any:
     """How often the period comes again before a falling register is below its floor."""
     times = FOREVER
@@ -63,7 +72,7 @@ def periods_left(flat: Any, kept: Any, floors: Any) -> Any:
     return times
 
 
-@numba.njit
+@inlined
 def skip(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any, config: Any,
          positions: Any, floors: Any, most: int) -> Any:
     """Let as many periods pass as nothing new happens in. Returns how many; FOREVER, and lets
@@ -81,12 +90,12 @@ def skip(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any, confi
     return times
 
 
-@numba.njit(forceinline=True)
+@inlined
 def safe(machine: Any, kept: Any, code: Any, config: Any, positions: Any, times: int) -> Any:
     """So many periods, or fewer, in which accumulator tiles change nothing; 0 if that is not
     sure."""
     results = machine.alu_results
-    if not _moves_evenly(machine, kept):
+    if not _moves_evenly(machine, kept) or not _boxes_are_inside(machine, kept, code, positions):
         return 0
     entered = results.entered - kept.alu_results.entered        # in a period
     if entered:
@@ -95,12 +104,14 @@ def safe(machine: Any, kept: Any, code: Any, config: Any, positions: Any, times:
             return 0
         if not _free_of_hazards(machine, kept, code, entered, times * entered):
             return 0
+        if not _walks_are_inside(machine, kept, code, config, entered, times * entered):
+            return 0
     if not _banks_are_apart(machine, kept, code, config, positions, times):
         return 0
     return times
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _moves_evenly(machine: Any, kept: Any) -> Any:
     """Whether copies of tiles move as the tiles they are copied from. They need not yet in the
     first period after a new row or instruction."""
@@ -119,26 +130,56 @@ def _moves_evenly(machine: Any, kept: Any) -> Any:
             == machine.load_steps.at - kept.load_steps.at)
 
 
-@numba.njit(forceinline=True)
+@inlined
+def _boxes_are_inside(machine: Any, kept: Any, code: Any, positions: Any) -> Any:
+    """Whether no load or store that goes on will reach beyond its scratchpad."""
+    if (machine.load_steps.at != kept.load_steps.at and machine.load.queue != 0
+            and code[positions[LOAD, machine.load.writing]].inside == 0):
+        return False
+    return (machine.store_steps.at == kept.store_steps.at or machine.store.queue == 0
+            or code[positions[STORE, machine.store.reading]].inside != 0)
+
+
+@inlined
+def _walks_are_inside(machine: Any, kept: Any, code: Any, config: Any, entered: int,
+                      steps: int) -> Any:
+    """Whether the next steps of the ALU stay in their scratchpads."""
+    now, then = machine.alu_sequencer, kept.alu_sequencer
+    row, ahead = code[now.of], steps - 1
+    dst = now.dst + ahead * ((now.dst - then.dst) // entered)
+    lhs = now.lhs + ahead * ((now.lhs - then.lhs) // entered)
+    rhs = now.rhs + ahead * ((now.rhs - then.rhs) // entered)
+    return (_within(now.dst, dst, config.out_tiles if row.to_out else config.acc_tiles)
+            and (row.reads_left == 0 or _within(now.lhs, lhs, config.acc_tiles))
+            and (row.reads_right == 0 or _within(now.rhs, rhs, config.acc_tiles)))
+
+
+@inlined
+def _within(one: int, other: int, tiles: int) -> Any:
+    return min(one, other) >= 0 and max(one, other) < tiles
+
+
+@inlined
 def _same_tickets(results: Any) -> Any:
     """How many tickets can retire before one that is the last of its instruction or writes
     elsewhere than the others."""
-    newest = (results.head + results.tickets - 1) % DEPTH
+    newest = (results.head + results.tickets - 1) & DEPTH - 1
     for number in range(results.tickets):
-        place = (results.head + number) % DEPTH
+        place = (results.head + number) & DEPTH - 1
         if (results.last[place] or results.outside[place]
                 or results.kind[place] != results.kind[newest]):
             return number
     return FOREVER
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _walks_inside_a_loop(machine: Any, kept: Any, code: Any, entered: int) -> Any:
     """Whether all steps of a period belonged to the same loop, so that strides are equal. An
     outer loop does not count where parameters are read in it."""
     now, then = machine.alu_sequencer, kept.alu_sequencer
-    if machine.alu_issue.front_before or machine.alu_issue.back_before:
-        return False
+    issue = machine.alu_issue
+    if issue.front_before or issue.back_before or issue.delays != kept.alu_issue.delays:
+        return False            # nor does a period in which a step had to wait for another
     inner = then.inner_left - now.inner_left
     middle = then.middle_left - now.middle_left
     outer = then.outer_left - now.outer_left
@@ -148,7 +189,7 @@ def _walks_inside_a_loop(machine: Any, kept: Any, code: Any, entered: int) -> An
                 and now.middle_left == 1 and code[now.of].requantize == 0))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _free_of_hazards(machine: Any, kept: Any, code: Any, entered: int, steps: int) -> Any:
     """Whether no step reads a tile that one before it has yet to write."""
     now, then, results = machine.alu_sequencer, kept.alu_sequencer, machine.alu_results
@@ -164,14 +205,14 @@ def _free_of_hazards(machine: Any, kept: Any, code: Any, entered: int, steps: in
                                           (now.rhs - then.rhs) // entered, steps)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _clear(results: Any, writes_acc: bool, dst: int, dst_stride: int, source: int, stride: int,
            steps: int) -> Any:
     """Whether reads from `source` on meet neither writes under way nor those from `dst` on."""
     low = min(source, source + (steps - 1) * stride)
     high = max(source, source + (steps - 1) * stride)
     for number in range(results.tickets):
-        target = results.target[(results.head + number) % DEPTH]
+        target = results.target[(results.head + number) & DEPTH - 1]
         if results.pending >> number & 1 and low <= target <= high:
             return False
     if not writes_acc:
@@ -185,37 +226,37 @@ def _clear(results: Any, writes_acc: bool, dst: int, dst_stride: int, source: in
             or max(dst, dst + (steps - 1) * dst_stride) < low)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _mask(low: int, high: int, config: Any) -> Any:
     """The banks of tiles from `low` to `high`, as a set."""
     return ((2 << min(high // config.acc_bank_tiles, BANKS))
             - (1 << max(low // config.acc_bank_tiles, 0)))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _apart(one: int, other: int) -> Any:
     """Whether two users never meet, or always: both in the same single bank."""
     return one & other == 0 or (one == other and one & one - 1 == 0)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _gemm_banks(engine: Any, config: Any) -> Any:
     mask = 0
     for number in range(engine.in_flight):
-        place = (engine.head + number) % gemm.IN_FLIGHT
+        place = (engine.head + number) & gemm.IN_FLIGHT - 1
         if engine.low[place] <= engine.high[place]:
             mask |= _mask(engine.low[place], engine.high[place], config)
     return mask
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _swept(now: int, then: int, times: int, config: Any) -> Any:
     """The banks of a walk from the beginning of this period to the end of the last one."""
     end = now + times * (now - then)
     return _mask(min(then, end), max(then, end), config)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _operand_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
     """What the ALU reads: right, left."""
     issue, before = machine.alu_issue, kept.alu_issue
@@ -240,20 +281,20 @@ def _operand_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) 
     return right, left
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _result_banks(machine: Any, kept: Any, config: Any, times: int) -> Any:
     """What the ALU writes. Tickets of a period ago were that much behind."""
     results, now, then = machine.alu_results, machine.alu_sequencer, kept.alu_sequencer
     mask = 0
     for number in range(results.tickets):
         if results.pending >> number & 1:
-            target = results.target[(results.head + number) % DEPTH]
+            target = results.target[(results.head + number) & DEPTH - 1]
             mask |= _swept(target, target - (now.dst - then.dst), 0, config)
             mask |= _swept(now.dst, then.dst, times, config)
     return mask
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _store_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
                  times: int) -> Any:
     if machine.store.queue == 0:
@@ -264,7 +305,15 @@ def _store_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any
     return _swept_tiles(machine.store_steps.at, kept.store_steps.at, box.parts, times, config)
 
 
-@numba.njit(forceinline=True)
+@inlined
+def _reads_alike(machine: Any, kept: Any, code: Any, positions: Any) -> Any:
+    """Whether STORE asks for tiles in the same cycles of every period: it reads a tile of several
+    beats once, with the first."""
+    moved = machine.store_steps.at - kept.store_steps.at
+    return moved % code[positions[STORE, machine.store.reading]].parts == 0
+
+
+@inlined
 def _fill_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
                 times: int) -> Any:
     write, before, mask = machine.load_write, kept.load_write, 0
@@ -279,14 +328,14 @@ def _fill_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
     return mask
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _swept_tiles(now: int, then: int, parts: int, times: int, config: Any) -> Any:
     """As `_swept`, for a walk in parts of tiles."""
     end = now + times * (now - then)
     return _mask(min(then, end) // parts, max(then, end) // parts, config)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _banks_are_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
                      times: int) -> Any:
     """Whether who shares a bank with whom stays as it is. GEMM comes and goes: none may share
@@ -297,12 +346,14 @@ def _banks_are_apart(machine: Any, kept: Any, code: Any, config: Any, positions:
     fill = _fill_banks(machine, kept, code, config, positions, times)
     if right | left | store | alu | fill == 0:
         return True
+    if store & (right | left) and not _reads_alike(machine, kept, code, positions):
+        return False
     busy = _gemm_banks(machine.gemm, config)
     return (busy & (right | left | store | alu | fill) == 0 and _apart(right, left)
             and _apart(right, store) and _apart(left, store) and _apart(alu, fill))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _renew_tickets(machine: Any, kept: Any, times: int) -> None:
     """Give the tickets under way the tiles that they have after so many periods."""
     results = machine.alu_results
@@ -311,7 +362,7 @@ def _renew_tickets(machine: Any, kept: Any, times: int) -> None:
         return
     passed = times * entered
     stride = (machine.alu_sequencer.dst - kept.alu_sequencer.dst) // entered
-    newest = (results.head + results.tickets - 1) % DEPTH
+    newest = (results.head + results.tickets - 1) & DEPTH - 1
     for number in range(results.tickets):
         age = results.tickets - 1 - number          # in steps, from the newest
         if age < passed:
@@ -319,7 +370,7 @@ def _renew_tickets(machine: Any, kept: Any, times: int) -> None:
     of, kind = results.of[newest], results.kind[newest]
     for number in range(results.tickets):
         if results.tickets - 1 - number < passed:
-            place = (results.head + passed + number) % DEPTH
+            place = (results.head + passed + number) & DEPTH - 1
             results.of[place], results.kind[place] = of, kind
             results.target[place] = results.spare[number]
             results.last[place] = results.outside[place] = 0

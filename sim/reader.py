@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
-from .unit import Registers
+from .unit import Registers, inlined
 
 FETCH, LOAD = 0, 1          # clients, and ids on the bus
 QUEUE_DEPTH = 2             # beats
@@ -14,15 +12,16 @@ QUEUE_DEPTH = 2             # beats
 # The queue of two beats is kept as its front and its back: whose beat it is, and whether the bus
 # reported an error.
 REGISTERS = Registers(same=("queue", "front_client", "front_error", "back_client", "back_error",
-                            "in_flight", "arvalid", "ar_client", "ar_beats", "ar_address", "head"))
+                            "in_flight", "arvalid", "ar_client", "ar_beats", "head"),
+                      wide=("ar_address",))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def is_quiet(reader: Any) -> Any:
     return reader.in_flight == 0 and reader.queue == 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def take_request(reader: Any, wires: Any, config: Any, halt: int) -> None:
     """Grant a request. `head` is the client at the head of the line."""
     wires.fetch_granted = 0
@@ -46,7 +45,7 @@ def take_request(reader: Any, wires: Any, config: Any, halt: int) -> None:
     reader.in_flight += 1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def deliver(reader: Any, wires: Any) -> None:
     """The front beat leaves if its client took it; the beat on the bus arrives if there is room.
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.faults import Fault
-from .unit import Registers
+from .unit import Registers, inlined
 
-GRID = 64                   # beats: bursts are cut at multiples of so many
+GRID_BITS = 6               # bursts are cut at multiples of 64 beats
+GRID = 1 << GRID_BITS
 ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
 
 # A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
 # are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
 # window.
 REGISTERS = Registers(same=("cutting", "held", "here", "last_beat", "final", "no_bytes",
-                            "cut_position", "position", "rows_left", "planes_left", "row_start",
-                            "plane_start"))
+                            "cut_position", "position", "rows_left", "planes_left"),
+                      wide=("row_start", "plane_start"))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def fault(walker: Any, code: Any, stop: int) -> Any:
     """What is wrong with the row that is held."""
     if walker.held == 0 or stop:
@@ -34,19 +33,19 @@ def fault(walker: Any, code: Any, stop: int) -> Any:
     return 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def ends_row(walker: Any) -> Any:
-    return walker.here // GRID == walker.last_beat // GRID
+    return walker.here >> GRID_BITS == walker.last_beat >> GRID_BITS
 
 
-@numba.njit(forceinline=True)
+@inlined
 def beats(walker: Any) -> Any:
     """Beats of the burst at hand."""
-    end = walker.last_beat % GRID if ends_row(walker) else GRID - 1
-    return end - walker.here % GRID + 1
+    end = walker.last_beat & GRID - 1 if ends_row(walker) else GRID - 1
+    return end - (walker.here & GRID - 1) + 1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(walker: Any, code: Any, bus_bytes: int, taken: int, stop: int, bad: int) -> None:
     """`taken`: the burst at hand goes. `bad`: the row that is held is faulty."""
     if stop:
@@ -55,12 +54,12 @@ def step(walker: Any, code: Any, bus_bytes: int, taken: int, stop: int, bad: int
     hand_over = walker.held != 0 and bad == 0 and (walker.cutting == 0 or (taken and ends))
     if taken:
         walker.cutting = not ends
-        walker.here = (walker.here // GRID + 1) * GRID
+        walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
     if hand_over:
         _hand_over(walker, code[walker.position], bus_bytes)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _hand_over(walker: Any, box: Any, bus_bytes: int) -> None:
     final = box.no_bytes != 0 or (walker.rows_left == 1 and walker.planes_left == 1)
     walker.cutting = 1
@@ -82,7 +81,7 @@ def _hand_over(walker: Any, box: Any, bus_bytes: int) -> None:
         walker.row_start += box.row_stride
 
 
-@numba.njit(forceinline=True)
+@inlined
 def take(walker: Any, position: int, box: Any) -> None:
     """A new box, when none is held."""
     walker.held, walker.position = 1, position

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.faults import Fault
 from ..isa.instructions import Engine
 from . import rows, store_reader, tokens, writer
-from .unit import Registers
+from .unit import Registers, inlined
 
 STORE = int(Engine.STORE)
 QUEUE_DEPTH = 4             # stores between the request side and the read side
@@ -22,29 +20,28 @@ REGISTERS = Registers(same=("fault", "fault_position", "queue", "reading", "awai
                       storage={"of": AWAITED, "last": AWAITED, "no_bytes": AWAITED})
 
 
-@numba.njit(forceinline=True)
+@inlined
 def answers_ready(store: Any) -> Any:
     """Whether the oldest in the list waits for an answer."""
     return store.awaited != 0 and store.no_bytes[store.head] == 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
     """Returns the position of the store that starts, or -1. `reading` counts those read."""
     store, walker, commands = machine.store, machine.store_rows, machine.store_queue
-    if (commands.ready | walker.held | walker.cutting | store.awaited | store.queue
+    if (walker.held | walker.cutting | store.awaited | store.queue
             | machine.store_beats.reserved == 0):
-        return _rest(machine.store_beats, wires)
+        return _rest(machine, wires, code)
     stop = machine.control.halt != 0 or store.fault != 0
     wires.store_busy = walker.held != 0 or walker.cutting != 0 or store.awaited != 0
     started = -1
     wires.store_wait = 0
     if commands.ready and walker.held == 0 and store.queue != QUEUE_DEPTH and not stop:
-        position = positions[STORE, commands.taken]
-        missing = tokens.missing(machine.tokens, STORE, code[position].wait)
+        missing = tokens.missing(machine.tokens, STORE, commands.wait)
         wires.store_wait = missing
         if missing == 0:
-            started = position
+            started = int(commands.position)
     bad_row, bad_position = rows.fault(walker, code, stop), walker.position
     badly, badly_position, awaits = _complete(store, machine.writer, wires, stop)
     taken, of, final, no_bytes = _request(machine, wires, code, config, stop, awaits)
@@ -66,17 +63,25 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
     return started
 
 
-@numba.njit(forceinline=True)
-def _rest(beats: Any, wires: Any) -> Any:
-    """There is nothing to do."""
+@inlined
+def _rest(machine: Any, wires: Any, code: Any) -> Any:
+    """Nothing is under way; the next store may start."""
+    store, beats, commands = machine.store, machine.store_beats, machine.store_queue
     wires.store_busy = wires.store_wait = wires.store_wait_memory = wires.store_bytes = 0
     wires.store_granted = wires.store_offers = 0
     wires.store_end = -1
     beats.ends_2_ago = beats.ends_1_ago = 0
-    return -1
+    if commands.ready == 0 or machine.control.halt or store.fault:
+        return -1
+    wires.store_wait = tokens.missing(machine.tokens, STORE, commands.wait)
+    if wires.store_wait:
+        return -1
+    rows.take(machine.store_rows, commands.position, code[commands.position])
+    store.queue = 1
+    return int(commands.position)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _complete(store: Any, answers: Any, wires: Any, stop: int) -> Any:
     """Cross off the oldest entry of the list. Returns whether its answer was an error, whose
     entry it was, and how many were in the list."""
@@ -88,11 +93,11 @@ def _complete(store: Any, answers: Any, wires: Any, stop: int) -> Any:
     if store.last[head] and not badly and not stop:
         wires.store_end = store.of[head]
     store.awaited -= 1
-    store.head = (head + 1) % AWAITED
+    store.head = (head + 1) & AWAITED - 1
     return badly, store.of[head], awaits
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _request(machine: Any, wires: Any, code: Any, config: Any, stop: int, awaits: int) -> Any:
     """Offer the burst at hand. Returns whether it goes, and what the list is told of it."""
     walker = machine.store_rows
@@ -109,8 +114,8 @@ def _request(machine: Any, wires: Any, code: Any, config: Any, stop: int, awaits
     return True, of, final, walker.no_bytes
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _await(store: Any, of: int, final: int, no_bytes: int) -> None:
-    place = (store.head + store.awaited) % AWAITED
+    place = (store.head + store.awaited) & AWAITED - 1
     store.of[place], store.last[place], store.no_bytes[place] = of, final, no_bytes
     store.awaited += 1

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.faults import Fault
 from ..isa.instructions import Engine
 from . import packing, writer
-from .unit import Registers
+from .unit import Registers, inlined
 
 STORE = int(Engine.STORE)
 QUEUE_DEPTH = 4             # beats; those on their way from a read to the queue included
@@ -20,14 +18,14 @@ INDEX = int(Fault.INDEX)
 REGISTERS = Registers(same=("reserved", "beats", "ends_1_ago", "ends_2_ago"))
 
 
-@numba.njit(forceinline=True)
-def reads_acc(machine: Any, code: Any, positions: Any) -> Any:
+@inlined
+def reads_acc(machine: Any, code: Any) -> Any:
     """The accumulator tile that the next step reads, if it could be taken; else -1."""
     store, steps, halt = machine.store, machine.store_steps, machine.control.halt
     if (store.queue == 0 or steps.begun == 0 or machine.store_beats.reserved == QUEUE_DEPTH
             or halt or store.fault):
         return -1
-    box = code[positions[STORE, store.reading]]
+    box = code[steps.of]
     if box.in_acc == 0 or box.no_tiles or steps.at % box.parts:
         return -1
     if box.inside == 0 and packing.is_outside(steps, box, packing.tiles_moved(steps, box)):
@@ -35,7 +33,7 @@ def reads_acc(machine: Any, code: Any, positions: Any) -> Any:
     return steps.at // box.parts
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop: int,
          awaits: int) -> Any:
     """Returns whether the oldest store gave its last step."""
@@ -50,12 +48,12 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop:
                                 or (awaits != 0 and not (valid or beats.reserved != 0)))
     finished, ends = False, False
     if valid:
-        position = positions[STORE, store.reading]
-        box = code[position]
-        if machine.store_steps.begun == 0:
-            _begin(machine.store_steps, box, config.bus_bytes)
+        steps = machine.store_steps
+        if steps.begun == 0:
+            steps.of = positions[STORE, store.reading]
+            _begin(steps, code[steps.of], config.bus_bytes)
         elif beats.reserved != QUEUE_DEPTH and not stop:
-            finished, ends = _take(machine, wires, box, position, config.bus_bytes)
+            finished, ends = _take(machine, wires, code[steps.of], steps.of, config.bus_bytes)
     beats.reserved += ends - goes
     beats.beats += beats.ends_2_ago - goes
     beats.ends_2_ago = beats.ends_1_ago
@@ -63,7 +61,7 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop:
     return finished
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int) -> Any:
     """Take the next step. Returns whether it is the last one, and whether it ends a beat."""
     steps = machine.store_steps
@@ -84,7 +82,7 @@ def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int) -> 
     return last, ends
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _advance(steps: Any, box: Any, moved: int, bus_bytes: int) -> Any:
     """Go on by a step. Returns whether it was the last one."""
     steps.lane = packing.next_lane(steps, box)
@@ -110,7 +108,7 @@ def _advance(steps: Any, box: Any, moved: int, bus_bytes: int) -> Any:
     return False
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
     steps.begun = 1
     steps.left, steps.rows_left, steps.planes_left = box.tiles * box.parts, box.rows, box.planes

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
 from ..isa.instructions import Engine
-from .unit import Registers
+from .unit import Registers, inlined
 
 ENGINES = len(Engine)
 
-# `moved` counts tokens posted and taken: it tells that a counter has changed.
-REGISTERS = Registers(same=("moved",), storage={"count": ENGINES ** 2})
+# `moved` counts tokens posted and taken: it tells that a counter has changed. `there` has a bit
+# for each counter, taker × 4 + giver, that is not zero.
+REGISTERS = Registers(same=("moved", "there"), storage={"count": ENGINES ** 2})
 
 
-@numba.njit(forceinline=True)
+@inlined
 def missing(tokens: Any, taker: int, wait: int) -> Any:
     """The engines in `wait` whose tokens are not there."""
-    lacking = 0
-    if wait:
-        for giver in range(ENGINES):
-            if wait >> giver & 1 and tokens.count[giver * ENGINES + taker] == 0:
-                lacking |= 1 << giver
-    return lacking
+    return wait & ~(tokens.there >> taker * ENGINES) & (1 << ENGINES) - 1
 
 
-@numba.njit(forceinline=True)
+@inlined
 def take(tokens: Any, code: Any, taker: int, started: int) -> None:
     """Take what an instruction that starts, if one does, waited for. `post` comes after: a post
     to a full counter that is taken from in the same cycle does not overflow."""
@@ -36,9 +30,11 @@ def take(tokens: Any, code: Any, taker: int, started: int) -> None:
         if code[started].wait >> giver & 1:
             tokens.count[giver * ENGINES + taker] -= 1
             tokens.moved += 1
+            if tokens.count[giver * ENGINES + taker] == 0:
+                tokens.there &= ~(1 << taker * ENGINES + giver)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def post(tokens: Any, code: Any, giver: int, ended: int, limit: int) -> Any:
     """Post what an instruction that ends gives. Returns the giver, as a set, if one is too many."""
     overflow = 0
@@ -51,4 +47,5 @@ def post(tokens: Any, code: Any, giver: int, ended: int, limit: int) -> Any:
             else:
                 tokens.count[giver * ENGINES + taker] += 1
                 tokens.moved += 1
+                tokens.there |= 1 << taker * ENGINES + giver
     return overflow

@@ -8,24 +8,35 @@ a cycle. The machine skips over stretches in which every cycle repeats the one b
     falling     falls in equal steps; nothing new happens before it reaches its floor
     moving      goes on in equal steps, and nobody decides anything by it
     storage     never looked at: arrays, which change only together with a register that is `same`
+
+What is `same` is compared and copied most often, so it takes half the space, 32 bits; registers
+for which that is not enough are `wide`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numba
 import numpy as np
 
 PER_BEAT = -1       # as a floor: one more than the tiles that a beat can hold
-WORD = np.dtype(np.int64)
+WORD, HALF = np.dtype(np.int64), np.dtype(np.int32)
+CHUNK = 4           # words: what is `same` fills a multiple of it
+
+
+# For all that is called in every cycle: a call takes longer than what most of them do, and each
+# function would lie on a page of its own. Divisors are never zero, so nobody asks.
+inlined: Callable[[Callable[..., Any]], Any] = numba.njit(forceinline=True, error_model="numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Registers:
     """The registers of one unit. A floor is the least value at which its unit still repeats."""
 
+    wide: tuple[str, ...] = ()          # the same, of 64 bits
     same: tuple[str, ...] = ()
     falling: Mapping[str, int] = field(default_factory=dict)        # name → floor
     moving: tuple[str, ...] = ()
@@ -41,30 +52,38 @@ class Layout:
     """
 
     def __init__(self, units: Mapping[str, Registers]):
-        places: dict[str, dict[str, tuple[Any, int]]] = {name: {} for name in units}
-        self.ends: list[int] = []       # of same, falling, moving, storage
-        end = 0
-        for kind in ("same", "falling", "moving", "storage"):
-            for name, registers in units.items():
-                for register in getattr(registers, kind):
-                    length = registers.storage.get(register)
-                    places[name][register] = ((WORD, (length,)) if length else WORD, end)
-                    end += length or 1
-            self.ends.append(end)
-        self.dtype = _spread({name: (_spread(fields, end), 0) for name, fields in places.items()},
-                             end)
+        self._places: dict[str, dict[str, tuple[Any, int]]] = {name: {} for name in units}
+        self._end = 0                   # in bytes
+        self.ends: list[int] = []       # of same, falling, moving, storage: in words
+        self._add(units, "same", HALF)
+        self._end = -(-self._end // WORD.itemsize) * WORD.itemsize
+        self._add(units, "wide", WORD)
+        self._end = -(-self._end // (CHUNK * WORD.itemsize)) * CHUNK * WORD.itemsize
+        self.ends.append(self._end // WORD.itemsize)
+        for kind in ("falling", "moving", "storage"):
+            self._add(units, kind, WORD)
+            self.ends.append(self._end // WORD.itemsize)
+        self.dtype = _spread({name: (_spread(fields, self._end), 0)
+                              for name, fields in self._places.items()}, self._end)
         self.floors = [floor for registers in units.values()
                        for floor in registers.falling.values()]
 
+    def _add(self, units: Mapping[str, Registers], kind: str, word: np.dtype[Any]) -> None:
+        """Give all registers of a kind their places."""
+        for name, registers in units.items():
+            for register in getattr(registers, kind):
+                length = registers.storage.get(register)
+                self._places[name][register] = (word, (length,)) if length else word, self._end
+                self._end += word.itemsize * (length or 1)
+
     def place(self, unit: str, register: str) -> int:
-        """Where a register is, in integers from the start."""
+        """Where a register of 64 bits is, in words from the start."""
         fields = self.dtype[unit].fields
         assert fields is not None
         return int(fields[register][1]) // WORD.itemsize
 
 
 def _spread(fields: Mapping[str, tuple[Any, int]], end: int) -> np.dtype[np.void]:
-    """A record of `end` integers with fields where they are told to be."""
+    """A record of `end` bytes with fields where they are told to be."""
     return np.dtype({"names": list(fields), "formats": [each for each, _ in fields.values()],
-                     "offsets": [WORD.itemsize * place for _, place in fields.values()],
-                     "itemsize": WORD.itemsize * end})
+                     "offsets": [place for _, place in fields.values()], "itemsize": end})

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
-from .unit import Registers
+from .unit import Registers, inlined
 
 BURSTS = 64                 # most bursts in flight
 
 REGISTERS = Registers(
-    same=("wvalid", "answered", "answer_error", "in_flight", "awvalid", "aw_beats", "aw_address",
+    same=("wvalid", "answered", "answer_error", "in_flight", "awvalid", "aw_beats",
           "lengths", "lengths_head"),
+    wide=("aw_address",),
     falling={"beats_to_send": 2},       # of the oldest burst whose beats have not all been taken
     storage={"length": BURSTS})
 
 
-@numba.njit(forceinline=True)
+@inlined
 def is_quiet(writer: Any) -> Any:
     return writer.in_flight == 0 and writer.answered == 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def may_request(writer: Any, wires: Any, config: Any, halt: int) -> Any:
     return ((writer.awvalid == 0 or wires.awready) and halt == 0
             and writer.in_flight != config.writes_in_flight)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def wants_beat(writer: Any, wires: Any) -> Any:
     return writer.lengths != 0 and (writer.wvalid == 0 or wires.wready)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def step(writer: Any, wires: Any, halt: int) -> None:
     """After STORE has said on the wires what it requests and offers."""
     begun = wires.store_granted
@@ -47,12 +46,12 @@ def step(writer: Any, wires: Any, halt: int) -> None:
         writer.beats_to_send -= 1
         if writer.beats_to_send == 0:
             writer.lengths -= 1
-            writer.lengths_head = (writer.lengths_head + 1) % BURSTS
+            writer.lengths_head = (writer.lengths_head + 1) & BURSTS - 1
             writer.beats_to_send = writer.length[writer.lengths_head] if writer.lengths else 0
     if begun:
         writer.awvalid = 1
         writer.aw_beats, writer.aw_address = wires.store_beats, wires.store_address
-        writer.length[(writer.lengths_head + writer.lengths) % BURSTS] = wires.store_beats
+        writer.length[(writer.lengths_head + writer.lengths) & BURSTS - 1] = wires.store_beats
         if writer.lengths == 0:
             writer.beats_to_send = wires.store_beats
         writer.lengths += 1

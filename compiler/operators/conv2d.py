@@ -189,7 +189,7 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
     stage.reorder(c_far, ky_far, kx_far, n, o, y, x, c_near, ky_near, kx_near, b, j, k)
     stage.tensorize(b, "gemm")
     plan[what.padded].compute_at(stage, kx_far)
-    plan[what.padded].double_buffer(kx_far)
+    plan[what.padded].keep(_kept_inputs(what, knobs))
     plan[weights].compute_at(stage, kx_far)
     plan[weights].keep(_kept_weights(what, knobs))
     return plan
@@ -197,26 +197,33 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
 
 def _kept_weights(what: Expressions, knobs: Knobs) -> int:
     """As many pieces of the weights as there are, or as fit."""
-    outputs = what.weights.shape[0]
-    pieces = -(-outputs // knobs.blocks) * _parts_of_sums(what, knobs)
-    piece = knobs.blocks * knobs.depth * prod(knobs.taps(what.spec.kernel))
+    tap_rows, tap_columns = knobs.taps(what.spec.kernel)
+    pieces = -(-what.weights.shape[0] // knobs.blocks) * _parts_of_sums(what, knobs)
+    piece = knobs.blocks * knobs.depth * tap_rows * tap_columns
     return max(1, min(pieces, what.config.tiles(Buffer.WGT) // piece))
+
+
+def _kept_inputs(what: Expressions, knobs: Knobs) -> int:
+    """All pieces of the input if they fit, for the output blocks that follow; else two."""
+    spec, (tap_rows, tap_columns) = what.spec, knobs.taps(what.spec.kernel)
+    pieces = (what.output.shape[0] * -(-spec.out_height // knobs.rows)
+              * -(-spec.out_width // knobs.columns) * _parts_of_sums(what, knobs))
+    piece = (knobs.depth * _seen(spec, 0, knobs.rows, tap_rows)
+             * _seen(spec, 1, knobs.columns, tap_columns))
+    return pieces if pieces * piece <= what.config.tiles(Buffer.INP) else 2
 
 
 def _parts_of_sums(what: Expressions, knobs: Knobs) -> int:
     """Pieces of input and weights that a step loads one after the other."""
-    extents = zip(what.weights.shape[1:4], (knobs.depth, *knobs.taps(what.spec.kernel)),
-                  strict=True)
-    return prod(-(-extent // part) for extent, part in extents)
+    (rows, columns), (tap_rows, tap_columns) = what.spec.kernel, knobs.taps(what.spec.kernel)
+    return (-(-what.weights.shape[1] // knobs.depth) * -(-rows // tap_rows)
+            * -(-columns // tap_columns))
 
 
-def _window(spec: Conv2d, knobs: Knobs) -> tuple[int, int]:
-    """Rows and columns of the input that a piece has."""
-    height, width = (min((outputs - 1) * stride + (taps - 1) * dilation + 1, size)
-                     for outputs, stride, taps, dilation, size in zip(
-                         (knobs.rows, knobs.columns), spec.stride, knobs.taps(spec.kernel),
-                         spec.dilation, spec.padded, strict=True))
-    return height, width
+def _seen(spec: Conv2d, axis: int, outputs: int, taps: int) -> int:
+    """Rows or columns of the input that so many outputs see through so many taps."""
+    return min((outputs - 1) * spec.stride[axis] + (taps - 1) * spec.dilation[axis] + 1,
+               spec.padded[axis])
 
 
 def candidates(what: Expressions) -> Iterator[Knobs]:
@@ -234,17 +241,18 @@ def _fitting(what: Expressions, tap_rows: int, tap_columns: int) -> Iterator[Kno
     spec, config = what.spec, what.config
     outputs, depth = what.weights.shape[:2]
     half = {buffer: config.tiles(buffer) // 2 for buffer in Buffer}
+    taps = tap_rows or spec.kernel[0], tap_columns or spec.kernel[1]
+    heights = {rows: _seen(spec, 0, rows, taps[0]) for rows in _steps(spec.out_height)}
     for blocks, deep, columns in product(_steps(outputs), _steps(depth), _steps(spec.out_width)):
-        for rows in _steps(spec.out_height):
-            if (blocks * rows * columns > half[Buffer.OUT]
-                    or blocks * (rows * columns + PARAMETER_TILES) > half[Buffer.ACC]):
-                continue
-            knobs = Knobs(blocks=blocks, rows=rows, columns=columns, depth=deep,
-                          tap_rows=tap_rows, tap_columns=tap_columns)
-            if blocks * deep * prod(knobs.taps(spec.kernel)) > half[Buffer.WGT]:
-                break
-            if deep * prod(_window(spec, knobs)) <= half[Buffer.INP]:
-                yield knobs
+        if blocks * deep * taps[0] * taps[1] > half[Buffer.WGT]:
+            continue
+        width = _seen(spec, 1, columns, taps[1])
+        for rows, height in heights.items():
+            if (deep * height * width <= half[Buffer.INP]
+                    and blocks * rows * columns <= half[Buffer.OUT]
+                    and blocks * (rows * columns + PARAMETER_TILES) <= half[Buffer.ACC]):
+                yield Knobs(blocks=blocks, rows=rows, columns=columns, depth=deep,
+                            tap_rows=tap_rows, tap_columns=tap_columns)
 
 
 def _steps(extent: int) -> list[int]:
@@ -259,27 +267,37 @@ OVERHEAD = 5                # cycles that an instruction more costs GEMM
 
 def estimate(what: Expressions, knobs: Knobs) -> float:
     """Cycles, roughly. Steps follow one another at the pace of the slowest engine; the first
-    loads, and the last requantization and store, overlap with nothing."""
+    loads, and the last requantization and store, overlap with nothing. Loads run one step ahead,
+    so that what the first step of some output blocks loads does not overlap with the others."""
     spec, config = what.spec, what.config
     images, outputs = what.output.shape[:2]
     far = [-(-extent // step) for extent, step in ((outputs, knobs.blocks),
                                                    (spec.out_height, knobs.rows),
                                                    (spec.out_width, knobs.columns))]
-    deep, steps = _parts_of_sums(what, knobs), images * far[0] * far[1] * far[2]
-    height, width = _window(spec, knobs)
+    deep, steps = _parts_of_sums(what, knobs), images * far[1] * far[2]
+    tap_rows, tap_columns = knobs.taps(spec.kernel)
+    height = _seen(spec, 0, knobs.rows, tap_rows)
+    width = _seen(spec, 1, knobs.columns, tap_columns)
     vectors = knobs.blocks * knobs.rows * knobs.columns
     inp = knobs.depth * height * (width * config.tile_bytes(Buffer.INP) / config.bus_bytes + 1)
-    wgt = (knobs.blocks * knobs.depth * prod(knobs.taps(spec.kernel))
-           * config.tile_bytes(Buffer.WGT) / config.bus_bytes)
+    wgt = (knobs.blocks * knobs.depth * tap_rows * tap_columns * config.tile_bytes(Buffer.WGT)
+           / config.bus_bytes)
     out = vectors * config.tile_bytes(Buffer.OUT) / config.bus_bytes
+    products = images * prod(what.weights.shape[:4]) * spec.out_height * spec.out_width
+    other = out / deep + (2 + 2 / deep) * INSTRUCTION_BYTES / config.bus_bytes
+    least = max(products / (steps * far[0] * deep) + OVERHEAD, (vectors + LATENCY) / deep)
+
+    def cycles(loads: float, together: int = 1) -> float:
+        beats = loads + together * other
+        return max(together * least, beats + LATENCY) + TRAFFIC * beats
+
     copies = _kept_weights(what, knobs)             # all, or those of some blocks and one more
     kept = copies > deep or copies == far[0] * deep
-    again = (far[0] if kept or far[1] * far[2] * images == 1 else steps) / steps
-    products = images * prod(what.weights.shape[:4]) * spec.out_height * spec.out_width
-    fetch = (2 + 2 / deep) * INSTRUCTION_BYTES / config.bus_bytes
-    beats = inp + wgt * again + out / deep + fetch
-    pace = max(products / (steps * deep) + OVERHEAD, beats + LATENCY, (vectors + LATENCY) / deep)
-    return (steps * deep * (pace + TRAFFIC * beats) + inp + wgt + vectors + out + 4 * LATENCY)
+    first = cycles(inp + wgt) + (steps - 1) * cycles(inp if kept else inp + wgt)
+    later = first
+    if kept and deep * steps * knobs.depth * height * width <= config.tiles(Buffer.INP):
+        later = cycles(wgt, steps)                  # inputs are kept: nothing holds weights up
+    return deep * (first + (far[0] - 1) * later) + inp + wgt + vectors + out + 4 * LATENCY
 
 
 def default_knobs(what: Expressions) -> Knobs:

@@ -1,0 +1,159 @@
+"""Speed of the cycle-exact simulator against Verilator, on the same convolution; and its memory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from common import Column, Outcome, main, quantity
+from convolution import convolution
+
+from microtron.isa.config import Config
+from microtron.isa.config_files import load_config
+from microtron.isa.instructions import Sync, SyncAction
+from microtron.isa.program import Program
+from microtron.isa.stream import encode
+from microtron.runtime.cycle import CycleDevice
+from microtron.runtime.device import Address, Device
+from microtron.runtime.rtl import RtlDevice
+from microtron.sim.report import Report
+
+RESNET = {"base": (56, 56, 64, 64)}         # a 3×3 convolution of ResNet-18; elsewhere a small one
+SMALL = (8, 8, 2, 2)                        # rows, columns, and blocks of channels in and out
+REPEATS, SLOW_REPEATS = 50, 2               # the best counts
+LONG = 10_000_000                           # cycles
+MEBIBYTE = 1 << 20
+
+
+def layer(name: str, config: Config) -> Program:
+    height, width, *channels = RESNET.get(name, SMALL)
+    if name not in RESNET:
+        channels = [channels[0] * config.block_in, channels[1] * config.block_out]
+    return convolution(config, height, width, *channels)[0]
+
+
+def timed(device: Device, program: Program, repeats: int) -> tuple[float, Report, bytes]:
+    """The least processor time of a run, so that other load on the host counts for nobody; what
+    it reported, and what it left in memory."""
+    device.load(program)
+    device.run()                            # compiles, or reads what is compiled
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        report = device.run()
+        best = min(best, time.process_time() - start)
+    return best, report, memory_of(device, program)
+
+
+def memory_of(device: Device, program: Program) -> bytes:
+    return b"".join(device.read(Address(each.name), each.size).tobytes()
+                    for each in program.segments)
+
+
+def measure(options: argparse.Namespace) -> Outcome:
+    if options.alone:
+        print(json.dumps(ALONE[options.alone](options.config)))
+        sys.exit()
+    config = load_config(options.config)
+    program = layer(options.config, config)
+    verilator, expected, memory = timed(RtlDevice(config), program, SLOW_REPEATS)
+    rows = [_row("Verilator", verilator, verilator, expected)]
+    for data, what in ((True, "cycle, with data"), (False, "cycle, timing only")):
+        seconds, report, left = timed(CycleDevice(config, data=data), program, REPEATS)
+        if not _agree(report, expected):
+            sys.exit(f"{what} takes {report.cycles} cycles and Verilator {expected.cycles}, or "
+                     f"counters or instructions differ")
+        if data and left != memory:
+            sys.exit(f"{what} leaves another memory than Verilator")
+        rows.append(_row(what, seconds, verilator, report))
+    return Outcome(
+        benchmark="simulator", title="A convolution on the cycle-exact simulator", rows=rows,
+        columns=(Column("what", ""), Column("cycles", "cycles"),
+                 Column("seconds", "processor time", quantity("s")),
+                 Column("cycles_per_second", "speed", quantity("cycles/s")),
+                 Column("relative", "against Verilator", "{:.0f}×".format)),
+        facts={"config": options.config, "equal": True, **starts(options.config),
+               **longest(options.config), "load": round(os.getloadavg()[0], 2)})
+
+
+def _row(what: str, seconds: float, verilator: float, report: Report) -> dict[str, Any]:
+    return {"what": what, "cycles": report.cycles, "seconds": seconds,
+            "cycles_per_second": (report.cycles or 0) / seconds, "relative": verilator / seconds}
+
+
+def _agree(found: Report, expected: Report) -> bool:
+    """In every counter, and in when every instruction starts and ends."""
+    assert found.timeline is not None
+    assert expected.timeline is not None
+    return (found.counters == expected.counters
+            and np.array_equal(found.timeline.start, expected.timeline.start)
+            and np.array_equal(found.timeline.end, expected.timeline.end))
+
+
+def starts(name: str) -> dict[str, float]:
+    """Processor seconds to the end of the first simulation of a process: when it compiles, and
+    when another one has."""
+    with tempfile.TemporaryDirectory() as cache:
+        first, again = (_alone("first", name, NUMBA_CACHE_DIR=cache) for _ in range(2))
+    return {"first_use_seconds": first["seconds"], "cached_start_seconds": again["seconds"]}
+
+
+def longest(name: str) -> dict[str, float]:
+    """The most memory that a process needs for a long program."""
+    return {f"long_{key}": value for key, value in _alone("long", name).items()}
+
+
+def _alone(part: str, name: str, **environment: str) -> dict[str, float]:
+    """What this script measures of a part in a process of its own."""
+    done = subprocess.run([sys.executable, __file__, "--alone", part, "--config", name],
+                          env={**os.environ, **environment}, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def alone_first(name: str) -> dict[str, float]:
+    program = layer(name, load_config(name))
+    start = time.process_time()
+    from microtron import simulate
+    simulate(program)
+    return {"seconds": round(time.process_time() - start, 2)}
+
+
+def alone_long(name: str) -> dict[str, float]:
+    """The layer again and again, after a barrier, until it takes long enough; with data."""
+    program = layer(name, load_config(name))
+    device = CycleDevice(program.config)
+    device.load(program)
+    times = -(-LONG // (device.run().cycles or 1)) + 1      # later ones may be a little faster
+    body = program.code[:-1]
+    barrier, end = encode([Sync(action=SyncAction.BARRIER)]), encode([Sync()])
+    device.load(replace(program, code=np.concatenate([*[body, barrier] * times, end]), labels={}))
+    cycles = device.run().cycles or 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEBIBYTE
+    return {"cycles": cycles, "peak_mebibytes": round(peak)}
+
+
+ALONE: dict[str, Callable[[str], dict[str, float]]] = {"first": alone_first, "long": alone_long}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", default="base", help="a preset or a file (default: base)")
+    parser.add_argument("--quick", action="store_const", const="tiny", dest="config",
+                        help="a small convolution on tiny")
+    parser.add_argument("--alone", choices=ALONE, help=argparse.SUPPRESS)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__ or "", arguments)

@@ -1,0 +1,151 @@
+"""Commands that run programs on devices with a clock, or compare such devices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .cli_files import AsJson, ProgramFile, load_program, pairs
+from .isa.errors import MicrotronError
+
+if TYPE_CHECKING:
+    from .isa.program import Program
+    from .runtime.device import Device
+
+DIFFERENT = 1
+Memory = Annotated[str, typer.Option(
+    metavar="NAME=VALUE,…",
+    help="How memory behaves, for devices with a clock: as read_latency=64,stalls=9.")]
+
+
+def run(program: ProgramFile,
+        device: Annotated[str, typer.Option(
+            help="Where to run: functional, cycle (exact timing), or rtl (the hardware under "
+                 "Verilator).",
+        )] = "functional",
+        inputs: Annotated[list[str] | None, typer.Option(
+            "--input", "-i", metavar="TENSOR=FILE.npy", help="Fill a tensor before the run.",
+        )] = None,
+        outputs: Annotated[list[str] | None, typer.Option(
+            "--output", "-o", metavar="TENSOR=FILE.npy", help="Save a tensor after the run.",
+        )] = None,
+        seed: Annotated[int | None, typer.Option(
+            help="Interleave the engines adversarially, as the tokens allow.")] = None,
+        memory: Memory = "",
+        trace: Annotated[Path | None, typer.Option(
+            help="With cycle or rtl: write when each instruction ran to a .json file, for "
+                 "Perfetto, or a .npz file.")] = None,
+        waveform: Annotated[Path | None, typer.Option(
+            help="With rtl: write all signals to a .vcd or .fst file.")] = None,
+        check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
+        as_json: AsJson = False) -> None:
+    """Run a program on a device and print what it did.
+
+    Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
+    """
+    from .isa.verifier import verify as prove
+    from .runtime import files
+    from .runtime.device import run as execute
+
+    loaded = load_program(program)
+    if check:
+        prove(loaded)
+    if trace is not None:
+        from .runtime.trace import writer_for
+        writer_for(trace)
+    given = {name: files.read_array(path) for name, path in pairs(inputs or []).items()}
+    wanted = pairs(outputs or [])
+    for name in wanted:
+        loaded.tensor(name)
+    results, report = execute(loaded, given,
+                              _device(device, seed, memory, trace, waveform, loaded))
+    for name, path in wanted.items():
+        files.write_array(path, results[name] if name in results else given[name])
+    if trace is not None:
+        from .runtime.trace import save_trace
+        save_trace(trace, loaded, report)
+    if as_json:
+        typer.echo(json.dumps(report.to_dict()))
+    else:
+        from .runtime.tables import report_rows, show
+        show(f"{program} on {report.device}", report_rows(report))
+
+
+def profile(program: ProgramFile,
+            memory: Memory = "",
+            as_json: AsJson = False) -> None:
+    """Say where a program's cycles go: by engine and cause, and how far from the best possible.
+
+    Example: microtron profile matmul.mt --memory read_latency=64
+    """
+    from .isa.timing import parse_timing
+    from .runtime.profile import profile as measure
+
+    found = measure(load_program(program), parse_timing(memory))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        from .runtime.tables import show_profile
+        show_profile(str(program), found)
+
+
+def compare(program: ProgramFile,
+            memory: Memory = "",
+            name: Annotated[str, typer.Option(
+                "--config", help="Another accelerator with the same tiles and scratchpads: a "
+                                 "preset or a .toml file.")] = "") -> None:
+    """Run a program on the hardware and on the cycle-exact simulator and compare everything.
+
+    Start and end of every instruction, counters, memory and faults. If anything differs, says in
+    which cycle first, with the state of both, and exits with 1. Needs the extra `hw` and
+    Verilator. Example: microtron compare matmul.mt --memory read_latency=64
+    """
+    from .isa.config_files import load_config
+    from .isa.timing import parse_timing
+    from .runtime.compare import compare as run_both
+    from .runtime.differences import equal_line, explain, save_case
+
+    found = run_both(load_program(program), config=load_config(name) if name else None,
+                     timing=parse_timing(memory))
+    if not found.differences:
+        typer.echo(equal_line(str(program), found))
+        return
+    place = program
+    if name:                    # `run` takes a program's own accelerator
+        place = program.with_name(f"{program.stem}-{found.case.program.config.digest}.mt")
+        save_case(found, place)
+    typer.echo(explain(found, place))
+    raise typer.Exit(DIFFERENT)
+
+
+def _device(name: str, seed: int | None, memory: str, trace: Path | None, waveform: Path | None,
+            program: Program) -> Device:
+    """The device that the options of `run` describe; an option it has no use for is refused."""
+    from .runtime.device import open_device
+
+    timed = ("cycle", "rtl")
+    for option, given, owners in (("--seed", seed is not None, ("functional",)),
+                                  ("--memory", memory != "", timed),
+                                  ("--trace", trace is not None, timed),
+                                  ("--waveform", waveform is not None, ("rtl",))):
+        if given and name not in owners:
+            raise MicrotronError(f"{option} is for the {' or '.join(owners)} device, not for "
+                                 f"{name}")
+    if seed is not None:
+        from .runtime.functional import FunctionalDevice
+        from .sim.order import Adversarial
+        if seed < 0:
+            raise MicrotronError(f"--seed is {seed}, but must not be negative")
+        return FunctionalDevice(program.config, order=Adversarial(seed))
+    if name not in timed:
+        return open_device(name, program.config)
+    from .isa.timing import parse_timing
+    timing = parse_timing(memory)
+    if name == "cycle":
+        from .runtime.cycle import CycleDevice
+        return CycleDevice(program.config, timing=timing)
+    from .runtime.rtl import RtlDevice
+    return RtlDevice(program.config, timing=timing, waveform=waveform)

@@ -1,0 +1,29 @@
+"""Sizes of parts into which an extent is divided."""
+
+from __future__ import annotations
+
+SHRINK = 0.75               # from one size to the next, at least, where there are many
+
+
+def even_sizes(extent: int) -> list[int]:
+    """The size of a part for each number of parts that makes a difference, the largest first. All
+    parts but the last have it, and no smaller one would do with as many."""
+    sizes = [extent]
+    while sizes[-1] > 1:
+        parts = -(-extent // (sizes[-1] - 1))
+        sizes.append(-(-extent // parts))
+    return sizes
+
+
+def some_sizes(extent: int) -> list[int]:
+    """Sizes worth trying, the largest first: those that divide the extent, if they are many
+    enough, otherwise some that nearly do. One is always among them."""
+    sizes = even_sizes(extent)
+    divisors = [size for size in sizes if extent % size == 0]
+    if len(divisors) >= extent.bit_length():
+        return divisors
+    found = sizes[:1]
+    for size in sizes:
+        if size <= found[-1] * SHRINK or size == 1 != found[-1]:
+            found.append(size)
+    return found

@@ -1,0 +1,112 @@
+"""The benchmark of layers: its tables are those of the networks, its rows and sums add up."""
+
+import importlib.util
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from microtron.isa.config import base
+from microtron.isa.errors import MicrotronError
+from microtron.isa.timing import MemoryTiming
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def layers():
+    """The module, which is no part of the package and imports its neighbour."""
+    spec = importlib.util.spec_from_file_location("layers", FOLDER / "layers.py")
+    module = sys.modules["layers"] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(FOLDER))
+        del sys.modules["layers"], sys.modules["common"]
+
+
+def test_resnet_18_has_20_convolutions_of_which_vta_runs_19(layers):
+    """Sums as published: 1,695.5 million products, 6,623,232 cycles of 256."""
+    assert sum(layer.times for layer in layers.RESNET_18) == 20
+    assert sum(layer.offloaded for layer in layers.RESNET_18) == 19
+    macs = sum(layer.work.macs * layer.offloaded for layer in layers.RESNET_18)
+    assert macs == 6_623_232 * 256
+    assert round(macs / 1e6, 1) == 1695.5
+
+
+def test_both_numberings_are_there_in_their_order(layers):
+    assert [layer.name for layer in layers.RESNET_18] == [f"C{n}" for n in range(1, 13)]
+    assert [layer.vta for layer in layers.RESNET_18 if layer.vta] == [f"C{n}" for n in range(1, 12)]
+    other = next(layer for layer in layers.RESNET_18 if not layer.vta)
+    assert other.name == "C3"
+    assert other.times == 0
+
+
+def test_every_layer_of_mobilenet_feeds_the_next(layers):
+    """13 of them; between two, a depthwise convolution keeps the channels."""
+    specs = [layer.work.spec for layer in layers.MOBILENET if layer.name.startswith("P")]
+    assert sum(layer.times for layer in layers.MOBILENET if layer.name.startswith("P")) == 13
+    assert specs[0].channels_in == 32
+    for one, other in pairwise(specs):
+        assert other.channels_in == one.channels_out
+        assert other.height in (one.height, one.height // 2)
+    assert (specs[-1].channels_out, specs[-1].height) == (1024, 7)
+
+
+def test_a_row_says_what_a_layer_needs_and_takes(layers):
+    layer = next(each for each in layers.LAYERS if each.name == "C5")
+    row = layers.measured(layer, base, MemoryTiming(), 1)
+    assert row["vta"] == "C4"
+    assert row["macs"] == 28 * 28 * 128 * 64
+    assert row["bytes"] == 28 * 28 * 64 + 64 * 128 + 28 * 28 * 128
+    assert row["bound"] == row["macs"] / 256
+    assert row["bound"] < row["cycles"] < row["cycles_without_hiding"]
+    assert row["efficiency"] == row["bound"] / row["cycles"]
+    assert row["gain"] == row["cycles_without_hiding"] / row["cycles"]
+    assert sum(row["gemm"].values()) == row["cycles"]
+    assert row["gemm"]["working"] >= row["bound"]
+
+
+def rows_of(layers, network):
+    """As if measured: every layer takes twice its products in cycles, four times if not hidden."""
+    return [{"network": layer.network, "name": layer.name, "times": layer.times,
+             "offloaded": layer.offloaded, "macs": layer.work.macs, "bytes": 1,
+             "bound": layer.work.macs, "cycles": 2 * layer.work.macs,
+             "cycles_without_hiding": 4 * layer.work.macs, "instructions": 1,
+             "compile_seconds": 1.0} for layer in layers.LAYERS if layer.network == network]
+
+
+def test_totals_count_layers_as_often_as_they_occur(layers):
+    whole, offloaded = layers.totals(rows_of(layers, "resnet18"))
+    assert (whole["times"], whole["instructions"], whole["compile_seconds"]) == (20, 20, 11.0)
+    assert (offloaded["times"], offloaded["compile_seconds"]) == (19, 10.0)
+    assert offloaded["macs"] == 6_623_232 * 256
+    for row in (whole, offloaded):
+        assert (row["efficiency"], row["efficiency_without_hiding"], row["gain"]) == (0.5, 0.25, 2)
+
+
+def test_a_part_of_a_network_has_no_total(layers):
+    assert layers.totals(rows_of(layers, "resnet18")[1:]) == []
+
+
+def test_layers_are_chosen_by_network_or_name(layers):
+    assert layers.chosen("") == list(layers.LAYERS)
+    assert [layer.name for layer in layers.chosen("C9,C2")] == ["C2", "C9"]
+    assert layers.chosen("resnet18") == list(layers.RESNET_18)
+    with pytest.raises(MicrotronError, match="there is no layer or network 'C99'; there are res"):
+        layers.chosen("C2,C99")
+
+
+def test_options_make_another_bus_and_memory(layers):
+    outcome = layers.measure(SimpleNamespace(config="small", bus=128, latency=100, layers="C8",
+                                             repeats=1))
+    assert outcome.facts["bus_bits"] == 128
+    assert outcome.facts["read_latency"] == 100
+    assert outcome.facts["macs_per_cycle"] == 64
+    row, = outcome.rows
+    assert {column.key for column in outcome.columns} <= set(row)
+    assert row["bound"] == row["macs"] / 64

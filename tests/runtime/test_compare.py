@@ -1,0 +1,220 @@
+"""Comparing hardware and twin: what is said when they are equal, and when one of them is wrong."""
+
+import dataclasses
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from microtron import cli
+from microtron.isa import image
+from microtron.isa.config import tiny
+from microtron.isa.config_files import save_config
+from microtron.isa.errors import ExecutionError
+from microtron.isa.generator import random_program
+from microtron.isa.instructions import Engine, Engines, Load, Store, Sync
+from microtron.isa.timing import MemoryTiming, parse_timing
+from microtron.runtime import compare as both
+from microtron.runtime.compare import compare
+from microtron.runtime.differences import equal_line, explain, format_timing, save_case
+from microtron.sim.cycle import registers_at, run_cycles
+
+from .test_rtl import FAULTS, copying, with_code
+from .test_rtl_programs import CONFIGS
+
+SLOWER = MemoryTiming(read_latency=33)
+PATH = Path("copy.mt")
+INT4 = CONFIGS["int4"]
+RELATIVE = dataclasses.replace(INT4, bus_bits=64, acc_banks=8, queue_depth=16)
+
+
+@pytest.fixture
+def late(monkeypatch):
+    """A twin that is wrong: its memory takes a cycle longer."""
+    def slower(program, *, timing, **options):
+        timing = dataclasses.replace(timing, read_latency=timing.read_latency + 1)
+        return run_cycles(program, timing=timing, **options)
+    monkeypatch.setattr(both, "run_cycles", slower)
+
+
+def spoiled(monkeypatch, change):
+    """A twin whose run is changed afterwards."""
+    def changed(program, **options):
+        return change(run_cycles(program, **options))
+    monkeypatch.setattr(both, "run_cycles", changed)
+
+
+def test_what_is_equal_is_said_in_one_line():
+    comparison = compare(copying(), timing=SLOWER)
+    assert comparison.differences == ()
+    line = equal_line("copy.mt", comparison)
+    assert line == (f"copy.mt: equal: {comparison.rtl.cycles} cycles, 4 instructions, all counters "
+                    f"and memory")
+    program, _ = FAULTS["index"]
+    assert re.search(r"2? instructions; both stop after \d+ cycles: .*index fault$",
+                     equal_line("x", compare(program)))
+    stuck = with_code(Load(wait=Engines.ALU), Sync())
+    assert "both stop: the program has not ended after" in equal_line("x", compare(stuck))
+
+
+def test_the_first_diverging_cycle_is_found_and_explained(late):
+    comparison = compare(copying(), timing=MemoryTiming(stalls=9, seed=3))
+    first = comparison.differences[0]
+    starts = [int(side.timeline.start[0]) for side in (comparison.rtl, comparison.twin)]
+    assert starts[0] != starts[1]
+    assert (first.cycle, first.engine) == (min(starts), Engine.LOAD)
+    assert first.what == "start of instruction 0"
+    text = explain(comparison, PATH)
+    assert text.startswith(f"copy.mt: differs first in cycle {first.cycle}: start of instruction 0")
+    assert f"    rtl    in cycle {starts[0]}\n    cycle  in cycle {starts[1]}" in text
+    assert re.search(r"load   rtl    1 started, 0 ended, at instruction 0 \(load\.acc8 ", text)
+    assert re.search(r"\n    load_queue: ready=1", text)
+    assert re.search(r"\n    dram: .*reads=1 ", text)
+    assert ("microtron run copy.mt --no-check --device rtl --waveform copy.fst "
+            "--memory stalls=9,seed=3\n") in text
+    assert f"lies {first.cycle * 10} ns after trace_running rises" in text
+
+
+def test_a_counter_s_first_difference_is_found_by_bisection(monkeypatch):
+    honest = run_cycles(copying()).timeline
+    first = int(honest.start[2]) + 5           # while the store is under way
+
+    def change(run):
+        wrong = max(0, min(run.cycles, int(honest.end[2])) - first)
+        return dataclasses.replace(run, counters={
+            **run.counters, "store_busy": run.counters["store_busy"] + wrong})
+
+    spoiled(monkeypatch, change)
+    comparison = compare(copying())
+    difference, = comparison.differences
+    assert (difference.what, difference.engine) == ("counter store_busy", Engine.STORE)
+    assert difference.cycle == first
+
+
+def test_a_different_end_is_a_difference(monkeypatch):
+    spoiled(monkeypatch, lambda run: dataclasses.replace(
+        run, cycles=run.cycles + 1,
+        counters={**run.counters, "cycles": run.counters["cycles"] + 1}))
+    comparison = compare(copying())
+    difference, = comparison.differences
+    assert difference.what == "end of the program"
+    assert difference.cycle == comparison.rtl.cycles - 1
+
+
+def test_a_fault_elsewhere_is_a_difference(monkeypatch):
+    spoiled(monkeypatch, lambda run: dataclasses.replace(run, fault_position=0))
+    program, _ = FAULTS["index"]
+    difference, = compare(program).differences
+    assert difference.what == "end of the program"
+    assert "instruction 1 (alui" in difference.rtl
+    assert "instruction 0 (load" in difference.twin
+
+
+def test_memory_that_differs_is_a_difference_unless_the_program_races(monkeypatch):
+    replay = both.Replay.run
+
+    def wrong(self, timeline):
+        replay(self, timeline)
+        self.memory.segments[1][17] ^= 1
+
+    monkeypatch.setattr(both.Replay, "run", wrong)
+    comparison = compare(copying())
+    difference, = comparison.differences
+    assert difference.what == "segment output, 1 bytes from 0x11 on"
+    assert difference.cycle == comparison.rtl.timeline.end[2]
+    racing = with_code(*[Store(segment=1), Load(segment=1, offset=0)] * 3, Sync())
+    assert not compare(racing).differences
+
+
+def test_a_run_that_is_given_up_at_work_is_compared_up_to_there(late):
+    assert compare(copying(400), limit=100).differences
+    with pytest.MonkeyPatch.context() as honest:
+        honest.setattr(both, "run_cycles", run_cycles)
+        for limit in (30, 100, 101, 102, 103, 200):
+            comparison = compare(copying(400), limit=limit)
+            assert not comparison.differences
+            assert comparison.rtl.counters is None
+
+
+def test_another_accelerator_may_differ_in_what_does_not_matter_to_the_program():
+    comparison = compare(copying(config=RELATIVE), config=INT4)
+    assert not comparison.differences
+    assert comparison.case.program.config == INT4
+    with pytest.raises(ExecutionError, match="batch 1 \\(asked for 2\\)"):
+        compare(copying(), config=dataclasses.replace(tiny, batch=2))
+
+
+def test_a_timing_is_written_as_it_is_read():
+    timing = MemoryTiming(read_latency=7, shared=False, stalls=3, seed=1 << 50)
+    assert parse_timing(format_timing(timing)) == timing
+    assert format_timing(MemoryTiming()) == ""
+
+
+def test_registers_are_those_of_a_cycle():
+    program = random_program(tiny, 3)
+    for cycle in (0, 1, 100, 250):
+        registers = registers_at(program, cycle)
+        assert registers["control"]["now"] == registers["counts"]["cycles"] == cycle
+        assert len(registers["tokens"]["count"]) == 16
+    timeline = run_cycles(program).timeline
+    started = np.flatnonzero((timeline.start >= 0) & (timeline.start < 250))
+    taken = sum(registers[f"{engine.name.lower()}_queue"]["taken"] for engine in Engine)
+    assert taken == len(started)
+
+
+# As a command.
+
+def command(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(each) for each in arguments])
+    return stop.value.code or 0, capsys.readouterr()
+
+
+def test_the_command_says_equal_and_exits_with_0(tmp_path, capsys):
+    image.save(copying(), tmp_path / "copy.mt")
+    code, said = command(capsys, "compare", tmp_path / "copy.mt", "--memory", "read_latency=9")
+    assert (code, said.err) == (0, "")
+    assert said.out.count("\n") == 1
+    assert ": equal: " in said.out
+
+
+def test_the_command_says_what_differs_and_exits_with_1(tmp_path, capsys, late):
+    image.save(copying(), tmp_path / "copy.mt")
+    code, said = command(capsys, "compare", tmp_path / "copy.mt")
+    assert code == 1
+    assert "copy.mt: differs first in cycle" in said.out
+    run, again = (shlex.split(line) for line in said.out.splitlines()
+                  if line.startswith("    microtron"))
+    assert again == ["microtron", "compare", str(tmp_path / "copy.mt")]
+    assert run[:3] == ["microtron", "run", str(tmp_path / "copy.mt")]
+
+
+def test_the_command_keeps_the_program_it_made_for_another_accelerator(tmp_path, capsys, late):
+    image.save(copying(config=RELATIVE), tmp_path / "copy.mt")
+    save_config(INT4, tmp_path / "other.toml")
+    code, said = command(capsys, "compare", tmp_path / "copy.mt", "--config",
+                         tmp_path / "other.toml")
+    assert code == 1
+    kept, = tmp_path.glob("copy-*.mt")
+    assert str(kept) in said.out
+    assert image.load(kept).config == INT4
+
+
+def test_the_command_refuses_bad_input_with_2(tmp_path, capsys):
+    for arguments, words in (((tmp_path / "none.mt",), "none.mt"),
+                             ((PATH, "--memory", "speed=1"), "copy.mt"),
+                             ((PATH, "--config", "odd"), "copy.mt")):
+        code, said = command(capsys, "compare", *arguments)
+        assert code == 2
+        assert words in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_a_program_that_no_image_can_hold_is_explained_without_a_command(tmp_path, late):
+    program, _ = FAULTS["illegal"]
+    comparison = compare(program)
+    save_case(comparison, tmp_path / "x.mt")
+    assert not (tmp_path / "x.mt").exists()
+    assert "No command runs this" in explain(comparison, tmp_path / "x.mt")

@@ -1,0 +1,155 @@
+"""`microtron kernel`: what it prints of a compiled operator, and what it refuses."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from microtron.cli import main
+from microtron.isa import image
+from microtron.isa.config import base, tiny
+from microtron.isa.disassembly import disassemble
+from microtron.isa.instructions import Sync, SyncAction
+from microtron.isa.stream import decode
+from microtron.isa.verifier import verify
+
+SMALL = ("conv2d", "--height", "9", "--width", "8", "--channels-in", "10", "--channels-out", "12",
+         "--pad", "1", "--config", "tiny")
+
+
+@pytest.fixture
+def kernel(capsys):
+    """The command: what it prints, if all goes well."""
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main(["kernel", *map(str, arguments)])
+        out, error = capsys.readouterr()
+        assert not stop.value.code, error
+        return out
+    return call
+
+
+@pytest.fixture
+def refused(capsys):
+    """The command: its one line of complaint."""
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main(["kernel", *map(str, arguments)])
+        out, error = capsys.readouterr()
+        assert stop.value.code == 2
+        assert not out
+        assert error.startswith("microtron: ")
+        assert error.count("\n") == 1
+        return error
+    return call
+
+
+def test_all_parts_are_shown_in_their_order(kernel):
+    text = kernel(*SMALL)
+    starts = [text.index(part) for part in ("schedule: blocks=", "\nnest:", "\nstream: ",
+                                            "\ncycles: ")]
+    assert starts == sorted(starts)
+    assert text.startswith("schedule: ")
+    assert "output: int8[1, 3, 9, 8, 1, 4] in dram, result" in text
+    assert "gemm(sums[" in text
+
+
+@pytest.mark.parametrize("part", ["schedule", "nest", "stream", "cycles"])
+def test_one_part_alone_is_one_part_alone(kernel, part):
+    text = kernel(*SMALL, "--show", part)
+    assert text.startswith(f"{part}:")
+    assert [line for line in text.splitlines() if not line.startswith(" ")] == [
+        text.splitlines()[0]]
+
+
+def test_parts_are_shown_in_their_own_order_whatever_was_asked(kernel):
+    text = kernel(*SMALL, "--show", "cycles,schedule")
+    assert text.index("schedule:") < text.index("cycles:")
+    assert "nest:" not in text
+
+
+def test_a_long_stream_is_cut_and_says_so(kernel, tmp_path):
+    text = kernel(*SMALL, "--show", "stream", "-o", tmp_path / "conv.mt")
+    program = image.load(tmp_path / "conv.mt")
+    assert f"stream: {len(program.code)} instructions" in text
+    assert f"and {len(program.code) - 40} more; --all shows them" in text
+    assert len(text.splitlines()) == 1 + 40 + 1
+    everything = kernel(*SMALL, "--show", "stream", "--all").splitlines()
+    assert len(everything) == 1 + len(program.code)
+    assert everything[-1].split() == [str(len(program.code) - 1), "sync.end"]
+    listed = [line.partition(";")[0].split() for line in disassemble(program).splitlines()]
+    assert [line.split()[1:] for line in everything[1:]] == listed[-len(program.code):]
+
+
+def test_the_image_that_is_written_is_safe_and_for_that_configuration(kernel, tmp_path):
+    kernel(*SMALL, "-o", tmp_path / "conv.mt")
+    program = image.load(tmp_path / "conv.mt")
+    verify(program)
+    assert program.config == tiny
+    assert program.tensor("output").shape == (1, 3, 9, 8, 1, 4)
+
+
+def test_knobs_replace_those_that_are_named_and_no_others(kernel):
+    before = json.loads(kernel(*SMALL, "--json"))["knobs"]
+    after = json.loads(kernel(*SMALL, "--knobs", "rows=2,columns=3", "--json"))["knobs"]
+    assert before != after
+    assert after == {**before, "rows": 2, "columns": 3}
+    assert "rows=2 columns=3" in kernel(*SMALL, "--knobs", "rows=2,columns=3", "--show", "schedule")
+
+
+def test_without_latency_hiding_engines_take_turns_and_it_takes_longer(kernel, tmp_path):
+    hidden = json.loads(kernel(*SMALL, "--json"))
+    serial = json.loads(kernel(*SMALL, "--no-latency-hiding", "--json", "-o", tmp_path / "t.mt"))
+    assert serial["cycles"] > 1.2 * hidden["cycles"]
+    assert serial["efficiency"] < hidden["efficiency"]
+    code = decode(image.load(tmp_path / "t.mt").code)
+    pairs = [(one, other) for one, other in pairwise(code)
+             if not isinstance(one, Sync) and not isinstance(other, Sync)]
+    assert any(isinstance(each, Sync) and each.action == SyncAction.BARRIER for each in code)
+    assert all(one.engine == other.engine for one, other in pairs)
+
+
+def test_cost_and_bound_of_a_layer_of_resnet_18(kernel):
+    """Figures by hand: 28² × 128 × 64 products, of 28² used pixels; 256 products a cycle."""
+    found = json.loads(kernel("conv2d", "--height", 56, "--width", 56, "--channels-in", 64,
+                              "--channels-out", 128, "--kernel", 1, "--stride", 2, "--json"))
+    assert found["config"] == "base"
+    assert found["macs"] == 28 * 28 * 128 * 64
+    assert found["bytes"] == 28 * 28 * 64 + 64 * 128 + 28 * 28 * 128
+    assert found["bound"] == found["macs"] / base.macs_per_cycle
+    assert found["limit"] == "macs"
+    assert found["efficiency"] == found["bound"] / found["cycles"]
+    assert 0.5 < found["efficiency"] < 1
+
+
+def test_slower_memory_takes_longer(kernel):
+    assert json.loads(kernel(*SMALL, "--json", "--memory", "cycles_per_beat=8"))["cycles"] > (
+        json.loads(kernel(*SMALL, "--json"))["cycles"])
+
+
+def test_sizes_and_borders_can_differ_by_side(kernel):
+    spec = json.loads(kernel(*SMALL, "--kernel", "2,3", "--stride", "1,2", "--dilation", "2,1",
+                             "--pad", "0,1,2,3", "--images", 3, "--json"))["spec"]
+    assert (spec["kernel"], spec["stride"], spec["dilation"], spec["pad"], spec["images"]) == (
+        [2, 3], [1, 2], [2, 1], [0, 1, 2, 3], 3)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((), "Missing command."),
+    (("conv3d",), "No such command 'conv3d'."),
+    (("conv2d", "--height", 3), "Missing option '--width'."),
+    ((*SMALL, "--show", "nest,tree"), "there is no 'tree'; there are schedule, nest, stream"),
+    ((*SMALL, "--knobs", "rows"), "'rows' must be one of blocks, rows, columns, depth"),
+    ((*SMALL, "--knobs", "rows=0"), "'rows=0' must be one of"),
+    ((*SMALL, "--knobs", "lines=2"), "'lines=2' must be one of"),
+    ((*SMALL, "--height", "90", "--knobs", "rows=90,columns=8"), "sums does not fit in acc: "),
+    ((*SMALL, "--kernel", "3,3,3"), "--kernel is '3,3,3', but must be 1 or 2 numbers, as in 1,1"),
+    ((*SMALL, "--pad", "-1"), "--pad is '-1', but must be 1 or 4 numbers"),
+    ((*SMALL, "--stride", "0"), "stride"),
+    ((*SMALL, "--height", "0"), "height is 0, but must be at least 1"),
+    ((*SMALL, "--kernel", "20"), "the kernel reaches over 20 × 20, more than the padded input"),
+    ((*SMALL, "--config", "huge"), "huge"),
+    ((*SMALL, "--memory", "speed=1"), "speed"),
+])
+def test_what_cannot_be_compiled_is_refused_in_a_line(refused, arguments, message):
+    assert message in refused(*arguments)
