@@ -47,7 +47,7 @@ def documented() -> dict[str, tuple[str, str]]:
 
 
 def sources(part: str) -> list[Path]:
-    return [ROOT / "cli.py"] if part == "cli" else sorted((ROOT / part).rglob("*.py"))
+    return sorted(ROOT.glob("cli*.py")) if part == "cli" else sorted((ROOT / part).rglob("*.py"))
 
 
 def imports(source: str, package: tuple[str, ...]) -> Iterator[str]:
