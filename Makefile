@@ -19,7 +19,7 @@ BIN := .venv/bin
 LINK := .venv/src/microtron
 TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli*.py)) \
 	$(wildcard examples/*.py benchmarks/*.py tools/*.py)
-BENCHMARKS = $(filter-out %/common.py %/convolution.py,$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS = $(filter-out %/common.py %/convolution.py %/networks.py,$(sort $(wildcard benchmarks/*.py)))
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c

@@ -26,30 +26,37 @@ def layers():
         yield module
     finally:
         sys.path.remove(str(FOLDER))
-        del sys.modules["layers"], sys.modules["common"]
+        for name in ("layers", "networks", "common"):
+            del sys.modules[name]
 
 
-def test_resnet_18_has_20_convolutions_of_which_vta_runs_19(layers):
+@pytest.fixture
+def networks(layers):
+    return sys.modules["networks"]
+
+
+def test_resnet_18_has_20_convolutions_of_which_vta_runs_19(networks):
     """Sums as published: 1,695.5 million products, 6,623,232 cycles of 256."""
-    assert sum(layer.times for layer in layers.RESNET_18) == 20
-    assert sum(layer.offloaded for layer in layers.RESNET_18) == 19
-    macs = sum(layer.work.macs * layer.offloaded for layer in layers.RESNET_18)
+    assert sum(layer.times for layer in networks.RESNET_18) == 20
+    assert sum(layer.offloaded for layer in networks.RESNET_18) == 19
+    macs = sum(layer.work.macs * layer.offloaded for layer in networks.RESNET_18)
     assert macs == 6_623_232 * 256
     assert round(macs / 1e6, 1) == 1695.5
 
 
-def test_both_numberings_are_there_in_their_order(layers):
-    assert [layer.name for layer in layers.RESNET_18] == [f"C{n}" for n in range(1, 13)]
-    assert [layer.vta for layer in layers.RESNET_18 if layer.vta] == [f"C{n}" for n in range(1, 12)]
-    other = next(layer for layer in layers.RESNET_18 if not layer.vta)
+def test_both_numberings_are_there_in_their_order(networks):
+    assert [layer.name for layer in networks.RESNET_18] == [f"C{n}" for n in range(1, 13)]
+    named = [layer.vta for layer in networks.RESNET_18 if layer.vta]
+    assert named == [f"C{n}" for n in range(1, 12)]
+    other = next(layer for layer in networks.RESNET_18 if not layer.vta)
     assert other.name == "C3"
     assert other.times == 0
 
 
-def test_every_layer_of_mobilenet_feeds_the_next(layers):
+def test_every_layer_of_mobilenet_feeds_the_next(networks):
     """13 of them; between two, a depthwise convolution keeps the channels."""
-    specs = [layer.work.spec for layer in layers.MOBILENET if layer.name.startswith("P")]
-    assert sum(layer.times for layer in layers.MOBILENET if layer.name.startswith("P")) == 13
+    specs = [layer.work.spec for layer in networks.MOBILENET if layer.name.startswith("P")]
+    assert sum(layer.times for layer in networks.MOBILENET if layer.name.startswith("P")) == 13
     assert specs[0].channels_in == 32
     for one, other in pairwise(specs):
         assert other.channels_in == one.channels_out
@@ -93,10 +100,10 @@ def test_a_part_of_a_network_has_no_total(layers):
     assert layers.totals(rows_of(layers, "resnet18")[1:]) == []
 
 
-def test_layers_are_chosen_by_network_or_name(layers):
+def test_layers_are_chosen_by_network_or_name(layers, networks):
     assert layers.chosen("") == list(layers.LAYERS)
     assert [layer.name for layer in layers.chosen("C9,C2")] == ["C2", "C9"]
-    assert layers.chosen("resnet18") == list(layers.RESNET_18)
+    assert layers.chosen("resnet18") == list(networks.RESNET_18)
     with pytest.raises(MicrotronError, match="there is no layer or network 'C99'; there are res"):
         layers.chosen("C2,C99")
 
