@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..isa.config import Config
 from ..isa.program import Program
@@ -31,4 +31,7 @@ def compile_conv2d(spec: conv2d.Conv2d, config: Config, *,
                           [requantize(config, what.function)],
                           requantizations={what.function.name: spec.requantization()},
                           hide_latency=hide_latency)
-    return Kernel(chosen, nest, program)
+    shape = (what.data.shape[0], what.data.shape[1], spec.height, spec.width, *what.data.shape[-2:])
+    tensors = tuple(replace(each, shape=shape) if each.name == what.data.name else each
+                    for each in program.tensors)    # whichever rows are loaded
+    return Kernel(chosen, nest, replace(program, tensors=tensors))

@@ -115,11 +115,18 @@ def implied(condition: Expression, known: Known) -> dict[Expression, Interval]:
         left = interval_of(comparison.left, {**known, **found})
         right = interval_of(comparison.right, {**known, **found})
         if comparison.operator in ("<", "<="):
-            found[comparison.left] = left[0], min(left[1], right[1] - strict)
-            found[comparison.right] = max(right[0], left[0] + strict), right[1]
+            _narrow(found, comparison.left, (left[0], min(left[1], right[1] - strict)))
+            _narrow(found, comparison.right, (max(right[0], left[0] + strict), right[1]))
         elif comparison.operator == "==":
-            found[comparison.left] = found[comparison.right] = _meet(left, right)
+            _narrow(found, comparison.left, _meet(left, right))
+            _narrow(found, comparison.right, _meet(left, right))
     return found
+
+
+def _narrow(found: dict[Expression, Interval], expression: Expression, to: Interval) -> None:
+    """Note a range. One that is empty stays so: the condition never holds."""
+    low, high = found.get(expression, to)
+    found[expression] = max(low, to[0]), min(high, to[1])
 
 
 def conjuncts(condition: Expression) -> Iterator[Binary]:

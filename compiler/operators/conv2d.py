@@ -77,6 +77,17 @@ class Conv2d:
         return (self.padded[1] - self._reach(1)) // self.stride[1] + 1
 
     @property
+    def skips_rows(self) -> bool:
+        """Whether rows of the input between those that are used need not be loaded."""
+        return (self.kernel[0] == 1 and self.stride[0] > 1 and self.pad[:2] == (0, 0)
+                and self.height % self.stride[0] == 0)
+
+    @property
+    def row_step(self) -> int:
+        """Rows that are loaded, from one row of the output to the next."""
+        return 1 if self.skips_rows else self.stride[0]
+
+    @property
     def macs(self) -> int:
         return (self.images * self.out_height * self.out_width * self.channels_out
                 * self.channels_in * self.kernel[0] * self.kernel[1])
@@ -130,23 +141,18 @@ def expressions(spec: Conv2d, config: Config) -> Expressions:
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
-    (top, _, left, _), (height, width) = spec.pad, spec.padded
-    data = placeholder("data", (images, depth, spec.height, spec.width, config.batch,
-                                config.block_in), "int8")
+    data, padded = _inputs(spec, config, images, depth)
     weights = placeholder("weights", (outputs, depth, *spec.kernel, config.block_out,
                                       config.block_in), "int8")
     parameters = placeholder("parameters", (outputs, PARAMETER_TILES, config.batch,
                                             config.block_out), "int32")
-    padded = compute("padded", (images, depth, height, width, config.batch, config.block_in),
-                     lambda n, c, y, x, b, i: select(
-                         both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
-                         data[n, c, y - top, x - left, b, i], spec.zero_point_in))
     c, ky, kx, k = (reduce_axis(name, extent) for name, extent in (
         ("c", depth), ("ky", spec.kernel[0]), ("kx", spec.kernel[1]), ("k", config.block_in)))
     shape = (images, outputs, spec.out_height, spec.out_width, config.batch, config.block_out)
-    (sy, sx), (dy, dx) = spec.stride, spec.dilation
+    (_, sx), (dy, dx) = spec.stride, spec.dilation
+    between = (0,) if spec.skips_rows else ()
     sums = compute("sums", shape, lambda n, o, y, x, b, j: total(
-        padded[n, c, y * sy + ky * dy, x * sx + kx * dx, b, k].cast("int32")
+        padded[n, c, y * spec.row_step + ky * dy, *between, x * sx + kx * dx, b, k].cast("int32")
         * weights[o, c, ky, kx, j, k].cast("int32"), c, ky, kx, k))
     function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
                                    low=spec.low, high=spec.high)
@@ -155,6 +161,25 @@ def expressions(spec: Conv2d, config: Config) -> Expressions:
                                   for number in range(PARAMETER_TILES)))))
     return Expressions(spec=spec, config=config, function=function, data=data, padded=padded,
                        weights=weights, parameters=parameters, sums=sums, output=output)
+
+
+def _inputs(spec: Conv2d, config: Config, images: int, depth: int) -> tuple[Tensor, Tensor]:
+    """The data, and the data in a border. Where only one row out of several is used, rows between
+    are a dimension of their own, of which the first is loaded; memory is the same."""
+    (top, _, left, _), (height, width) = spec.pad, spec.padded
+    tile = config.batch, config.block_in
+    if spec.skips_rows:
+        rows, step = spec.height // spec.stride[0], spec.stride[0]
+        data = placeholder("data", (images, depth, rows, step, spec.width, *tile), "int8")
+        return data, compute(
+            "padded", (images, depth, rows, 1, width, *tile), lambda n, c, y, z, x, b, i: select(
+                both(left <= x, x < left + spec.width), data[n, c, y, z, x - left, b, i],
+                spec.zero_point_in))
+    data = placeholder("data", (images, depth, spec.height, spec.width, *tile), "int8")
+    return data, compute(
+        "padded", (images, depth, height, width, *tile), lambda n, c, y, x, b, i: select(
+            both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
+            data[n, c, y - top, x - left, b, i], spec.zero_point_in))
 
 
 def schedule(what: Expressions, knobs: Knobs) -> Schedule:
@@ -222,8 +247,8 @@ def _parts_of_sums(what: Expressions, knobs: Knobs) -> int:
 
 def _seen(spec: Conv2d, axis: int, outputs: int, taps: int) -> int:
     """Rows or columns of the input that so many outputs see through so many taps."""
-    return min((outputs - 1) * spec.stride[axis] + (taps - 1) * spec.dilation[axis] + 1,
-               spec.padded[axis])
+    step = spec.stride[1] if axis else spec.row_step
+    return min((outputs - 1) * step + (taps - 1) * spec.dilation[axis] + 1, spec.padded[axis])
 
 
 def candidates(what: Expressions) -> Iterator[Knobs]:
