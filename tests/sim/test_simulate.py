@@ -134,13 +134,19 @@ if __name__ == "__main__":
 """
 
 
+def heed_interrupts():
+    """As in a terminal: a shell lets what it starts in the background ignore them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def endless(tmp_path):
     """That script, running in a group of its own, as the shell would start it."""
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.PIPE, start_new_session=True) as process:
+                          stderr=subprocess.PIPE, start_new_session=True,
+                          preexec_fn=heed_interrupts) as process:
         assert process.stdout.readline() == "busy: 2\n"
         yield process
         process.kill()
