@@ -8,7 +8,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 JOBS ?= 2
 # Random programs in each campaign of `make soak`. That of rtl against cycle resumes: run it again,
 # or with a larger number, and it goes on where it stopped.
-SOAK_PROGRAMS ?= 10000
+SOAK_PROGRAMS ?= 100000
 # Handed on to the demo, pytest or each benchmark, as in `make bench FLAGS=--json`.
 FLAGS ?=
 
@@ -46,7 +46,7 @@ bench:  ## run every benchmark; one JSON object each with FLAGS=--json
 	$(SET_UP) test
 	@for script in $(BENCHMARKS); do $(BIN)/python $$script $(FLAGS); done
 
-soak:   ## run the long random campaigns; SOAK_PROGRAMS=100000 makes them longer
+soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 	$(SET_UP) test
 	@$(BIN)/python tools/soak.py --programs $(SOAK_PROGRAMS) --processes $(JOBS)
 	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
