@@ -159,7 +159,8 @@ class Emitter:
                                f"{statement.buffer.scope.value}, which the accelerator does not "
                                f"have; use cache_read or cache_write to give it a scratchpad")
         turn = self._turn(statement, place, frame)
-        base = place.first + (frame.thread * place.copies + turn) * place.step
+        base = place.of(frame.thread, turn)
+        self._overwrite(statement.buffer, range(base, base + place.tiles))
         base *= statement.buffer.tile_rows or 1         # counted as instructions count it
         return replace(frame, bases={**frame.bases, statement.buffer: base})
 
@@ -178,6 +179,16 @@ class Emitter:
         self.turns[key] = (turn + 1) % place.copies
         holds[turn] = content
         return turn
+
+    def _overwrite(self, buffer: ir.Buffer, tiles: range) -> None:
+        """Other buffers of the scratchpad that share these tiles hold nothing any more."""
+        for (other, thread), holds in self.holds.items():
+            if other is not buffer and other.scope == buffer.scope:
+                place = self.places[other]
+                for turn in range(place.copies):
+                    first = place.of(thread, turn)
+                    if first < tiles.stop and first + place.tiles > tiles.start:
+                        holds[turn] = None
 
     def _content(self, statement: ir.Allocate, frame: Frame) -> tuple[int, ...] | None:
         """What a buffer will hold, if it is only a copy of something that nobody writes."""

@@ -45,8 +45,9 @@ def compile_op(spec: Any, config: Config, **options: Any) -> Any:
         if isinstance(spec, kind):
             return function(spec, config, **options)
     if isinstance(spec, Conv2d):
-        if folded(spec, default_fold(spec, config)) != spec and "knobs" not in options:
-            return compile_first_layer(spec, config, **options)
+        fold = default_fold(spec, config)
+        if folded(spec, fold) != spec and "knobs" not in options:
+            return compile_first_layer(spec, config, fold=fold, **options)
         return compile_conv2d(spec, config, **options)
     kinds: list[type[Any]] = [Conv2d, *COMPILERS]
     known = ", ".join(each.__name__ for each in kinds)

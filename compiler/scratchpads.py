@@ -42,6 +42,10 @@ class Place:
     step: int
     copies: int
 
+    def of(self, thread: int, turn: int) -> int:
+        """The first tile of one of the copies that a thread has."""
+        return self.first + (thread * self.copies + turn) * self.step
+
 
 def tiles_of(buffer: Buffer) -> int:
     """Tiles of a buffer in a scratchpad."""

@@ -18,6 +18,8 @@ from .errors import CompileError
 from .nest import Buffer, Scope
 from .scratchpads import SCRATCHPADS, TILE_RANK, strides_of
 
+WIDEST = 255                # tiles of border on one side
+
 
 @dataclass(frozen=True)
 class Side:
@@ -124,8 +126,10 @@ def loads(base: Load, sides: list[Side], tile_bytes: int, *, padding: int | None
         dram = sum((number - side.before) * side.dram for number, side
                    in zip(far, sides, strict=True))
         at = sum(number * side.pad for number, side in zip(far, sides, strict=True))
-        yield _load(base, row, rows, planes, 0 if outside else dram, first + at, outside,
-                    padding or 0)
+        if outside or rows.inside <= 0 or row.inside <= 0:
+            yield from _borders(base, rows.count * row.count, planes, first + at, padding or 0)
+        else:
+            yield _load(base, row, rows, planes, dram, first + at, padding or 0)
 
 
 def _inside(side: Side) -> Side:
@@ -135,22 +139,24 @@ def _inside(side: Side) -> Side:
     return side
 
 
-def _load(base: Load, row: Side, rows: Side, planes: Side, dram: int, sram: int, outside: bool,
+def _borders(base: Load, tiles: int, planes: Side, sram: int, padding: int) -> Iterator[Load]:
+    """Loads that read nothing, for tiles in a row that are all padding: a border is as wide as a
+    byte can say."""
+    for done in range(0, tiles, WIDEST):
+        yield Load(buffer=base.buffer, segment=base.segment, pad_value=padding, sram=sram + done,
+                   shape=(planes.count, 0, 0), sram_pitch=planes.pad,
+                   pad=(1, 0, min(WIDEST, tiles - done), 0))
+
+
+def _load(base: Load, row: Side, rows: Side, planes: Side, dram: int, sram: int,
           padding: int) -> Load:
-    """One load; where all of it is padding, it reads nothing."""
-    shape = (planes.count, 0 if outside else max(rows.inside, 0), max(row.inside, 0))
-    pad = (rows.count if outside else rows.before, 0 if outside else rows.after,
-           row.before, row.after)
-    if outside or rows.inside <= 0:
-        pad = (rows.count, 0, row.count, 0)
-        shape = (planes.count, 0, 0)
-    elif row.inside <= 0:
-        pad, shape = (rows.count, 0, row.count, 0), (planes.count, 0, 0)
-    if max(*pad, 0) > 255:
-        raise CompileError(f"a border of {max(pad)} tiles is more than the 255 that a load pads")
+    pad = (rows.before, rows.after, row.before, row.after)
+    if max(pad) > WIDEST:
+        raise CompileError(f"a border of {max(pad)} tiles is more than the {WIDEST} that a load "
+                           f"pads")
     return Load(buffer=base.buffer, segment=base.segment, pad_value=padding, sram=sram,
-                offset=base.offset + dram, shape=shape, sram_pitch=planes.pad,
-                stride=(planes.dram, rows.dram), pad=pad)
+                offset=base.offset + dram, shape=(planes.count, rows.inside, row.inside),
+                sram_pitch=planes.pad, stride=(planes.dram, rows.dram), pad=pad)
 
 
 def stores(base: Store, sides: list[Side], tile_bytes: int) -> Iterator[Store]:
@@ -170,5 +176,3 @@ def stores(base: Store, sides: list[Side], tile_bytes: int) -> Iterator[Store]:
         yield replace(base, sram=sram + at, offset=base.offset + dram,
                       shape=(planes.count, rows.count, row.count),
                       stride=(planes.dram, rows.dram), sram_pitch=(planes.pad, rows.pad))
-
-

@@ -10,10 +10,10 @@ from microtron.compiler.dma import form_transfers
 from microtron.compiler.emit import emit
 from microtron.compiler.errors import CompileError
 from microtron.compiler.evaluate import evaluate
-from microtron.compiler.expression import total
+from microtron.compiler.expression import Axis, Constant, total
 from microtron.compiler.intrinsic import accelerator_intrinsics
 from microtron.compiler.lower import lower
-from microtron.compiler.nest import Scope
+from microtron.compiler.nest import Allocate, Buffer, Copy, Loop, Nest, Region, Scope, in_sequence
 from microtron.compiler.schedule import Schedule
 from microtron.compiler.tensor import compute, placeholder, reduce_axis
 from microtron.compiler.tensorize import tensorize
@@ -104,6 +104,26 @@ def test_what_is_kept_is_loaded_once():
         loads = of_kind(Product(kept=kept).program(), Load)
         return sum(load.buffer.name == "WGT" for load in loads)
     assert (weight_loads(1), weight_loads(2)) == (6, 2)
+
+
+def test_what_lay_where_another_buffer_came_between_is_loaded_again():
+    """Two inputs share a place by turns: neither may count on still being there."""
+    names = {name: Buffer(name, (1, 1, BLOCK), "int32") for name in ("a", "b")}
+    results = {name: Buffer(f"{name}_again", (3, 1, BLOCK), "int32") for name in names}
+    i, zero = Axis("i", 3), Constant(0)
+    parts = []
+    for name, buffer in names.items():
+        inside = Buffer(f"{name}.acc", buffer.shape, "int32", Scope.ACC)
+        first, there, here = (Region(each, (start, zero, zero), (1, 1, BLOCK)) for each, start in (
+            (inside, zero), (buffer, zero), (results[name], i)))
+        parts.append(Allocate(inside, in_sequence(Copy(first, there), Copy(here, first))))
+    nest = Nest(tuple(names.values()), tuple(results.values()), Loop(i, in_sequence(*parts)))
+    program = emit(nest, tiny)
+    verify(program)
+    outputs, _ = run(program, {"a": np.full((1, 1, BLOCK), 1, np.int32),
+                               "b": np.full((1, 1, BLOCK), 2, np.int32)})
+    assert (outputs["a_again"] == 1).all()
+    assert (outputs["b_again"] == 2).all()
 
 
 def test_micro_kernels_are_loaded_once_and_just_before_they_are_used():
