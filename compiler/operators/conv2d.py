@@ -17,9 +17,6 @@ from ...isa.instructions import (
     INSTRUCTION_BYTES,
     PARAMETER_TILES,
     Buffer,
-    Requantize,
-    RequantizeFlags,
-    Rounding,
 )
 from ..errors import CompileError
 from ..expression import Call, Function, both, select, total
@@ -27,10 +24,11 @@ from ..intrinsic import requantize_function
 from ..nest import Scope
 from ..schedule import Schedule
 from ..tensor import Tensor, compute, placeholder, reduce_axis
+from .epilogue import Epilogue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conv2d:
+class Conv2d(Epilogue):
     """What is to be computed. `pad` is top, bottom, left, right."""
 
     height: int
@@ -43,10 +41,6 @@ class Conv2d:
     pad: tuple[int, int, int, int] = (0, 0, 0, 0)
     images: int = 1
     zero_point_in: int = 0
-    zero_point_out: int = 0
-    low: int = -128
-    high: int = 127
-    rounding: Rounding = Rounding.TWICE
 
     def __post_init__(self) -> None:
         for name in ("height", "width", "channels_in", "channels_out", "images"):
@@ -91,13 +85,6 @@ class Conv2d:
     def macs(self) -> int:
         return (self.images * self.out_height * self.out_width * self.channels_out
                 * self.channels_in * self.kernel[0] * self.kernel[1])
-
-    def requantization(self) -> Requantize:
-        """The instruction of the epilogue, but for its tiles and loops."""
-        flags = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
-                 Rounding.AWAY: RequantizeFlags.AWAY}[self.rounding]
-        return Requantize(flags=flags, zero_point=self.zero_point_out, low=self.low,
-                          high=self.high)
 
 
 @dataclass(frozen=True, kw_only=True)

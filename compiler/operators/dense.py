@@ -25,16 +25,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...isa.config import Config
-from ...isa.instructions import PARAMETER_TILES, Requantize, RequantizeFlags, Rounding
+from ...isa.instructions import PARAMETER_TILES, Rounding
 from ..errors import CompileError
 from ..expression import Call, Function, total
 from ..intrinsic import requantize_function
 from ..packing import Array, pack_activations, pack_weights, unpack_activations
 from ..tensor import Tensor, compute, placeholder, reduce_axis
+from .epilogue import Epilogue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dense:
+class Dense(Epilogue):
     """What is to be computed, `matrices` times, each time with other data and weights."""
 
     rows: int
@@ -44,9 +45,6 @@ class Dense:
     constant_weights: bool = True
     zero_point_in: int = 0
     zero_point_weights: int = 0
-    zero_point_out: int = 0
-    low: int = -128
-    high: int = 127
     rounding: Rounding = Rounding.AWAY
 
     def __post_init__(self) -> None:
@@ -76,13 +74,6 @@ class Dense:
         """What has to be read and written once, without parameters."""
         return self.matrices * (self.rows * (self.inputs + self.outputs)
                                 + self.inputs * self.outputs)
-
-    def requantization(self) -> Requantize:
-        """The instruction of the epilogue, but for its tiles and loops."""
-        flags = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
-                 Rounding.AWAY: RequantizeFlags.AWAY}[self.rounding]
-        return Requantize(flags=flags, zero_point=self.zero_point_out, low=self.low,
-                          high=self.high)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,10 +36,9 @@ from ..packing import Array, pack_parameters
 from ..schedule import Schedule
 from ..tensor import Tensor, compute, placeholder
 from .divisions import even_sizes
+from .epilogue import ROUNDING_FLAGS, Epilogue
 
 HEADROOM = 20               # bits by which TFLite shifts the terms of a sum left
-ROUNDING_FLAGS = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
-                  Rounding.AWAY: RequantizeFlags.AWAY}
 
 
 class Operation(Enum):
@@ -49,7 +48,7 @@ class Operation(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elementwise:
+class Elementwise(Epilogue):
     """What is to be computed. A rescale has no right operand."""
 
     operation: Operation
@@ -62,10 +61,6 @@ class Elementwise:
     scale_out: float = 1.0
     zero_point_left: int = 0
     zero_point_right: int = 0
-    zero_point_out: int = 0
-    low: int = -128
-    high: int = 127
-    rounding: Rounding = Rounding.TWICE
 
     def __post_init__(self) -> None:
         for name in ("channels", "height", "width", "images"):
@@ -81,11 +76,6 @@ class Elementwise:
         """Tiles of each operand."""
         return (-(-self.images // config.batch) * -(-self.channels // config.block_out)
                 * self.height * self.width)
-
-    def requantization(self) -> Requantize:
-        """The last instruction, but for its tiles and loops."""
-        return Requantize(flags=ROUNDING_FLAGS[self.rounding], zero_point=self.zero_point_out,
-                          low=self.low, high=self.high)
 
     def scaling(self) -> Requantize:
         """The instruction that scales a term of a sum, but for its tiles and loops."""

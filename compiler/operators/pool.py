@@ -17,12 +17,13 @@ import numpy as np
 
 from ...isa.arithmetic import quantize_scale
 from ...isa.config import Config
-from ...isa.instructions import PARAMETER_TILES, Requantize, RequantizeFlags, Rounding
+from ...isa.instructions import PARAMETER_TILES, Rounding
 from ..errors import CompileError
 from ..expression import Call, Function, both, largest, select, total
 from ..intrinsic import requantize_function
 from ..packing import Array, pack_parameters
 from ..tensor import Tensor, compute, placeholder, reduce_axis
+from .epilogue import Epilogue
 
 LATENCY = 12                # cycles until the ALU's result can be its operand, about
 
@@ -33,7 +34,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool:
+class Pool(Epilogue):
     """What is to be computed. `pad` is top, bottom, left, right.
 
     An average is divided by the number of elements inside the image, or by that of the whole
@@ -54,9 +55,6 @@ class Pool:
     scale_in: float = 1.0
     scale_out: float = 1.0
     zero_point_in: int = 0
-    zero_point_out: int = 0
-    low: int = -128
-    high: int = 127
     rounding: Rounding = Rounding.AWAY
 
     def __post_init__(self) -> None:
@@ -112,13 +110,6 @@ class Pool:
         if self.kind == Kind.MAX:
             return -128
         return self.zero_point_in if self.count_include_pad else 0
-
-    def requantization(self) -> Requantize:
-        """The instruction of the epilogue, but for its tiles and loops."""
-        flags = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
-                 Rounding.AWAY: RequantizeFlags.AWAY}[self.rounding]
-        return Requantize(flags=flags, zero_point=self.zero_point_out, low=self.low,
-                          high=self.high)
 
 
 def global_average(*, height: int, width: int, channels: int, images: int = 1) -> Pool:

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from itertools import product
 
 from ...isa.config import Config
-from ...isa.instructions import PARAMETER_TILES, Rounding
+from ...isa.instructions import PARAMETER_TILES
 from ..errors import CompileError
 from .conv2d import Conv2d, blocks_of
+from .epilogue import Epilogue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transposed:
+class Transposed(Epilogue):
     """What is to be computed. `pad` is top, bottom, left, right: rows and columns that the result
     lacks. `output_padding` are some that it has at the bottom and the right in addition."""
 
@@ -38,10 +39,6 @@ class Transposed:
     output_padding: tuple[int, int] = (0, 0)
     images: int = 1
     zero_point_in: int = 0
-    zero_point_out: int = 0
-    low: int = -128
-    high: int = 127
-    rounding: Rounding = Rounding.TWICE
 
     def __post_init__(self) -> None:
         for name in ("height", "width", "channels_in", "channels_out", "images"):
