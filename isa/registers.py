@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from enum import IntFlag
+from functools import cache
 
 from .config import Config
 from .instructions import SEGMENTS, Engine
@@ -52,6 +53,7 @@ COUNTER_DOCS = {
 }
 
 
+@cache
 def counter_names() -> tuple[str, ...]:
     """Every performance counter: the total, then those of each engine."""
     names = ["cycles", "instructions"]

@@ -25,7 +25,7 @@ def arbitrate(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> No
     if right or left or store_tile >= 0:
         bank = config.acc_bank_tiles
         taken = gemm.tile_of(machine.gemm, code, uops,
-                             machine.control.now - config.gemm_read_stage, True)
+                             machine.clock.now - config.gemm_read_stage, True)
         first = taken // bank if taken >= 0 else NOBODY
         second = issue.front_right // bank if right else NOBODY
         third = issue.front_left // bank if left else NOBODY
@@ -47,7 +47,7 @@ def _arbitrate_writes(machine: Any, wires: Any, code: Any, config: Any, uops: An
     if not alu_writes and not fills:
         return
     bank = config.acc_bank_tiles
-    taken = gemm.tile_of(machine.gemm, code, uops, machine.control.now - config.gemm_latency,
+    taken = gemm.tile_of(machine.gemm, code, uops, machine.clock.now - config.gemm_latency,
                          False)
     first = taken // bank if taken >= 0 else NOBODY
     second = NOBODY

@@ -63,7 +63,7 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
     issued, taken = _read(issue, wires)
     retired = int(alu_results.retire(results, wires, halt))
     _enter(machine, code, config, entering, fetches, taken, retired, last)
-    alu_results.advance(results, issued, retired)
+    alu_results.advance(results, int(issued), retired)
     if advance:
         _advance(sequencer, code[sequencer.of], last)
     if started >= 0:

@@ -13,11 +13,13 @@ LATENCY = 13                # cycles from the issue of a step to its result
 NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
 
 # `tickets` are taken, `results` of them have their result; `pending` is the set of those that will
-# write to acc, `travelling` has bit k set for a step that was issued k + 1 cycles ago, and `begun`
-# counts instructions. The oldest ticket is at `head` modulo DEPTH.
+# write to acc, and `begun` counts instructions. The oldest ticket is at `head` modulo DEPTH.
+# The steps in the lanes are a number, `lanes`, with bit k set for one that was issued k + 1 cycles
+# ago. Mostly its bits are equal or change once, and will do so for a while. It is then 0, and known
+# from the youngest bit, `issued`, the oldest one, `arrives`, and in how many cycles that changes.
 REGISTERS = Registers(
-    same=("tickets", "results", "travelling", "pending", "begun"),
-    moving=("head", "entered"),
+    same=("tickets", "results", "issued", "arrives", "lanes", "pending", "begun"),
+    falling={"edge_in": 2}, moving=("head", "entered"),
     storage={"of": DEPTH, "kind": DEPTH, "target": DEPTH, "last": DEPTH, "outside": DEPTH,
              "spare": DEPTH})
 
@@ -77,9 +79,48 @@ def enter(results: Any, position: int, kind: int, target: int, last: int, outsid
 @inlined
 def advance(results: Any, issued: int, retired: int) -> None:
     """The clock, after `enter`."""
-    results.results += (results.travelling >> LATENCY - 1 & 1) - retired
-    results.travelling = (results.travelling << 1 | issued) & (1 << LATENCY) - 1
+    if results.lanes:
+        results.results += results.lanes >> LATENCY - 1 & 1
+        _note_lanes(results, (results.lanes << 1 | issued) & (1 << LATENCY) - 1)
+    else:
+        if results.edge_in:
+            results.edge_in -= 1
+            if results.edge_in == 0:
+                results.arrives = results.issued
+        results.results += results.arrives
+        if issued != results.issued:
+            _note_edge(results, issued)
+    results.results -= retired
     if retired:
         results.tickets -= 1
         results.pending >>= 1
         results.head += 1
+
+
+@inlined
+def _note_edge(results: Any, issued: int) -> None:
+    """The youngest bit is another than the one before."""
+    if results.edge_in:
+        changed = LATENCY - results.edge_in + 1         # bits that are younger than the other edge
+        before = (1 << changed) - 1 if results.issued else 0
+        older = (1 << LATENCY) - (1 << changed) if results.arrives else 0
+        results.lanes = older | before & ~1 | issued
+        results.edge_in = results.arrives = 0
+    else:
+        results.edge_in = LATENCY
+    results.issued = issued
+
+
+@inlined
+def _note_lanes(results: Any, lanes: int) -> None:
+    """Keep these bits, in the shorter form if they change at most once."""
+    edges = (lanes ^ lanes >> 1) & (1 << LATENCY - 1) - 1
+    results.lanes, results.issued = lanes, lanes & 1
+    if edges & edges - 1 == 0:
+        results.lanes, results.edge_in = 0, 0
+        results.arrives = lanes >> LATENCY - 1
+        if edges:
+            results.edge_in = LATENCY
+            while edges & 1 == 0:
+                edges >>= 1
+                results.edge_in -= 1

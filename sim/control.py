@@ -16,11 +16,17 @@ LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
 COUNTERS = len(counter_names())
 
-# `now` is the cycle of the run. Counters are those of the hardware, in the order of their names.
-REGISTERS = Registers(same=("halt", "ended", "fault", "fault_position"), moving=("now",))
-COUNTS = Registers(moving=counter_names())
+# `now` is the cycle of the run. The counters of the hardware belong to either side of the machine.
+REGISTERS = Registers(same=("halt", "ended"), noted=("fault", "fault_position"))
+CLOCK = Registers(moving=("now",))
+MEMORY_COUNTS = Registers(moving=tuple(
+    name for name in counter_names() if name.startswith(("cycles", "load_", "store_"))))
+COMPUTE_COUNTS = Registers(moving=tuple(
+    name for name in counter_names() if name not in MEMORY_COUNTS.moving))
 
-WAITS = np.array([[counter_names().index(f"{taker.name.lower()}_wait_{giver.name.lower()}")
+# Counters by taker and giver, counted from the first of MEMORY_COUNTS; the others follow them.
+_ORDER = MEMORY_COUNTS.moving + COMPUTE_COUNTS.moving
+WAITS = np.array([[_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.lower()}")
                    if taker != giver else -1 for giver in Engine] for taker in Engine])
 
 
@@ -36,7 +42,7 @@ def first_fault(machine: Any, wires: Any, overflow: int) -> Any:
     fault = wires.fetch_fault, wires.fetch_position
     fault = _or(wires.load_fault, wires.load_fault, wires.load_fault_position, fault)
     fault = _or(overflow >> LOAD & 1, TOKEN_OVERFLOW, wires.load_end, fault)
-    fault = _or(gemm.is_stopped(machine.gemm, machine.control.now), INDEX,
+    fault = _or(gemm.is_stopped(machine.gemm, machine.clock.now), INDEX,
                 machine.gemm.fault_position, fault)
     fault = _or(overflow >> GEMM & 1, TOKEN_OVERFLOW, wires.gemm_end, fault)
     fault = _or(wires.alu_fault, INDEX, wires.alu_fault_position, fault)
@@ -54,22 +60,27 @@ def step(machine: Any, wires: Any, overflow: int) -> None:
         control.halt, control.fault, control.fault_position = 1, cause, position
     elif wires.quiet and (control.halt or wires.finished):
         control.ended = 1
-    control.now += 1
+    machine.clock.now += 1
 
 
 @inlined
-def count(counts: Any, wires: Any) -> None:
-    """Add up what the engines tell."""
+def count_memory(counts: Any, wires: Any) -> None:
+    """Add up what LOAD and STORE tell."""
     counts.cycles += 1
-    counts.instructions += wires.dispatched
     counts.load_busy += wires.load_busy
-    counts.gemm_busy += wires.gemm_busy
-    counts.alu_busy += wires.alu_busy
     counts.store_busy += wires.store_busy
     counts.load_wait_memory += wires.load_wait_memory
     counts.store_wait_memory += wires.store_wait_memory
     counts.load_bytes += wires.load_bytes
     counts.store_bytes += wires.store_bytes
+
+
+@inlined
+def count_compute(counts: Any, wires: Any) -> None:
+    """Add up what the others tell."""
+    counts.instructions += wires.dispatched
+    counts.gemm_busy += wires.gemm_busy
+    counts.alu_busy += wires.alu_busy
 
 
 @inlined

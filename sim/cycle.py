@@ -59,13 +59,20 @@ def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
     times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
     registers, stuck = _simulate(prepared, segments, timing or MemoryTiming(), failing, times,
                                  waits, NO_LIMIT if limit is None else limit, skip)
-    end, totals = registers[0]["control"], registers[0]["counts"].tolist()
-    return Run(cycles=int(end["now"]),
-               counters=dict(zip(counter_names(), totals, strict=True)),
+    end = registers[0]["control"]
+    return Run(cycles=int(registers[0]["clock"]["now"]), counters=_counters(registers[0]),
                timeline=Timeline(dispatched=times[:, 0], start=times[:, 1], end=times[:, 2],
                                  waits=waits),
                fault=Fault(int(end["fault"])), fault_position=int(end["fault_position"]),
                stuck=stuck)
+
+
+def _counters(registers: Any) -> dict[str, int]:
+    """Those of both sides, in the order in which the hardware has them."""
+    found: dict[str, int] = {}
+    for unit in ("memory_counts", "compute_counts"):
+        found.update(zip(registers.dtype[unit].names, registers[unit].tolist(), strict=True))
+    return {name: found[name] for name in counter_names()}
 
 
 def registers_at(program: Program, cycle: int, *, timing: MemoryTiming | None = None,

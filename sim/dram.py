@@ -15,10 +15,10 @@ from .unit import Registers, inlined
 
 BURSTS = 64                 # most bursts of each kind under way; a power of two
 REGISTERS = Registers(
-    same=("rvalid", "rlast", "rid", "rerror", "bvalid", "berror", "read_bus_busy",
-          "write_bus_busy", "read_was_last", "reads", "reads_head", "writes", "writes_head",
-          "answers", "answers_head"),
+    same=("rvalid", "bvalid", "read_bus_busy", "write_bus_busy", "read_was_last", "reads",
+          "reads_head", "writes", "writes_head", "answers", "answers_head"),
     wide=("uncertain",),
+    noted=("rlast", "rid", "rerror", "berror"),
     falling={"beats_to_show": 2, "read_ready_in": 1, "beats_to_take": 2, "answer_ready_in": 1},
     storage={"read_beats": BURSTS, "read_ready": BURSTS, "read_client": BURSTS,
              "read_address": BURSTS, "write_beats": BURSTS, "write_address": BURSTS,

@@ -16,19 +16,24 @@ BURST, AHEAD = 8, 16        # instructions: in a burst, and fetched before they 
 READ_ERROR, ILLEGAL, NO_END = int(Fault.READ_ERROR), int(Fault.ILLEGAL), int(Fault.NO_END)
 
 # `broken` is the first instruction that came with a bus error, -1 if none did.
-REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", "held_error",
-                            "broken"))
+REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished"),
+                      noted=("held_error", "broken"))
 
 
 @inlined
 def offer(fetch: Any, wires: Any, config: Any, halt: int) -> None:
-    """Ask for the next burst when the buffer has room for it and all that is on its way."""
-    left = config.count - fetch.asked
-    size = min(BURST, left)
-    wires.fetch_requests = (halt == 0 and left != 0
-                            and AHEAD - (fetch.asked - fetch.position) >= size)
+    """Ask for the next burst."""
+    wires.fetch_requests = halt == 0 and wants(fetch, config)
+    size = min(BURST, config.count - fetch.asked)
     wires.fetch_beats = size * (INSTRUCTION_BYTES // config.bus_bytes)
     wires.fetch_address = config.code_base + fetch.asked * INSTRUCTION_BYTES
+
+
+@inlined
+def wants(fetch: Any, config: Any) -> Any:
+    """Whether the buffer has room for the next burst and all that is on its way."""
+    left = config.count - fetch.asked
+    return left != 0 and AHEAD - (fetch.asked - fetch.position) >= min(BURST, left)
 
 
 @inlined

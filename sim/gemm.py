@@ -28,8 +28,9 @@ FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (
 # its first slot's cycle, the number of its first bad slot, its end, and the accumulator tiles
 # that it may touch.
 REGISTERS = Registers(
-    same=("in_flight", "head", "running", "fault_position"),
-    wide=("stop_at", "uncertain"),
+    same=("in_flight", "head", "running"),
+    wide=("uncertain",),
+    noted=("fault_position", "stop_at"),
     falling={"slots_left": 2, "end_in": 1},
     storage={"of": IN_FLIGHT, "first": IN_FLIGHT, "bad": IN_FLIGHT, "end": IN_FLIGHT,
              "low": IN_FLIGHT, "high": IN_FLIGHT})
@@ -43,7 +44,7 @@ def is_stopped(gemm: Any, now: int) -> Any:
 @inlined
 def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, uops: Any) -> Any:
     """Returns the position of the gemm that starts, or -1."""
-    gemm, commands, now = machine.gemm, machine.gemm_queue, machine.control.now
+    gemm, commands, now = machine.gemm, machine.gemm_queue, machine.clock.now
     halt = machine.control.halt != 0
     stopped = is_stopped(gemm, now)
     wires.gemm_busy = gemm.in_flight != 0

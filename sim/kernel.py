@@ -10,8 +10,11 @@ import numpy as np
 from ..isa import bounds, faults, instructions, registers, timing
 from . import (
     accumulator,
+    alone,
     alu,
     alu_results,
+    alu_walks,
+    banks,
     control,
     dram,
     fetch,
@@ -20,6 +23,7 @@ from . import (
     load_writer,
     local,
     machine,
+    notes,
     packing,
     queue,
     quiet,
@@ -31,20 +35,20 @@ from . import (
     unit,
     writer,
 )
-from .control import WAITS
 from .local import blank
-from .machine import FIRST_COUNTER, SAME, WIRES, cycle, news
+from .machine import FIRST_COUNTER, MEMORY_SAME, SAME, WIRES, cycle, news
+from .notes import note
 from .sources import checksum
 from .unit import inlined
 from .unowned import unowned
 
-TWINS = (accumulator, alu, alu_results, control, dram, fetch, gemm, load, load_writer, local,
-         machine, packing, queue, quiet, reader, rows, store, store_reader, tokens, unit, writer)
+TWINS = (accumulator, alone, alu, alu_results, alu_walks, banks, control, dram, fetch, gemm, load,
+         load_writer, local, machine, notes, packing, queue, quiet, reader, rows, store,
+         store_reader, tokens, unit, writer)
 CHECKSUM = checksum(*TWINS, bounds, faults, instructions, registers, timing)
 ENGINES = len(instructions.Engine)
 PASTS, OLD = 3, 2           # machines that are kept to compare with; the last is the older one
 SHORTEST, LONGEST = 4, 16   # cycles after which it is kept anew
-LOAD, GEMM, ALU, STORE = (int(each) for each in instructions.Engine)
 blank_wires = blank(WIRES)
 
 
@@ -65,35 +69,46 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
     kept = unowned(pasts.view(np.int64).reshape(PASTS, len(flat)))
     seen = np.zeros((ENGINES, ENGINES), np.int64)
     newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to keep anew
-    hint_1 = hint_2 = hint_old = 0
+    place, hint_1, hint_2, hint_old = MEMORY_SAME, 0, 0, 0
     quiet.forget(kept)
     times, waits, floors = unowned(times), unowned(waits), unowned(floors)
     uop_tile, uop_values, uop_span = unowned(uop_tile), unowned(uop_values), unowned(uop_span)
     while accelerator.control.ended == 0:
-        now = accelerator.control.now
+        now = accelerator.clock.now
         if now >= limit:
             return True
         wires = blank_wires()
         cycle(accelerator, counters, wires, code, config, memory, positions, uops)
         if wires.dispatched or news(wires):
-            _note(wires, now, times, waits, counters, seen)
-        if wires.load_end >= 0:
-            begin, stop = uop_span[wires.load_end]
-            for number in range(begin, stop):
-                uops[uop_tile[number]] = uop_values[number]
+            note(wires, now, times, waits, counters, seen)
+        _load_micro_ops(wires.load_end, uops, uop_tile, uop_values, uop_span)
         if not skip:
             continue
+        place = quiet.difference(flat, kept[newer], MEMORY_SAME, SAME, place)
+        if place == SAME:
+            most = alone.horizon(accelerator, pasts[newer], flat, kept[newer], code, config,
+                                 positions, floors)
+            if most:
+                loaded = alone.advance(accelerator, pasts, flat, kept, counters, newer, code,
+                                       config, memory, positions, floors, times, waits, seen,
+                                       min(most, limit - now - 1), most == quiet.FOREVER)
+                if loaded == alone.NEVER:
+                    return True
+                _load_micro_ops(loaded, uops, uop_tile, uop_values, uop_span)
+                quiet.forget(kept)
+                age, patience = 0, SHORTEST
+                continue
         age += 1
         number, period = newer, 1
-        hint = hint_1 = quiet.difference(flat, kept[newer], hint_1)
-        if hint != SAME:
+        found = hint_1 = quiet.difference(flat, kept[newer], 0, SAME, hint_1)
+        if found != SAME:
             number, period = 1 - newer, 2
-            hint = hint_2 = quiet.difference(flat, kept[1 - newer], hint_2)
-            if hint != SAME:
+            found = hint_2 = quiet.difference(flat, kept[1 - newer], 0, SAME, hint_2)
+            if found != SAME:
                 number, period = OLD, age
-                hint = hint_old = quiet.difference(flat, kept[OLD], hint_old)
+                found = hint_old = quiet.difference(flat, kept[OLD], 0, SAME, hint_old)
         periods = 0
-        if hint == SAME:
+        if found == SAME:
             periods = quiet.skip(accelerator, pasts[number], flat, kept[number], code, config,
                                  positions, floors, (limit - now - 1) // period)
             if periods == quiet.FOREVER:
@@ -110,25 +125,9 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
 
 
 @inlined
-def _note(wires: Any, now: int, times: Any, waits: Any, counters: Any, seen: Any) -> None:
-    """Write down what came, started and ended in a cycle."""
-    if wires.dispatched:
-        times[wires.fetch_position, 0] = now
-    _note_engine(wires.load_start, wires.load_end, LOAD, now, times, waits, counters, seen)
-    _note_engine(wires.gemm_start, wires.gemm_end, GEMM, now, times, waits, counters, seen)
-    _note_engine(wires.alu_start, wires.alu_end, ALU, now, times, waits, counters, seen)
-    _note_engine(wires.store_start, wires.store_end, STORE, now, times, waits, counters, seen)
-
-
-@inlined
-def _note_engine(started: int, ended: int, engine: int, now: int, times: Any, waits: Any,
-                 counters: Any, seen: Any) -> None:
+def _load_micro_ops(ended: int, uops: Any, uop_tile: Any, uop_values: Any, uop_span: Any) -> None:
+    """What a load, if one ended, brought."""
     if ended >= 0:
-        times[ended, 2] = now
-    if started >= 0:
-        times[started, 1] = now
-        for giver in range(ENGINES):
-            if giver != engine:
-                total = counters[WAITS[engine, giver]]
-                waits[started, giver] = total - seen[engine, giver]
-                seen[engine, giver] = total
+        begin, stop = uop_span[ended]
+        for number in range(begin, stop):
+            uops[uop_tile[number]] = uop_values[number]

@@ -16,7 +16,7 @@ LOAD = int(Engine.LOAD)
 QUEUE_DEPTH = 4             # loads between the request side and the write side
 ILLEGAL = int(Fault.ILLEGAL)
 
-REGISTERS = Registers(same=("fault", "fault_position", "queue", "writing"))
+REGISTERS = Registers(same=("fault", "queue", "writing"), noted=("fault_position",))
 
 
 @inlined

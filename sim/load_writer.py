@@ -16,7 +16,8 @@ TOP, MIDDLE, BOTTOM = range(3)          # sections of a plane
 LEFT, BODY, RIGHT = range(3)            # runs of a row
 
 # The write that is to be done; `at` is its place in the scratchpad, as in `packing`.
-REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "position"), moving=("at",))
+REGISTERS = Registers(same=("pending", "enable", "last", "bytes"), noted=("position",),
+                      moving=("at",))
 
 
 @inlined
@@ -86,6 +87,7 @@ def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int, wai
     write.last = box.no_tiles != 0 or _advance(steps, box, data, moved, bus_bytes)
     if write.last:
         steps.begun = 0
+        steps.turns += 1
     return write.last != 0
 
 
@@ -101,6 +103,7 @@ def _advance(steps: Any, box: Any, data: int, moved: int, bus_bytes: int) -> Any
         steps.at += box.parts
     if not run_ends:
         return False
+    steps.turns += 1
     if steps.run != _last(box.left, box.tiles, box.right):
         _set_run(steps, box, BODY if steps.run == LEFT and box.tiles else RIGHT)
         return False
@@ -129,6 +132,7 @@ def _end_row(steps: Any, box: Any, bus_bytes: int) -> Any:
 @inlined
 def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
     steps.begun = 1
+    steps.turns += 1
     steps.planes_left = box.planes
     _begin_plane(steps, box, box.sram * box.parts, box.offset, bus_bytes)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer, Engine
-from ..isa.registers import counter_names
 from ..isa.timing import MemoryTiming
 from . import (
     accumulator,
@@ -35,21 +34,28 @@ from .unit import PER_BEAT, Layout, Registers, inlined
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 
-# What changes most comes first, so that a difference is soon found.
-UNITS: dict[str, Registers] = {
+# The two sides of the machine, which have little to do with one another (see `alone`). The counters
+# of both follow one another.
+MEMORY: dict[str, Registers] = {
     "reader": reader.REGISTERS, "dram": dram.REGISTERS, "load_write": load_writer.REGISTERS,
-    "load_steps": packing.REGISTERS, "alu_results": alu_results.REGISTERS,
-    "alu_issue": alu.ISSUE, "alu_sequencer": alu.SEQUENCER, "store_beats": store_reader.REGISTERS,
+    "load_steps": packing.REGISTERS, "store_beats": store_reader.REGISTERS,
     "store_steps": packing.REGISTERS, "writer": writer.REGISTERS, "load_rows": rows.REGISTERS,
     "store_rows": rows.REGISTERS, "load": load.REGISTERS, "store": store.REGISTERS,
-    "gemm": gemm.REGISTERS, "fetch": fetch.REGISTERS, "buffer": queue.REGISTERS,
+    "fetch": fetch.REGISTERS, "buffer": queue.REGISTERS, "clock": control.CLOCK,
+    "memory_counts": control.MEMORY_COUNTS,
+}
+COMPUTE: dict[str, Registers] = {
+    "compute_counts": control.COMPUTE_COUNTS, "alu_results": alu_results.REGISTERS,
+    "alu_issue": alu.ISSUE, "alu_sequencer": alu.SEQUENCER, "gemm": gemm.REGISTERS,
     "load_queue": queue.REGISTERS, "gemm_queue": queue.REGISTERS, "alu_queue": queue.REGISTERS,
     "store_queue": queue.REGISTERS, "tokens": tokens.REGISTERS, "control": control.REGISTERS,
-    "counts": control.COUNTS,
 }
-LAYOUT = Layout(UNITS)
-SAME, FALLING, MOVING, _ = LAYOUT.ends          # where each kind of register ends
-FIRST_COUNTER = LAYOUT.place("counts", counter_names()[0])
+LAYOUT = Layout(MEMORY, COMPUTE)
+# Where each kind of register ends, that of the memory side first.
+MEMORY_SAME, SAME = LAYOUT.same
+MEMORY_FALLING, FALLING = LAYOUT.falling
+MEMORY_MOVING, MOVING = LAYOUT.moving
+FIRST_COUNTER = LAYOUT.place("memory_counts", control.MEMORY_COUNTS.moving[0])
 
 # Signals of one cycle. `…_start` and `…_end` are the positions of instructions, or -1.
 WIRES = np.dtype([
@@ -132,8 +138,8 @@ def floors(config: Config) -> Any:
 def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timing: Any,
           positions: Any, uops: Any) -> None:
     """Advance everything by a cycle. `counters` are the machine's counts as an array."""
-    halt, now = machine.control.halt, machine.control.now
-    _bus(machine, wires, timing, now)
+    halt = machine.control.halt
+    _bus(machine, wires, timing, machine.clock.now)
     _look(machine, wires)
     accumulator.arbitrate(machine, wires, code, config, uops)
     fetch.offer(machine.fetch, wires, config, halt)
@@ -147,9 +153,29 @@ def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timin
     writer.step(machine.writer, wires, halt)
     wires.gemm_start = gemm.step(machine, wires, code, config, positions, uops)
     wires.alu_start = alu.step(machine, wires, code, config, positions)
-    overflow = _commands(machine, counters, wires, code, config, positions)
-    control.count(machine.counts, wires)
+    overflow = commands(machine, counters, wires, code, config, positions)
+    control.count_memory(machine.memory_counts, wires)
+    control.count_compute(machine.compute_counts, wires)
     control.step(machine, wires, overflow)
+
+
+@inlined
+def memory_cycle(machine: Any, wires: Any, code: Any, config: Any, timing: Any,
+                 positions: Any) -> None:
+    """Advance the memory side by a cycle in which it touches no accumulator, nothing halts, and
+    the compute side is not idle."""
+    _bus(machine, wires, timing, machine.clock.now)
+    wires.fill_ready = 1
+    wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
+    fetch.offer(machine.fetch, wires, config, 0)
+    load.offer(machine, wires, code, config)
+    reader.take_request(machine.reader, wires, config, 0)
+    wires.load_start = load.step(machine, wires, code, config, positions)
+    fetch.step(machine, wires, config, code)
+    reader.deliver(machine.reader, wires)
+    wires.store_start = store.step(machine, wires, code, config, positions)
+    writer.step(machine.writer, wires, 0)
+    control.count_memory(machine.memory_counts, wires)
 
 
 @inlined
@@ -176,17 +202,22 @@ def _look(machine: Any, wires: Any) -> None:
     wires.load_fault, wires.load_fault_position = machine.load.fault, machine.load.fault_position
     wires.store_fault = machine.store.fault
     wires.store_fault_position = machine.store.fault_position
-    idle = (machine.load.queue == 0 and machine.load_write.pending == 0
-            and machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
-            and machine.store_rows.held == 0 and machine.store_rows.cutting == 0
-            and machine.store.awaited == 0)
-    wires.idle = (idle and queue.is_empty(machine.load_queue) and queue.is_empty(machine.gemm_queue)
-                  and queue.is_empty(machine.alu_queue) and queue.is_empty(machine.store_queue))
+    wires.idle = (compute_is_idle(machine) and machine.load.queue == 0
+                  and machine.load_write.pending == 0 and machine.store_rows.held == 0
+                  and machine.store_rows.cutting == 0 and machine.store.awaited == 0)
 
 
 @inlined
-def _commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any,
-              positions: Any) -> Any:
+def compute_is_idle(machine: Any) -> Any:
+    """Whether GEMM and the ALU do nothing, and no command waits."""
+    return (machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
+            and queue.is_empty(machine.load_queue) and queue.is_empty(machine.gemm_queue)
+            and queue.is_empty(machine.alu_queue) and queue.is_empty(machine.store_queue))
+
+
+@inlined
+def commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any,
+             positions: Any) -> Any:
     """Queues, waits and tokens, as instructions came, started and ended. Returns the engines
     whose posts overflow a counter."""
     put_to = wires.put_to

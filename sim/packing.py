@@ -10,11 +10,12 @@ from typing import Any
 
 from .unit import PER_BEAT, Registers, inlined
 
-# What LOAD's and STORE's walks along their tiles have in common; `of` is the instruction.
-REGISTERS = Registers(same=("begun", "of", "run", "section", "lane", "rows_left",
-                            "planes_left"),
-                      falling={"left": PER_BEAT},
-                      moving=("at", "plane_at", "row_at", "plane_place", "row_place"))
+# What LOAD's and STORE's walks along their tiles have in common; `of` is the instruction, and
+# `turns` counts beginnings and ends of runs.
+REGISTERS = Registers(same=("turns", "lane"),
+                      falling={"left": PER_BEAT}, moving=("at",),
+                      noted=("begun", "of", "run", "section", "rows_left", "planes_left",
+                             "plane_at", "row_at", "plane_place", "row_place"))
 
 
 @inlined

@@ -11,7 +11,7 @@ from typing import Any
 
 from .unit import Registers, inlined
 
-REGISTERS = Registers(same=("ready", "inner", "taken", "position", "wait"))
+REGISTERS = Registers(same=("ready", "inner", "taken"), noted=("position", "wait"))
 
 
 @inlined

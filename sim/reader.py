@@ -11,9 +11,9 @@ QUEUE_DEPTH = 2             # beats
 
 # The queue of two beats is kept as its front and its back: whose beat it is, and whether the bus
 # reported an error.
-REGISTERS = Registers(same=("queue", "front_client", "front_error", "back_client", "back_error",
-                            "in_flight", "arvalid", "ar_client", "ar_beats", "head"),
-                      wide=("ar_address",))
+REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight", "arvalid"),
+                      noted=("front_error", "back_error", "ar_client", "ar_beats", "head",
+                             "ar_address"))
 
 
 @inlined

@@ -13,10 +13,11 @@ ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
 
 # A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
 # are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
-# window.
-REGISTERS = Registers(same=("cutting", "held", "here", "last_beat", "final", "no_bytes",
-                            "cut_position", "position", "rows_left", "planes_left"),
-                      wide=("row_start", "plane_start"))
+# window. `changes` counts the cycles in which any of them changed.
+REGISTERS = Registers(same=("changes",),
+                      noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
+                             "cut_position", "position", "rows_left", "planes_left", "row_start",
+                             "plane_start"))
 
 
 @inlined
@@ -52,6 +53,7 @@ def step(walker: Any, code: Any, bus_bytes: int, taken: int, stop: int, bad: int
         return
     ends = ends_row(walker)
     hand_over = walker.held != 0 and bad == 0 and (walker.cutting == 0 or (taken and ends))
+    walker.changes += taken or hand_over
     if taken:
         walker.cutting = not ends
         walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
@@ -84,6 +86,7 @@ def _hand_over(walker: Any, box: Any, bus_bytes: int) -> None:
 @inlined
 def take(walker: Any, position: int, box: Any) -> None:
     """A new box, when none is held."""
+    walker.changes += 1
     walker.held, walker.position = 1, position
     walker.planes_left, walker.rows_left = box.planes, box.rows
     walker.plane_start = walker.row_start = box.offset

@@ -16,7 +16,8 @@ AWAITED = 128               # places in the list; at most `writes_in_flight` + 2
 
 # The list of awaited answers: the instruction of each burst, whether it is the last of its store
 # and whether it stands for no burst at all.
-REGISTERS = Registers(same=("fault", "fault_position", "queue", "reading", "awaited", "head"),
+REGISTERS = Registers(same=("fault", "queue", "reading", "awaited", "head"),
+                      noted=("fault_position",),
                       storage={"of": AWAITED, "last": AWAITED, "no_bytes": AWAITED})
 
 

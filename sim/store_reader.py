@@ -67,6 +67,7 @@ def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int) -> 
     steps = machine.store_steps
     if box.no_tiles:
         steps.begun = 0
+        steps.turns += 1
         return True, False
     moved = packing.tiles_moved(steps, box)
     if box.inside == 0 and packing.is_outside(steps, box, moved):
@@ -90,6 +91,7 @@ def _advance(steps: Any, box: Any, moved: int, bus_bytes: int) -> Any:
     steps.at += moved
     if steps.left:
         return False
+    steps.turns += 1
     steps.left = box.tiles * box.parts
     steps.rows_left -= 1
     if steps.rows_left:
@@ -111,6 +113,7 @@ def _advance(steps: Any, box: Any, moved: int, bus_bytes: int) -> Any:
 @inlined
 def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
     steps.begun = 1
+    steps.turns += 1
     steps.left, steps.rows_left, steps.planes_left = box.tiles * box.parts, box.rows, box.planes
     steps.plane_at = steps.row_at = steps.at = box.sram * box.parts
     steps.plane_place = steps.row_place = box.offset

@@ -11,7 +11,7 @@ ENGINES = len(Engine)
 
 # `moved` counts tokens posted and taken: it tells that a counter has changed. `there` has a bit
 # for each counter, taker × 4 + giver, that is not zero.
-REGISTERS = Registers(same=("moved", "there"), storage={"count": ENGINES ** 2})
+REGISTERS = Registers(same=("moved",), noted=("there",), storage={"count": ENGINES ** 2})
 
 
 @inlined

@@ -5,9 +5,10 @@ a cycle. The machine skips over stretches in which every cycle repeats the one b
 `quiet`). For that, each register says what repeating means for it:
 
     same        equal every time. If it differs, something new has happened.
+    noted       changes only together with one that is `same`, and is not looked at
     falling     falls in equal steps; nothing new happens before it reaches its floor
     moving      goes on in equal steps, and nobody decides anything by it
-    storage     never looked at: arrays, which change only together with a register that is `same`
+    storage     arrays; as what is noted
 
 What is `same` is compared and copied most often, so it takes half the space, 32 bits; registers
 for which that is not enough are `wide`.
@@ -24,7 +25,7 @@ import numpy as np
 
 PER_BEAT = -1       # as a floor: one more than the tiles that a beat can hold
 WORD, HALF = np.dtype(np.int64), np.dtype(np.int32)
-CHUNK = 4           # words: what is `same` fills a multiple of it
+CHUNK = 4           # words: what is `same` of a group fills a multiple of it
 
 
 # For all that is called in every cycle: a call takes longer than what most of them do, and each
@@ -38,35 +39,46 @@ class Registers:
 
     wide: tuple[str, ...] = ()          # the same, of 64 bits
     same: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
     falling: Mapping[str, int] = field(default_factory=dict)        # name → floor
     moving: tuple[str, ...] = ()
     storage: Mapping[str, int] = field(default_factory=dict)        # name → length
 
 
 class Layout:
-    """A record with a record for each unit, in memory sorted by kind: first what is `same` of all
-    units, then what is falling, then what is moving, then the storage.
+    """A record with a record for each unit, in memory sorted by kind: first what is `same`, then
+    what is falling, then what is moving, then the rest; each of them by groups of units.
 
-    So a machine seen as an array of integers can be compared and moved on by whole slices. The
-    units' records therefore overlap: each spans everything, and has its registers here and there.
+    So a machine, or a group, seen as an array of integers can be compared and moved on by whole
+    slices. The units' records therefore overlap: each spans everything, and has its registers here
+    and there.
     """
 
-    def __init__(self, units: Mapping[str, Registers]):
-        self._places: dict[str, dict[str, tuple[Any, int]]] = {name: {} for name in units}
+    def __init__(self, *groups: Mapping[str, Registers]):
+        self._places: dict[str, dict[str, tuple[Any, int]]] = {
+            name: {} for units in groups for name in units}
         self._end = 0                   # in bytes
-        self.ends: list[int] = []       # of same, falling, moving, storage: in words
-        self._add(units, "same", HALF)
-        self._end = -(-self._end // WORD.itemsize) * WORD.itemsize
-        self._add(units, "wide", WORD)
-        self._end = -(-self._end // (CHUNK * WORD.itemsize)) * CHUNK * WORD.itemsize
-        self.ends.append(self._end // WORD.itemsize)
-        for kind in ("falling", "moving", "storage"):
-            self._add(units, kind, WORD)
-            self.ends.append(self._end // WORD.itemsize)
+        self.same: list[int] = []       # where what is same of each group ends, in words
+        self.falling: list[int] = []
+        self.moving: list[int] = []
+        for units in groups:
+            self._add(units, "same", HALF)
+            self._fill(WORD.itemsize)
+            self._add(units, "wide", WORD)
+            self._fill(CHUNK * WORD.itemsize)
+            self.same.append(self._end // WORD.itemsize)
+        for kind, ends in (("falling", self.falling), ("moving", self.moving), ("noted", []),
+                           ("storage", [])):
+            for units in groups:
+                self._add(units, kind, WORD)
+                ends.append(self._end // WORD.itemsize)
         self.dtype = _spread({name: (_spread(fields, self._end), 0)
                               for name, fields in self._places.items()}, self._end)
-        self.floors = [floor for registers in units.values()
+        self.floors = [floor for units in groups for registers in units.values()
                        for floor in registers.falling.values()]
+
+    def _fill(self, size: int) -> None:
+        self._end = -(-self._end // size) * size
 
     def _add(self, units: Mapping[str, Registers], kind: str, word: np.dtype[Any]) -> None:
         """Give all registers of a kind their places."""

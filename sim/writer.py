@@ -9,9 +9,8 @@ from .unit import Registers, inlined
 BURSTS = 64                 # most bursts in flight
 
 REGISTERS = Registers(
-    same=("wvalid", "answered", "answer_error", "in_flight", "awvalid", "aw_beats",
-          "lengths", "lengths_head"),
-    wide=("aw_address",),
+    same=("wvalid", "answered", "in_flight", "awvalid", "lengths", "lengths_head"),
+    noted=("answer_error", "aw_beats", "aw_address"),
     falling={"beats_to_send": 2},       # of the oldest burst whose beats have not all been taken
     storage={"length": BURSTS})
 

@@ -112,6 +112,8 @@ void Memory::take_write(const Master& master) {
 }
 
 const Window* Memory::window_of(std::uint64_t address) {
+    if (recent >= windows.size())
+        recent = 0;                         // there were more of them before
     for (std::size_t tried = 0; tried < windows.size(); tried++) {
         const Window& window = windows[recent];
         if (address >= window.base && address - window.base < window.size)

@@ -156,7 +156,7 @@ def test_registers_are_those_of_a_cycle():
     program = random_program(tiny, 3)
     for cycle in (0, 1, 100, 250):
         registers = registers_at(program, cycle)
-        assert registers["control"]["now"] == registers["counts"]["cycles"] == cycle
+        assert registers["clock"]["now"] == registers["memory_counts"]["cycles"] == cycle
         assert len(registers["tokens"]["count"]) == 16
     timeline = run_cycles(program).timeline
     started = np.flatnonzero((timeline.start >= 0) & (timeline.start < 250))

@@ -103,6 +103,18 @@ def test_the_memory_s_timing_is_felt():
     assert cycles(stalls=200) > 1.5 * usual
 
 
+def test_a_program_with_fewer_segments_than_the_last_one_runs():
+    program = copying()
+    last = Store(segment=3, shape=(1, 1, 2))
+    more = Program(tiny, encode([last, Sync()]), (*program.segments, *(
+        Segment(name, 1024, Access.WRITE) for name in ("third", "fourth"))))
+    device = RtlDevice(tiny)
+    for each in (more, program):
+        device.load(each)
+        device.run()
+    assert is_copied(device, program)
+
+
 def test_a_device_without_a_configuration_takes_programs_for_any():
     device = RtlDevice()
     with pytest.raises(ExecutionError, match="no program is loaded"):
