@@ -39,7 +39,7 @@ blank_wires = blank(WIRES)
 
 @inlined
 def horizon(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any, config: Any,
-            positions: Any, floors: Any) -> Any:
+            positions: Any, uops: Any, floors: Any) -> Any:
     """For how many cycles the compute side repeats its last one, which it has repeated once,
     whatever the memory side does; 0 if that is not sure or too few, maybe FOREVER."""
     if not _is_apart(machine, code, positions):
@@ -47,9 +47,10 @@ def horizon(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any, co
     times = quiet.periods_left(flat, kept, floors, MEMORY_FALLING, FALLING)
     if times >= WORTH:
         times = alu_walks.even_steps(machine, kept_machine, code, config, times)
-    if times < WORTH or not banks.compute_stays_apart(machine, kept_machine, code, config, times):
-        return 0
-    return times
+    if times >= WORTH and not banks.compute_stays_apart(machine, kept_machine, code, config,
+                                                        times):
+        times = min(times, banks.alu_blocked(machine, kept_machine, code, config, uops))
+    return times if times >= WORTH else 0
 
 
 @inlined

@@ -14,11 +14,11 @@ NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
 
 # `tickets` are taken, `results` of them have their result; `pending` is the set of those that will
 # write to acc, and `begun` counts instructions. The oldest ticket is at `head` modulo DEPTH.
-# The steps in the lanes are a number, `lanes`, with bit k set for one that was issued k + 1 cycles
-# ago. Mostly its bits are equal or change once, and will do so for a while. It is then 0, and known
-# from the youngest bit, `issued`, the oldest one, `arrives`, and in how many cycles that changes.
+# Steps come out of the lanes as they were issued, LATENCY cycles later. What is in the lanes is
+# known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`, in
+# how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
 REGISTERS = Registers(
-    same=("tickets", "results", "issued", "arrives", "lanes", "pending", "begun"),
+    same=("tickets", "results", "issued", "arrives", "edges", "pending", "begun"),
     falling={"edge_in": 2}, moving=("head", "entered"),
     storage={"of": DEPTH, "kind": DEPTH, "target": DEPTH, "last": DEPTH, "outside": DEPTH,
              "spare": DEPTH})
@@ -79,18 +79,13 @@ def enter(results: Any, position: int, kind: int, target: int, last: int, outsid
 @inlined
 def advance(results: Any, issued: int, retired: int) -> None:
     """The clock, after `enter`."""
-    if results.lanes:
-        results.results += results.lanes >> LATENCY - 1 & 1
-        _note_lanes(results, (results.lanes << 1 | issued) & (1 << LATENCY) - 1)
-    else:
-        if results.edge_in:
-            results.edge_in -= 1
-            if results.edge_in == 0:
-                results.arrives = results.issued
-        results.results += results.arrives
-        if issued != results.issued:
-            _note_edge(results, issued)
-    results.results -= retired
+    _move_lanes(results)
+    results.results += results.arrives - retired
+    if issued != results.issued:
+        results.issued = issued
+        if results.edges == 0:
+            results.edge_in = LATENCY
+        results.edges |= 1 << LATENCY - results.edge_in
     if retired:
         results.tickets -= 1
         results.pending >>= 1
@@ -98,29 +93,15 @@ def advance(results: Any, issued: int, retired: int) -> None:
 
 
 @inlined
-def _note_edge(results: Any, issued: int) -> None:
-    """The youngest bit is another than the one before."""
-    if results.edge_in:
-        changed = LATENCY - results.edge_in + 1         # bits that are younger than the other edge
-        before = (1 << changed) - 1 if results.issued else 0
-        older = (1 << LATENCY) - (1 << changed) if results.arrives else 0
-        results.lanes = older | before & ~1 | issued
-        results.edge_in = results.arrives = 0
-    else:
-        results.edge_in = LATENCY
-    results.issued = issued
-
-
-@inlined
-def _note_lanes(results: Any, lanes: int) -> None:
-    """Keep these bits, in the shorter form if they change at most once."""
-    edges = (lanes ^ lanes >> 1) & (1 << LATENCY - 1) - 1
-    results.lanes, results.issued = lanes, lanes & 1
-    if edges & edges - 1 == 0:
-        results.lanes, results.edge_in = 0, 0
-        results.arrives = lanes >> LATENCY - 1
-        if edges:
-            results.edge_in = LATENCY
-            while edges & 1 == 0:
-                edges >>= 1
-                results.edge_in -= 1
+def _move_lanes(results: Any) -> None:
+    if results.edges == 0:
+        return
+    results.edge_in -= 1
+    if results.edge_in == 0:
+        results.arrives = 1 - results.arrives
+        results.edges >>= 1
+        if results.edges:
+            results.edge_in = 1
+            while results.edges & 1 == 0:
+                results.edges >>= 1
+                results.edge_in += 1

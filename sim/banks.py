@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..isa.instructions import Engine
-from . import gemm
+from . import alu, gemm
 from .alu_results import DEPTH
 from .unit import inlined
 
@@ -38,6 +38,22 @@ def compute_stays_apart(machine: Any, kept: Any, code: Any, config: Any, times: 
     alu = _result_banks(machine, kept, config, times)
     return right | left | alu == 0 or (
         _gemm_banks(machine.gemm, config) & (right | left | alu) == 0 and _apart(right, left))
+
+
+@inlined
+def alu_blocked(machine: Any, kept: Any, code: Any, config: Any, uops: Any) -> Any:
+    """For how many cycles GEMM surely reads from the bank that the ALU, which has nothing else to
+    do, waits for; 0 if that is not so."""
+    issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_tiles
+    right = alu.wants(issue.front_reads_right, issue.right_read, issue)
+    left = alu.wants(issue.front_reads_left, issue.left_read, issue)
+    if results.entered != kept.alu_results.entered or results.pending or not (right or left):
+        return 0
+    wanted = issue.front_right // bank if right else issue.front_left // bank
+    if right and left and issue.front_left // bank != wanted:
+        return 0
+    return gemm.reads_from(machine.gemm, code, uops, machine.clock.now - config.gemm_read_stage,
+                           wanted * bank, (wanted + 1) * bank)
 
 
 @inlined

@@ -6,7 +6,6 @@ checked here: `isa.bounds` comes first. Importing this module imports numba.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numba
@@ -14,10 +13,14 @@ import numpy as np
 
 from ..isa import arithmetic, instructions
 from ..isa.bounds import BIAS, DST, SRC, WGT
-from ..isa.instructions import AluOp, GemmFlags, RequantizeFlags
-from . import sums as in_registers
+from ..isa.instructions import AluOp, Buffer, GemmFlags, RequantizeFlags
+from . import plan
+from . import requantize as in_fours
+from .plan import SPACE
 from .sources import checksum
-from .sums import NO_TILE, nothing, plus, settle
+from .summing import kernel_for
+from .tables import DONE, machine
+from .vectors import callable_at
 
 DEPTHWISE, START = int(GemmFlags.DEPTHWISE), int(GemmFlags.START)
 FROM_BIAS, FIRST_UOP = int(GemmFlags.BIAS), int(GemmFlags.FIRST_UOP)
@@ -26,17 +29,36 @@ FIRST_OUTER = int(GemmFlags.FIRST_OUTER)
 WIDE = int(RequantizeFlags.WIDE)
 MOVE = int(AluOp.MOVE)
 OUT_LOW, OUT_HIGH = -128, 127
-FEW_COLUMNS, MANY_COLUMNS = 4, 16       # that are summed at once
+NO_TILE = -1                # where a sum starts from nothing
+NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, of which GEMM and ALU know nothing
 
 # numba drops a cached kernel when this file changes, but not when a function it was compiled from
 # elsewhere does. Every kernel therefore ends with a parameter whose default is a checksum of
 # those files: defaults are part of the signature a cached kernel is found by. All have the same
 # one, and it is no integer like the cycle kernel's: where defaults of one type differ, numba
 # finds the compiled function of the second only the long way, 0.2 ms a call.
-FORMULAS = float(checksum(arithmetic, instructions, in_registers))
+FORMULAS = float(checksum(arithmetic, instructions))
 
 scale: Any = numba.njit(arithmetic.scale)
 alu_lane: Any = numba.njit(arithmetic.alu)
+
+
+def gemm(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_stride: Any,
+         src_stride: Any, wgt_stride: Any) -> None:
+    """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
+    uops = np.ascontiguousarray(uops, np.uint16)
+    kernel = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
+    row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
+    if not kernel or not _done(plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), kernel):
+        gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride)
+
+
+def _done(function: int, row: tuple[int, ...], pads: tuple[Any, ...], kernel: int = 0) -> bool:
+    """Whether a compiled function does an instruction on scratchpads, in the order of buffers."""
+    numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, dense=kernel,
+                      depthwise=kernel, plan=SPACE.ctypes.data)
+    words = np.array(row, np.int64)
+    return callable_at(function)(words.ctypes.data, numbers.ctypes.data) == DONE
 
 
 @numba.njit
@@ -47,71 +69,6 @@ def _walked(stride: Any, outer: int, middle: int, inner: int) -> Any:
 @numba.njit
 def _index(uops: Any, step: int, field: int) -> Any:
     return np.int64(uops[step, field])
-
-
-def gemm(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_stride: Any,
-         src_stride: Any, wgt_stride: Any) -> None:
-    """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
-    block_in, block_out = inp.shape[2], acc.shape[2]
-    kernel = gemm_by_slots
-    if not flags & DEPTHWISE and min(block_in, block_out) >= FEW_COLUMNS:
-        many = min(block_in, block_out) >= MANY_COLUMNS
-        kernel = _gemm_in_sums(block_in, MANY_COLUMNS if many else FEW_COLUMNS)
-    kernel(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride)
-
-
-@cache
-def _gemm_in_sums(lanes: int, columns: int) -> Any:
-    """The kernel for activation tiles with so many lanes. Each is compiled when it is needed."""
-    @numba.njit(cache=True)
-    def kernel(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_stride: Any,
-               src_stride: Any, wgt_stride: Any, formulas: float = FORMULAS) -> None:
-        # Columns of a tile have nothing to do with one another, whichever tiles coincide: so
-        # each group of them goes through all slots by itself.
-        strides, places = (dst_stride, src_stride, wgt_stride), _places(uops, inp, wgt)
-        for row in range(acc.shape[1]):
-            for column in range(0, acc.shape[2], columns):
-                _sum_slots(acc, inp, wgt, uops, places, flags, loops, strides, row, column,
-                           nothing(lanes, columns))
-    return kernel
-
-
-@numba.njit
-def _places(uops: Any, inp: Any, wgt: Any) -> Any:
-    """Where micro-ops find their operands, in bytes: nothing is left to multiply in a slot."""
-    places = np.empty((len(uops), 2), np.int64)
-    for step in range(len(uops)):
-        places[step, 0] = _index(uops, step, SRC) * inp.strides[0]
-        places[step, 1] = _index(uops, step, WGT) * wgt.strides[0]
-    return places
-
-
-@numba.njit
-def _sum_slots(acc: Any, inp: Any, wgt: Any, uops: Any, places: Any, flags: int, loops: Any,
-               strides: Any, row: int, column: int, empty: Any) -> None:
-    """The slots in their order; those in a row that add to the same tile add in registers."""
-    sums, tile, origin = empty, NO_TILE, NO_TILE
-    for outer in range(loops[0]):
-        for middle in range(loops[1]):
-            for inner in range(loops[2]):
-                first = flags & START and _is_first(flags, outer, middle, inner, 0)
-                walk = _walked(strides[0], outer, middle, inner)
-                left = (_walked(strides[1], outer, middle, inner) * inp.strides[0]
-                        + row * inp.strides[1])
-                right = (_walked(strides[2], outer, middle, inner) * wgt.strides[0]
-                         + column * wgt.strides[1])
-                for step in range(len(uops)):
-                    dst = walk + _index(uops, step, DST)
-                    starts = first and (step == 0 or flags & FIRST_UOP == 0)
-                    if starts or dst != tile:
-                        if tile != NO_TILE:
-                            settle(sums, acc, tile, row, column, origin)
-                        sums, tile, origin = empty, dst, dst
-                        if starts:
-                            origin = _index(uops, step, BIAS) if flags & FROM_BIAS else NO_TILE
-                    sums = plus(sums, inp, left + places[step, 0], wgt, right + places[step, 1])
-    if tile != NO_TILE:
-        settle(sums, acc, tile, row, column, origin)
 
 
 @numba.njit(cache=True)
@@ -206,11 +163,23 @@ def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_str
                         to[row, lane] = value
 
 
-@numba.njit(cache=True)
 def requantize(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int, params: int,
                loops: Any, dst_stride: Any, src_stride: Any, params_stride: int, zero_point: int,
-               low: int, high: int, formulas: float = FORMULAS) -> None:
+               low: int, high: int) -> None:
     """Parameters are read when an outer iteration begins: what it writes to them comes later."""
+    row = (0, 0, 0, flags, dst, src, params, *loops, *dst_stride, *src_stride, params_stride,
+           zero_point, low, high)
+    if not _done(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target)):
+        requantize_by_lanes(target, acc, flags, rounding, dst, src, params, loops, dst_stride,
+                            src_stride, params_stride, zero_point, low, high)
+
+
+@numba.njit(cache=True)
+def requantize_by_lanes(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int,
+                        params: int, loops: Any, dst_stride: Any, src_stride: Any,
+                        params_stride: int, zero_point: int, low: int, high: int,
+                        formulas: float = FORMULAS) -> None:
+    """What `requantize` means, word for word, for any tiles: one lane after the other."""
     if loops[1] == 0 or loops[2] == 0:
         return      # nothing is read either, wherever it may point
     for outer in range(loops[0]):

@@ -35,7 +35,9 @@ from ..isa.instructions import (
 from ..isa.program import Access, Segment
 from ..isa.record import fields_of, reserved_bytes
 from ..isa.stream import Stream, as_bytes
+from .tables import found_in
 
+WRITABLE = Access.WRITE
 SYNC, END = len(Engine), len(Engine) + 1        # what FETCH executes itself, after the engines
 
 ROW = np.dtype([(name, np.int64) for name in (
@@ -80,13 +82,8 @@ def decoded(code: Stream, config: Config, segments: Sequence[Segment],
     """The rows of a program whose segments lie at `bases`."""
     rows = np.zeros((len(code), len(AT)), np.int64)
     legal = _well_formed(code)
-    opcodes = code["opcode"]
-    for kind in ISA:
-        positions = np.flatnonzero(opcodes == kind.opcode)
-        if len(positions) == 0:
-            continue
-        words = _wide(code.view(kind.dtype())[positions], kind)
-        table = Table(len(positions))
+    for kind, positions, found in found_in(code):
+        words, table = found.T, Table(len(positions))
         targets, sources = COPIES[kind]
         table.columns[targets] = words[sources]
         fields = _fields(words, kind)
@@ -99,12 +96,6 @@ def decoded(code: Stream, config: Config, segments: Sequence[Segment],
             _place(table, fields.segment, segments, bases, writes=kind is Store)
         rows[positions] = table.columns.T
     return rows.view(ROW)[:, 0]
-
-
-def _wide(words: Stream, kind: type[Instruction]) -> Column:
-    """The elements of the fields of some instructions: a row for each element."""
-    wide = words.astype(WIDE[kind])
-    return wide.view(np.int64).reshape(len(words), -1).T
 
 
 def _fields(words: Column, kind: type[Instruction]) -> Any:
@@ -151,10 +142,11 @@ def _well_formed(code: Stream) -> npt.NDArray[np.bool_]:
 def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Sequence[int], *,
            writes: bool) -> None:
     """Where the window of each transfer lies. One that may not be written has no bytes."""
-    none = 256 - len(segments)          # whose number no segment has
-    sizes = [each.size if each.access == Access.WRITE or not writes else 0 for each in segments]
-    table["base"] = np.array([*bases, *[0] * none])[numbers]
-    table["size"] = np.array([*sizes, *[0] * none])[numbers]
+    windows = np.zeros((2, 256), np.int64)      # of no bytes, where no segment has the number
+    windows[0, :len(segments)] = bases
+    windows[1, :len(segments)] = [each.size if not writes or each.access is WRITABLE else 0
+                                  for each in segments]
+    table.columns[WINDOW] = windows[:, numbers]
 
 
 @cache
@@ -172,6 +164,7 @@ def _by_buffer(config: Config) -> Column:
 
 BOX = {"buffer": ("buffer",), "offset": ("offset",), "shape": ("planes", "rows", "tiles"),
        "stride": ("plane_stride", "row_stride"), "sram": ("sram",)}
+WINDOW = [AT["base"], AT["size"]]
 IN_BUFFER = [AT[name] for name in ("tile_bytes", "pad_tiles", "parts", "lanes", "in_acc")]
 
 
@@ -285,7 +278,3 @@ def _copies(kind: type[Instruction]) -> tuple[list[int], list[int]]:
 
 
 COPIES = {kind: _copies(kind) for kind in ISA}
-# The fields of an instruction, with 64 bits for each element.
-WIDE = {kind: np.dtype([("opcode", np.int64), *(
-    (each.name, np.int64, (each.count,) if each.axes else ()) for each in fields_of(kind))])
-    for kind in ISA}

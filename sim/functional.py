@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,10 @@ from .flow import Flow
 from .memory import Memory
 from .order import Effect, Order, ProgramOrder
 from .scratchpads import Scratchpads
+from .tables import DONE
+
+if TYPE_CHECKING:
+    from .effects import Effects
 
 
 class Functional:
@@ -44,6 +49,7 @@ class Functional:
         self.memory = Memory(program)
         self.scratchpads = Scratchpads(program.config)
         self._passed = bytearray(len(self.instructions))
+        self._effects: Effects | None = None
 
     def run(self, order: Order | None = None) -> Counts:
         """Execute everything, in program order unless told otherwise."""
@@ -54,11 +60,25 @@ class Functional:
 
     def execute(self, position: int) -> None:
         """Do an instruction at once."""
-        match self._checked(position):
+        match self.instructions[position]:
             case Gemm() | Alu() | AluI() | Requantize() as instruction:
-                compute(instruction, self.scratchpads)
-            case instruction:
-                self._transfer(instruction)()
+                if self._compiled().execute(position) != DONE:
+                    self._checked(position)
+                    compute(instruction, self.scratchpads)
+            case _:
+                transfer = self._checked(position)
+                if self._effects is None or self._compiled().execute(position) != DONE:
+                    self._transfer(transfer)()
+
+    def _compiled(self) -> Effects:
+        """What GEMM and ALU do; imported when needed, so that a program that only copies does
+        without numba."""
+        if self._effects is None:
+            from .effects import Effects
+            self._effects = Effects(self.program, self.memory)
+        if self._effects.pads is not self.scratchpads:
+            self._effects.use(self.scratchpads)
+        return self._effects
 
     def begin(self, position: int) -> Effect:
         """Let an instruction read everything it reads. The effect is what it writes."""

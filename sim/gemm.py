@@ -204,6 +204,32 @@ def tile_of(gemm: Any, code: Any, uops: Any, issued: int, reads: bool) -> Any:
 
 
 @inlined
+def reads_from(gemm: Any, code: Any, uops: Any, issued: int, low: int, high: int) -> Any:
+    """How many slots from the one issued in a cycle on read tiles from `low` to below `high`,
+    counted to the end of its micro-ops at most."""
+    for number in range(gemm.in_flight):
+        place = (gemm.head + number) & IN_FLIGHT - 1
+        row = code[gemm.of[place]]
+        slot = issued - gemm.first[place]
+        if slot < 0 or gemm.bad[place] >= 0:
+            return 0
+        if slot < row.slots:
+            return 0 if row.no_work else _reads_on(row, slot, uops, low, high)
+    return 0
+
+
+@inlined
+def _reads_on(row: Any, slot: int, uops: Any, low: int, high: int) -> Any:
+    step, inner, middle, outer = _counters(row, slot)
+    moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
+    first = step
+    while (step < row.count and not _starts(row.flags, step, inner, middle, outer)
+           and low <= int(uops[row.uop + step, DST]) + moved < high):
+        step += 1
+    return step - first
+
+
+@inlined
 def _touched(row: Any, slot: int, uops: Any, reads: bool) -> Any:
     if row.no_work:
         return -1

@@ -87,7 +87,7 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
         place = quiet.difference(flat, kept[newer], MEMORY_SAME, SAME, place)
         if place == SAME:
             most = alone.horizon(accelerator, pasts[newer], flat, kept[newer], code, config,
-                                 positions, floors)
+                                 positions, uops, floors)
             if most:
                 loaded = alone.advance(accelerator, pasts, flat, kept, counters, newer, code,
                                        config, memory, positions, floors, times, waits, seen,

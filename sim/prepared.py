@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.bounds import check
 from ..isa.config import Config
-from ..isa.errors import ExecutionError
-from ..isa.instructions import Buffer, Engine, Load
+from ..isa.instructions import Buffer, Engine, Load, MicroOp
 from ..isa.program import Program
-from ..isa.stream import positions_of
-from .decoded import Rows, decoded
+from .decoded import Column, Rows, decoded
 from .placement import placed
 from .scratchpads import unpack
 
 ADDRESS_LIMIT = 1 << 62
-NO_MICRO_OPS = np.zeros((0, 4), np.uint16)
+WORD = np.dtype(f"u{MicroOp.size}")         # a micro-op as one number
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -41,30 +37,28 @@ class MicroOps:
     """What loads of micro-ops bring, by instruction: the scratchpad's tiles `tile[span[0]:span[1]]`
     get what the program's memory has in these places."""
 
-    tile: npt.NDArray[np.int64]
-    span: npt.NDArray[np.int64]
-    places: list[Places]
+    tile: Column
+    span: Column
+    segment: Column
+    place: Column                           # in its segment, counted in micro-ops
 
     def values(self, segments: Sequence[Bytes | None], config: Config) -> npt.NDArray[np.uint16]:
         """As memory is now. Bytes that a segment has no data for are zero."""
-        parts = [unpack(_bytes_at(segments[number], places), Buffer.UOP, config).reshape(-1, 4)
-                 for number, places in self.places]
-        return np.concatenate(parts) if parts else NO_MICRO_OPS
+        found = np.zeros(len(self.tile), WORD)
+        for number in np.unique(self.segment):
+            words = _words(segments[number])
+            mine = np.flatnonzero((self.segment == number) & (self.place < len(words)))
+            found[mine] = words[self.place[mine]]
+        return unpack(found.view(np.uint8), Buffer.UOP, config)
 
 
-class Places(NamedTuple):
-    """Bytes of a segment."""
-
-    segment: int
-    offsets: npt.NDArray[np.int64]
-
-
-def _bytes_at(data: Bytes | None, offsets: npt.NDArray[np.int64]) -> Bytes:
-    if data is None or len(data) == 0:
-        return np.zeros(len(offsets), np.uint8)
-    there = np.take(data, offsets, mode="clip")
-    return there if offsets.max(initial=0) < len(data) else np.where(
-        offsets < len(data), there, np.uint8(0))
+def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
+    """A segment as micro-ops, of which the last may be cut off."""
+    whole = np.zeros(0, np.uint8) if data is None else data
+    if len(whole) % MicroOp.size:
+        whole = np.append(whole, np.zeros(-len(whole) % MicroOp.size, np.uint8))
+    words: npt.NDArray[np.uint64] = whole.view(WORD)
+    return words
 
 
 def prepare(program: Program, config: Config) -> Prepared:
@@ -74,7 +68,7 @@ def prepare(program: Program, config: Config) -> Prepared:
     bases = [base - moved for base in bases]
     code = decoded(program.code, config, program.segments, bases[1:])
     return Prepared(config=config, code=code, positions=_positions(code), bases=bases,
-                    moved=moved, micro_ops=_micro_ops(program))
+                    moved=moved, micro_ops=_micro_ops(program, code))
 
 
 def _positions(code: Rows) -> npt.NDArray[np.int64]:
@@ -87,30 +81,40 @@ def _positions(code: Rows) -> npt.NDArray[np.int64]:
     return table
 
 
-def _micro_ops(program: Program) -> MicroOps:
-    span = np.zeros((len(program.code), 2), np.int64)
-    tiles, places, count = [np.zeros(0, np.int64)], [], 0
-    positions, words = positions_of(program.code, Load)
-    mine = words["buffer"] == Buffer.UOP
-    size = program.config.tile_bytes(Buffer.UOP)
-    for position, load in zip(positions[mine].tolist(), Load.of_all(words[mine]), strict=True):
-        if not _reaches(load, program):
-            continue            # it never ends
-        z, y, x = (np.arange(number) for number in load.shape)
-        tiles.append((load.sram + z[:, None] * load.sram_pitch
-                      + np.arange(len(y) * len(x))[None, :]).ravel())
-        rows = load.offset + z[:, None] * load.stride[0] + y[None, :] * load.stride[1]
-        places.append(Places(load.segment,
-                             (rows[:, :, None] + np.arange(len(x) * size)).ravel()))
-        span[position] = count, count + len(tiles[-1])
-        count += len(tiles[-1])
-    return MicroOps(np.concatenate(tiles), span, places)
+def _micro_ops(program: Program, code: Rows) -> MicroOps:
+    """Of all loads of micro-ops that end: row by row, then tile by tile."""
+    loads = np.flatnonzero((code["legal"] != 0) & (code["engine"] == Engine.LOAD)
+                           & (code["buffer"] == Buffer.UOP))
+    loads = loads[_reaching(code[loads])]
+    words = code[loads]
+    z, y, x = words["planes"], words["rows"], words["tiles"]
+    rows, row = _counted(z * y)                         # the load of each row, and its number
+    tiles, tile = _counted(x[rows])                     # the row of each tile, and its number
+    plane, line = np.divmod(row, y[rows])
+    first = words["sram"][rows] + plane * words["plane_pitch"][rows] + line * x[rows]
+    offset = (words["offset"][rows] + plane * words["plane_stride"][rows]
+              + line * words["row_stride"][rows])
+    span = np.zeros((len(code), 2), np.int64)
+    span[loads, 1] = np.cumsum(z * y * x)
+    span[loads, 0] = span[loads, 1] - z * y * x
+    segment = program.code.view(Load.dtype())["segment"][loads].astype(np.int64)
+    return MicroOps(tile=first[tiles] + tile, span=span, segment=segment[rows[tiles]],
+                    place=offset[tiles] // MicroOp.size + tile)
 
 
-def _reaches(load: Load, program: Program) -> bool:
-    """Whether a load touches only what there is."""
-    try:
-        check(load, program.config, program.segments, NO_MICRO_OPS)
-    except ExecutionError:
-        return False
-    return True
+def _counted(lengths: Column) -> tuple[Column, Column]:
+    """Of lists with so many elements, one after the other: the list of each, and its place."""
+    lists = np.repeat(np.arange(len(lengths)), lengths)
+    return lists, np.arange(len(lists)) - (np.cumsum(lengths) - lengths)[lists]
+
+
+def _reaching(loads: Rows) -> npt.NDArray[np.bool_]:
+    """Which loads touch only what there is. The others never end."""
+    low = high = loads["offset"]
+    for count, stride in (("planes", "plane_stride"), ("rows", "row_stride")):
+        reach = (loads[count] - 1) * loads[stride]
+        low, high = low + np.minimum(reach, 0), high + np.maximum(reach, 0)
+    there = (low >= 0) & (high + loads["tiles"] * loads["tile_bytes"] <= loads["size"])
+    good: npt.NDArray[np.bool_] = ((loads["inside"] != 0) & (loads["misaligned"] == 0)
+                                   & (there | (loads["no_bytes"] != 0)))
+    return good

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from ..isa.bounds import check
-from ..isa.instructions import Gemm, Instruction, Sync
+from ..isa.instructions import Alu, AluI, Gemm, Requantize
 from ..isa.program import Program
-from ..isa.stream import encode
-from .functional import Functional
+from ..isa.stream import decode
+from .functional import compute
 from .memory import Memory
 from .scratchpads import Scratchpads
+from .tables import OUTSIDE
 from .timeline import Timeline
 
-
-class _Again(Functional):
-    """Checks a gemm anew only if its micro-ops have changed: most runs bring the same ones."""
-
-    def __init__(self, program: Program):
-        super().__init__(program)
-        self._used: dict[int, bytes] = {}
-
-    def _checked(self, position: int) -> Instruction:
-        gemm = self.instructions[position]
-        if not isinstance(gemm, Gemm):
-            return super()._checked(position)
-        used = self.scratchpads.uop[gemm.uop:gemm.uop + gemm.count].tobytes()
-        if self._used.get(position) != used:
-            check(gemm, self.config, self.program.segments, self.scratchpads.uop,
-                  position=position)
-            self._used[position] = used
-        return gemm
+if TYPE_CHECKING:
+    from .effects import Effects
 
 
 class Replay:
@@ -47,23 +29,34 @@ class Replay:
     def __init__(self, program: Program, memory: Memory):
         self.program = program
         self.memory = memory
-        self._order: npt.NDArray[np.intp] | None = None
-        self._machine: Functional
+        self._pads: Scratchpads
+        self._effects: Effects | None = None
 
     def run(self, timeline: Timeline) -> None:
         """Change memory as the run did, from scratchpads that are zero."""
-        order = timeline.order()
-        if self._order is None or not np.array_equal(self._order, order):
-            self._machine = self._machine_for(order)
-            self._order = order
-        self._machine.scratchpads = Scratchpads(self.program.config)
-        for step in range(len(order)):
-            self._machine.execute(step)
+        effects, order, step = self._ready(), timeline.order(), 0
+        while step < len(order):
+            step, heard = effects.execute_all(order, step)
+            if step < len(order):
+                self._execute(int(order[step]), outside=heard == OUTSIDE)
+                step += 1
 
-    def _machine_for(self, order: npt.NDArray[np.intp]) -> Functional:
-        """A machine for the program that happened: what did not end may not even decode."""
-        code = np.concatenate([self.program.code[order], encode([Sync()])])
-        bare = tuple(replace(segment, data=None) for segment in self.program.segments)
-        machine = _Again(replace(self.program, code=code, segments=bare, labels={}))
-        machine.memory = self.memory
-        return machine
+    def _ready(self) -> Effects:
+        if self._effects is None:
+            from .effects import Effects
+            self._pads = Scratchpads(self.program.config)
+            self._effects = Effects(self.program, self.memory)
+            self._effects.use(self._pads)
+        else:
+            self._pads.clear()
+        return self._effects
+
+    def _execute(self, position: int, *, outside: bool) -> None:
+        """An instruction that compiled code has left: it has no function for it, or it reaches
+        outside, as it may if its micro-ops were computed."""
+        instruction, = decode(self.program.code[position:position + 1])
+        check(instruction, self.program.config, self.program.segments, self._pads.uop,
+              position=position)
+        assert not outside, f"instruction {position} reaches only what there is"
+        assert isinstance(instruction, Gemm | Alu | AluI | Requantize)
+        compute(instruction, self._pads)

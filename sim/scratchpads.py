@@ -71,6 +71,11 @@ class Scratchpads:
             np.zeros((config.tiles(buffer), *tile_shape(buffer, config)), IN_SCRATCHPAD[buffer])
             for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT))
 
+    def clear(self) -> None:
+        """As at the start."""
+        for tiles in (self.uop, self.inp, self.wgt, self.acc, self.out):
+            tiles.fill(0)
+
     def of(self, buffer: Buffer) -> Tiles:
         tiles: Tiles = getattr(self, NAMES[buffer])
         return tiles

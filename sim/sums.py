@@ -1,178 +1,216 @@
 """Sums of tile products in vector registers, as a value that compiled kernels carry in a variable.
 
-A `Sums` value belongs to one row and a few columns of an accumulator tile. `nothing` begins one,
-`plus` adds the products of a row of an activation tile with rows of a weight tile, `settle` adds
-up what each column holds and writes it. Until then a column is spread over several lanes:
+A `Sums` value belongs to a few columns of several accumulator tiles, in vector registers:
+`nothing` begins one, `plus` adds the products of rows of as many activation tiles with the same
+rows of a weight tile, so that each is read once; `settle` adds up what each column holds and
+writes it. Until then a column may be spread over several lanes:
 
-    lanes≥16:  a vector for each column, four numbers that belong to it
-    lanes=8:   two columns in a vector
-    lanes=4:   four columns in a vector, one number each
+    lanes≥16:   a vector for each column, all of whose numbers belong to it
+    lanes=8:    two columns in a vector
+    lanes=4:    four columns in a vector, one number each
+    depthwise:  four columns in a vector, one number each
 
 Sums wrap at 32 bits, so that their order does not matter. All this is written in LLVM's vectors,
-which exist for every processor, because loops in plain numba reach an eighth of the speed: here
-the vectors stay in registers from slot to slot, and sdot or pmaddwd multiplies. Nothing is
-checked. Importing this module imports numba.
+which exist for every processor, because loops in plain numba reach a tenth of the speed: here
+sdot or pmaddwd multiplies. Nothing is checked. Importing this module imports numba.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding
-import numba.core.cgutils
-import numba.extending
 from llvmlite import ir
 from numba import types
 
-# Half of numba has types, and they do not help.
-Decorator = Callable[[Callable[..., Any]], Any]
-extending: Any = numba.extending
-cgutils: Any = numba.core.cgutils
-intrinsic: Decorator = extending.intrinsic
-intrinsic_of_constants: Decorator = extending.intrinsic(prefer_literal=True)
+from .plan import ELEMENT, LEFT, STARTS, TO
+from .vectors import (
+    I8,
+    I32,
+    I64,
+    NUMBER,
+    ON_ARM,
+    cgutils,
+    extending,
+    intrinsic,
+    intrinsic_of_constants,
+    load,
+    moved,
+    repeated,
+    store,
+    vector,
+)
 
-NO_TILE = -1                # `settle` from nothing
 REGISTER = 16               # bytes of the vectors
 FOUR = 4                    # 32-bit lanes of such a vector
-I8, I32, I64 = (ir.IntType(bits) for bits in (8, 32, 64))
-BYTES, NUMBERS = ir.VectorType(I8, REGISTER), ir.VectorType(I32, FOUR)
-PRODUCTS = ir.VectorType(I32, REGISTER)
+BYTES, PRODUCTS = vector(I8, REGISTER), vector(I32, REGISTER)
+NUMBERS, LONG = vector(I32, FOUR), vector(I32, 2 * FOUR)
 
 # How LLVM writes a sum that Arm's dot product of bytes can do: from version 20 on, under two names.
 # Elsewhere sums of neighbours are best: x86's pmaddwd is made for them.
 LLVM = llvmlite.binding.llvm_version_info[0]
-ON_ARM = llvmlite.binding.get_default_triple().startswith(("aarch64", "arm64"))
 PARTIAL_SUM = "" if not ON_ARM or LLVM < 20 else (
     f"llvm{'.experimental' if LLVM < 22 else ''}.vector.partial.reduce.add.v4i32.v16i32")
+# How large a Sums value may be: x86 has half as many registers.
+VECTORS, MOST_COLUMNS, MOST_TILES = (24, 8, 4) if PARTIAL_SUM else (8, 4, 4)
 
 
 class Sums(types.Type):
-    """For activation tiles with so many lanes; so many columns of an accumulator tile."""
+    """For activation tiles with so many lanes; columns of so many accumulator tiles."""
 
-    def __init__(self, lanes: int, columns: int):
-        self.lanes, self.columns = lanes, columns
-        super().__init__(name=f"Sums({lanes}, {columns})")
+    def __init__(self, lanes: int, columns: int, tiles: int, depthwise: bool):
+        self.lanes, self.columns, self.tiles, self.depthwise = lanes, columns, tiles, depthwise
+        super().__init__(name=f"Sums({lanes}, {columns}, {tiles}, {depthwise})")
+
+    @property
+    def kind(self) -> Any:
+        """Of its vectors: where neighbours are added, twice as long ones save half of the sums."""
+        spread = self.lanes >= REGISTER and not self.depthwise and not PARTIAL_SUM
+        return LONG if spread else NUMBERS
 
     @property
     def vectors(self) -> int:
+        """Of each tile."""
+        if self.depthwise:
+            return self.columns // FOUR
         return self.columns * min(self.lanes, REGISTER) // REGISTER
 
 
 def _model(manager: Any, sums: Sums) -> Any:
     """In LLVM an array of vectors, which the optimizer takes apart into registers."""
-    return extending.models.PrimitiveModel(manager, sums, ir.ArrayType(NUMBERS, sums.vectors))
+    return extending.models.PrimitiveModel(manager, sums,
+                                           ir.ArrayType(sums.kind, sums.tiles * sums.vectors))
 
 
 extending.register_model(Sums)(_model)
 
 
 @intrinsic_of_constants
-def nothing(context: Any, lanes: Any, columns: Any) -> Any:
-    """Sums without products. Both parameters are constants."""
-    kind = Sums(lanes.literal_value, columns.literal_value)
+def nothing(context: Any, lanes: Any, columns: Any, tiles: Any, depthwise: Any) -> Any:
+    """Sums without products. All parameters are constants."""
+    kind = Sums(lanes.literal_value, columns.literal_value, tiles.literal_value,
+                bool(depthwise.literal_value))
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return ir.Constant(context.get_value_type(kind), None)
-    return kind(lanes, columns), generate
+    return kind(lanes, columns, tiles, depthwise), generate
 
 
 @intrinsic
-def plus(context: Any, sums: Any, inp: Any, activations: Any, wgt: Any, weights: Any) -> Any:
-    """The sums and the products of a row of an activation tile with rows of a weight tile, which
-    begin so many bytes into their arrays."""
+def lefts(context: Any, sums: Any, positions: Any, left: Any) -> Any:
+    """Where the activations of each tile begin: what its position has, and `left`."""
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        totals, inp_array, inp_place, wgt_array, wgt_place = values
-        activations = builder.gep(_place(context, builder, inp, inp_array), [inp_place])
-        weights = builder.gep(_place(context, builder, wgt, wgt_array), [wgt_place])
-        for first in range(0, sums.lanes, REGISTER):
-            left = _repeated(builder, _moved(builder, activations, first),
-                             min(sums.lanes, REGISTER))
-            for number in range(sums.vectors):
-                offset = number * max(sums.lanes, REGISTER) + first
-                right = _load(builder, _moved(builder, weights, offset), BYTES, 1)
-                total = _dotted(builder, builder.extract_value(totals, number), left, right,
-                                sums.lanes)
-                totals = builder.insert_value(totals, total, number)
-        return totals
-    return sums(sums, inp, types.int64, wgt, types.int64), generate
+        places = [builder.add(_part(builder, values[1], number, LEFT), values[2])
+                  for number in range(sums.tiles)]
+        return context.make_tuple(builder, signature.return_type, places)
+    several: Any = types.UniTuple
+    return several(types.int64, sums.tiles)(sums, types.int64, types.int64), generate
 
 
 @intrinsic
-def settle(context: Any, sums: Any, acc: Any, dst: Any, row: Any, column: Any,
-           origin: Any) -> Any:
-    """Make acc[dst, row, column …] the sums plus acc[origin, row, column …], or the sums alone
-    if `origin` is NO_TILE."""
+def plus(context: Any, sums: Any, lefts: Any, left: Any, right: Any) -> Any:
+    """The sums and the products of rows of activation tiles with rows of a weight tile: those
+    `left` bytes after `lefts`, these at `right`."""
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        sums_value, acc_array, dst, row, column, origin = values
-        vectors = [builder.extract_value(sums_value, each) for each in range(sums.vectors)]
-        while len(vectors) * FOUR > sums.columns:
-            vectors = [_pairs(builder, left, right, 2 * FOUR)
-                       for left, right in zip(vectors[::2], vectors[1::2], strict=True)]
-        alone = builder.icmp_signed("==", origin, I64(NO_TILE))
-        readable = builder.select(alone, dst, origin)
-        source = _place(context, builder, acc, acc_array, (readable, row, column))
-        target = _place(context, builder, acc, acc_array, (dst, row, column))
-        nothing = ir.Constant(NUMBERS, None)
-        for number, vector in enumerate(vectors):
-            at = number * REGISTER
-            start = _load(builder, _moved(builder, source, at), NUMBERS, FOUR)
-            total = builder.add(vector, builder.select(alone, nothing, start))
-            builder.store(total, builder.bitcast(_moved(builder, target, at),
-                                                 NUMBERS.as_pointer()), align=FOUR)
+        totals = [builder.extract_value(values[0], each)
+                  for each in range(sums.tiles * sums.vectors)]
+        places = [builder.add(each, values[2])
+                  for each in cgutils.unpack_tuple(builder, values[1])]
+        (_add_lanes if sums.depthwise else _add_products)(builder, sums, totals, places, values[3])
+        result = ir.Constant(context.get_value_type(sums), ir.Undefined)
+        for number, total in enumerate(totals):
+            result = builder.insert_value(result, total, number)
+        return result
+    return sums(sums, lefts, types.int64, types.int64), generate
+
+
+@intrinsic
+def settle(context: Any, sums: Any, positions: Any, to: Any, starts: Any, origin: Any) -> Any:
+    """Write the sums of each tile to where its position leads from `to`: plus what is there; or,
+    where both the position and `starts` say so, plus what is at `origin`, if that is not 0."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        totals, positions, to, starts, origin = values
+        for number in range(sums.tiles):
+            target = builder.add(to, _part(builder, positions, number, TO))
+            fresh = builder.and_(starts, _part(builder, positions, number, STARTS))
+            fresh = builder.icmp_signed("!=", fresh, I64(0))
+            alone = builder.and_(fresh, builder.icmp_signed("==", origin, I64(0)))
+            source = builder.select(builder.xor(fresh, alone), origin, target)
+            mine = range(number * sums.vectors, (number + 1) * sums.vectors)
+            columns = _columns(builder, sums, [builder.extract_value(totals, each)
+                                               for each in mine])
+            for place, total in enumerate(columns):
+                before = load(builder, moved(builder, source, place * REGISTER), NUMBERS, FOUR)
+                before = builder.select(alone, ir.Constant(NUMBERS, None), before)
+                store(builder, builder.add(total, before),
+                      moved(builder, target, place * REGISTER), FOUR)
         return context.get_dummy_value()
-    return types.void(sums, acc, *[types.int64] * 4), generate
+    return types.void(sums, *[types.int64] * 4), generate
 
 
-def _place(context: Any, builder: Any, kind: Any, value: Any,
-           indices: Sequence[Any] = ()) -> Any:
-    """The address of an array's element; of the axes without an index, the first."""
-    assert kind.layout == "C", "lanes of a tile must follow one another"
-    array = context.make_array(kind)(context, builder, value)
-    place = builder.bitcast(array.data, I8.as_pointer())
-    for index, stride in zip(indices, cgutils.unpack_tuple(builder, array.strides), strict=False):
-        place = builder.gep(place, [builder.mul(index, stride)])
-    return place
+def _part(builder: Any, elements: Any, number: int, part: int) -> Any:
+    """A number of an element of a list of a plan."""
+    return load(builder, moved(builder, elements, (number * ELEMENT + part) * NUMBER), I64, NUMBER)
 
 
-def _moved(builder: Any, place: Any, offset: int) -> Any:
-    return builder.gep(place, [I64(offset)])
+def _add_products(builder: Any, sums: Sums, totals: list[Any], places: list[Any],
+                  right: Any) -> None:
+    for first in range(0, sums.lanes, REGISTER):
+        rows = [_row(builder, moved(builder, place, first), min(sums.lanes, REGISTER))
+                for place in places]
+        for each in range(sums.vectors):
+            weights = load(builder, moved(builder, right, each * max(sums.lanes, REGISTER) + first),
+                           BYTES)
+            for number, row in enumerate(rows):
+                at = number * sums.vectors + each
+                totals[at] = _dotted(builder, totals[at], row, weights, sums.lanes)
 
 
-def _load(builder: Any, place: Any, kind: Any, alignment: int) -> Any:
-    return builder.load(builder.bitcast(place, kind.as_pointer()), align=alignment)
+def _add_lanes(builder: Any, sums: Sums, totals: list[Any], places: list[Any], right: Any) -> None:
+    lanes = vector(I8, sums.columns)
+    wide = vector(I32, sums.columns)
+    weights = builder.sext(load(builder, right, lanes), wide)
+    for number, place in enumerate(places):
+        products = builder.mul(builder.sext(load(builder, place, lanes), wide), weights)
+        for each in range(sums.vectors):
+            at, first = number * sums.vectors + each, each * FOUR
+            four = ir.Constant(NUMBERS, list(range(first, first + FOUR)))
+            totals[at] = builder.add(totals[at], builder.shuffle_vector(products, products, four))
 
 
-def _repeated(builder: Any, place: Any, lanes: int) -> Any:
+def _columns(builder: Any, sums: Sums, vectors: list[Any]) -> list[Any]:
+    """One number for each column."""
+    if sums.kind == LONG:
+        low, high = (ir.Constant(NUMBERS, list(range(first, first + FOUR))) for first in (0, FOUR))
+        vectors = [builder.add(builder.shuffle_vector(each, each, low),
+                               builder.shuffle_vector(each, each, high)) for each in vectors]
+    while len(vectors) * FOUR > sums.columns:
+        vectors = [_pairs(builder, left, right, 2 * FOUR)
+                   for left, right in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors
+
+
+def _row(builder: Any, place: Any, lanes: int) -> Any:
     """So many bytes, as often as they fit in a register."""
-    number, copies = ir.IntType(8 * lanes), REGISTER // lanes
-    vector = ir.VectorType(number, copies)
-    first = builder.insert_element(ir.Constant(vector, ir.Undefined),
-                                   _load(builder, place, number, 1), I32(0))
-    every = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(I32, copies), None))
-    return builder.bitcast(every, BYTES)
+    number = load(builder, place, ir.IntType(8 * lanes))
+    return builder.bitcast(repeated(builder, number, REGISTER // lanes), BYTES)
 
 
 def _dotted(builder: Any, total: Any, left: Any, right: Any, lanes: int) -> Any:
-    """Add products of bytes to 32-bit lanes, four of the same column to each."""
+    """Add products of bytes to 32-bit lanes, two or four of the same column to each."""
     products = builder.mul(builder.sext(left, PRODUCTS), builder.sext(right, PRODUCTS))
     if lanes >= REGISTER and PARTIAL_SUM:       # LLVM may choose which four: all are of one column
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(NUMBERS, [NUMBERS, PRODUCTS]), PARTIAL_SUM)
         return builder.call(function, [total, products])
-    pairs = _pairs(builder, products, products, REGISTER)
-    if lanes >= REGISTER:
-        low, high = (ir.Constant(NUMBERS, list(range(first, first + FOUR))) for first in (0, FOUR))
-        fours = builder.add(builder.shuffle_vector(pairs, pairs, low),
-                            builder.shuffle_vector(pairs, pairs, high))
-    else:
-        fours = _pairs(builder, pairs, pairs, 2 * FOUR)
-    return builder.add(total, fours)
+    sums = _pairs(builder, products, products, REGISTER)
+    return builder.add(total, sums if total.type == LONG
+                       else _pairs(builder, sums, sums, 2 * FOUR))
 
 
 def _pairs(builder: Any, left: Any, right: Any, lanes: int) -> Any:
     """The sums of neighbours among so many lanes of `left` and then `right`."""
-    kind = ir.VectorType(I32, lanes // 2)
+    kind = vector(I32, lanes // 2)
     even, odd = (ir.Constant(kind, list(range(first, lanes, 2))) for first in range(2))
     return builder.add(builder.shuffle_vector(left, right, even),
                        builder.shuffle_vector(left, right, odd))

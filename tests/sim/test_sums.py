@@ -1,5 +1,6 @@
 """Sums in registers: `gemm` equals `gemm_by_slots` bit for bit, in every shape it is fast in."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ TILES = 24
 MIDDLE = 12                                         # strides and loops reach 8 to either side
 NEAR = st.integers(MIDDLE - 1, MIDDLE + 1)          # micro-ops meet in the same tiles
 STARTS = [GemmFlags.START | GemmFlags(bits) for bits in range(0, 256, 4) if not bits & 1 << 3]
+KINDS = (GemmFlags(0), GemmFlags.DEPTHWISE)
 triples = st.tuples(*[st.integers(-1, 1)] * 3)
 
 
@@ -45,13 +47,15 @@ def assert_same(shape, seed, uops, *instruction):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@given(seed=st.integers(0, 2**32 - 1), flags=st.sampled_from([GemmFlags(0), *STARTS]),
+@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(KINDS),
+       flags=st.sampled_from([GemmFlags(0), *STARTS]),
        uops=st.lists(st.tuples(NEAR, NEAR, NEAR, NEAR), max_size=5),
        loops=st.tuples(*[st.integers(0, 3)] * 3), dst=triples, src=triples, wgt=triples)
-@example(seed=0, flags=GemmFlags.START | GemmFlags.BIAS, loops=(1, 1, 2), dst=(0, 0, 1),
-         src=(0, 0, 0), wgt=(0, 0, 0), uops=[(11, 12, 12, 11), (12, 11, 12, 11)])
-def test_slots_in_registers_equal_slots_one_by_one(shape, seed, flags, uops, loops, dst, src, wgt):
-    assert_same(shape, seed, uops, int(flags), loops, dst, src, wgt)
+@example(seed=0, kind=KINDS[0], flags=GemmFlags.START | GemmFlags.BIAS, loops=(1, 1, 2),
+         dst=(0, 0, 1), src=(0, 0, 0), wgt=(0, 0, 0), uops=[(11, 12, 12, 11), (12, 11, 12, 11)])
+def test_slots_in_any_order_equal_slots_one_by_one(shape, seed, kind, flags, uops, loops, dst, src,
+                                                   wgt):
+    assert_same(shape, seed, uops, int(kind | flags), loops, dst, src, wgt)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -72,38 +76,57 @@ def test_a_sum_that_is_left_and_taken_up_again_keeps_both_parts():
         assert_same(shape, 1, uops, 0, (1, 1, 2), (0, 0, 0), (0, 0, 1), (0, 0, 1))
 
 
-def test_without_a_dot_product_of_bytes_the_sums_are_the_same(tmp_path):
+@pytest.mark.parametrize(("block_in", "block_out"), [(16, 16), (32, 8), (8, 4)])
+def test_without_a_dot_product_of_bytes_the_sums_are_the_same(block_in, block_out, tmp_path):
     script = """
 import llvmlite.binding
 llvmlite.binding.llvm_version_info = (15, 0, 0)
+import sys
 import numpy as np
 from microtron.sim import datapath, sums
 assert not sums.PARTIAL_SUM
+datapath.gemm_by_slots = None                   # or it would do what there is no kernel for
+block_in, block_out = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
-inp = rng.integers(-128, 128, (9, 1, 16), np.int8)
-wgt = rng.integers(-128, 128, (9, 16, 16), np.int8)
-acc = np.zeros((1, 1, 16), np.int32)
-datapath.gemm(acc, inp, wgt, np.zeros((1, 4), np.uint16), 0, (1, 1, 9), (0, 0, 0), (0, 0, 1),
+inp = rng.choice([-128, -3, 127], (15, 1, block_in)).astype(np.int8)
+wgt = rng.choice([-128, -3, 127], (9, block_out, block_in)).astype(np.int8)
+acc = np.zeros((7, 1, block_out), np.int32)
+datapath.gemm(acc, inp, wgt, np.zeros((1, 4), np.uint16), 0, (1, 7, 9), (0, 1, 0), (0, 1, 1),
               (0, 0, 1))
-assert (acc[0, 0] == np.einsum("tk,tck->c", inp[:, 0], wgt, dtype=np.int32)).all()
+for tile in range(7):
+    assert (acc[tile, 0] == np.einsum("tk,tck->c", inp[tile:tile + 9, 0], wgt,
+                                      dtype=np.int32)).all()
 print("same")
 """
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True,
-                          text=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+    done = subprocess.run([sys.executable, "-c", script, str(block_in), str(block_out)],
+                          check=True, capture_output=True, text=True,
+                          env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
     assert done.stdout == "same\n"
 
 
-def test_kernels_compiled_from_other_sums_are_not_taken_from_the_cache(tmp_path):
+@pytest.mark.parametrize(("changed", "concerned"), [
+    ("sums", {"summing"}), ("scaling", {"requantize"}), ("lanes", {"requantize", "elementwise"}),
+    ("plan", {"summing"}),
+    ("tables", {"summing", "plan", "requantize", "elementwise", "transfers", "effects"}),
+    ("vectors", {"summing", "plan", "requantize", "elementwise", "transfers", "effects"})])
+def test_functions_made_from_other_sources_are_not_taken_from_the_cache(changed, concerned,
+                                                                        tmp_path):
     for part in ("isa", "sim"):
         shutil.copytree(Path(microtron.__file__).parent / part, tmp_path / "microtron" / part,
                         ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "microtron" / "__init__.py").touch()
-    source, checksums = tmp_path / "microtron" / "sim" / "sums.py", set()
+    script = """
+import json
+from microtron.sim import effects, elementwise, plan, requantize, summing, transfers
+print(json.dumps({each.__name__.split(".")[-1]: each.CHECKSUM for each in (
+    effects, elementwise, plan, requantize, summing, transfers)}))
+"""
+    checksums = []
+    source = tmp_path / "microtron" / "sim" / f"{changed}.py"
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", "from microtron.sim import datapath; print(datapath.FORMULAS)"],
-            check=True, capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": str(tmp_path)})
-        checksums.add(done.stdout)
+        done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True,
+                              text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+        checksums.append(json.loads(done.stdout))
         source.write_text(source.read_text() + "# changed")
-    assert len(checksums) == 2
+    before, after = checksums
+    assert {name for name in before if before[name] != after[name]} == concerned

@@ -1,0 +1,175 @@
+"""What compiled kernels need of LLVM itself: addresses, vectors, calls.
+
+Kernels that work on tiles count in addresses, plain 64-bit numbers: nothing is left to multiply
+in their loops, and one compiled kernel serves arrays of any shape. Nothing is checked here.
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import llvmlite.binding
+import numba
+import numba.core.cgutils
+import numba.extending
+from llvmlite import ir
+from numba import types
+
+# Half of numba has types, and they do not help.
+Decorator = Callable[[Callable[..., Any]], Any]
+extending: Any = numba.extending
+cgutils: Any = numba.core.cgutils
+intrinsic: Decorator = extending.intrinsic
+intrinsic_of_constants: Decorator = extending.intrinsic(prefer_literal=True)
+
+# For what only compiled functions call: nothing that Python could call is made of it.
+njit: Any = numba.njit
+helper: Decorator = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+
+NUMBER = 8                  # bytes of an address or any other number in a list
+I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+ON_ARM = llvmlite.binding.get_default_triple().startswith(("aarch64", "arm64"))
+
+
+def c_function(function: Callable[[Any, Any], Any], made_from: int) -> int:
+    """The address of a C function of two numbers that returns one, compiled or from numba's cache.
+
+    numba finds a compiled function again by its name, its text and the values it closes over, as
+    long as its file has not changed. Of what it calls elsewhere numba knows nothing: that is for
+    the checksum `made_from` to say, which becomes part of the name.
+    """
+    function.__qualname__ += f"_{made_from:08x}"
+    made: Any = numba.cfunc(types.int64(types.int64, types.int64), cache=True,
+                            error_model="numpy")(function)
+    address: int = made.address
+    _alive.append(made)
+    return address
+
+
+@cache
+def callable_at(function: int) -> Callable[[int, int], int]:
+    """Such a function for Python, which waits meanwhile: nobody changes what it works on."""
+    return ctypes.PYFUNCTYPE(*[ctypes.c_int64] * 3)(function)
+
+
+_alive: list[Any] = []      # compiled functions, whose addresses are in use
+
+
+def vector(kind: Any, lanes: int) -> Any:
+    return ir.VectorType(kind, lanes)
+
+
+def load(builder: Any, address: Any, kind: Any, alignment: int = 1) -> Any:
+    return builder.load(builder.inttoptr(address, kind.as_pointer()), align=alignment)
+
+
+def store(builder: Any, value: Any, address: Any, alignment: int = 1) -> None:
+    builder.store(value, builder.inttoptr(address, value.type.as_pointer()), align=alignment)
+
+
+def moved(builder: Any, address: Any, offset: int) -> Any:
+    return builder.add(address, I64(offset))
+
+
+def repeated(builder: Any, value: Any, lanes: int) -> Any:
+    """A vector that has a number in every lane."""
+    first = builder.insert_element(ir.Constant(vector(value.type, lanes), ir.Undefined), value,
+                                   I32(0))
+    return builder.shuffle_vector(first, first, ir.Constant(vector(I32, lanes), None))
+
+
+@intrinsic
+def address_of(context: Any, array: Any) -> Any:
+    """Where an array's first element lies. The array must be kept while the address is used."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = context.make_array(array)(context, builder, values[0]).data
+        return builder.ptrtoint(data, I64)
+    return types.int64(array), generate
+
+
+@intrinsic
+def number_at(context: Any, address: Any, place: Any) -> Any:
+    """A number of a list of 64-bit numbers that begins at an address."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return load(builder, _element(builder, *values), I64, NUMBER)
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def write_number(context: Any, address: Any, place: Any, value: Any) -> Any:
+    """Change a number of such a list."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        store(builder, values[2], _element(builder, *values[:2]), NUMBER)
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _element(builder: Any, address: Any, place: Any) -> Any:
+    return builder.add(address, builder.mul(place, I64(NUMBER)))
+
+
+@intrinsic
+def call(context: Any, function: Any, first: Any, second: Any) -> Any:
+    """Call a C function at an address, with two numbers. Returns one."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(I64, [I64, I64])
+        return builder.call(builder.inttoptr(values[0], kind.as_pointer()), values[1:])
+    return types.int64(*[types.int64] * 3), generate
+
+
+@intrinsic
+def copy(context: Any, target: Any, source: Any, size: Any) -> Any:
+    """Copy so many bytes from one address to another. They must not overlap."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        to, origin = (builder.inttoptr(each, I8.as_pointer()) for each in values[:2])
+        cgutils.raw_memcpy(builder, to, origin, values[2], 1)
+        return context.get_dummy_value()
+    return types.void(*[types.int64] * 3), generate
+
+
+@intrinsic
+def fill(context: Any, target: Any, value: Any, size: Any) -> Any:
+    """Write a byte so many times."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        cgutils.memset(builder, builder.inttoptr(values[0], I8.as_pointer()), values[2],
+                       builder.trunc(values[1], I8))
+        return context.get_dummy_value()
+    return types.void(*[types.int64] * 3), generate
+
+
+@intrinsic
+def half_at(context: Any, address: Any) -> Any:
+    """The unsigned 16-bit number at an address."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.zext(load(builder, values[0], ir.IntType(16)), I64)
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def byte_at(context: Any, address: Any) -> Any:
+    """The signed byte at an address."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.sext(load(builder, values[0], I8), I64)
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def write_byte(context: Any, address: Any, value: Any) -> Any:
+    """The low eight bits of a number."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        store(builder, builder.trunc(values[1], I8), values[0])
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def write_lane(context: Any, address: Any, value: Any) -> Any:
+    """The low 32 bits of a number."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        store(builder, builder.trunc(values[1], I32), values[0])
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64), generate
