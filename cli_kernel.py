@@ -16,7 +16,8 @@ from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
     from .compiler.build import Kernel
-    from .compiler.operators.conv2d import Conv2d, Expressions, Knobs
+    from .compiler.operators.conv2d import Conv2d
+    from .compiler.operators.conv2d_schedule import Knobs
     from .isa.config import Config
     from .isa.timing import MemoryTiming
 
@@ -71,8 +72,7 @@ def conv2d(
     for part in parts:
         if part not in PARTS:
             raise MicrotronError(f"--show: there is no {part!r}; there are {', '.join(PARTS)}")
-    from .compiler.build import compile_conv2d
-    from .compiler.operators.conv2d import Conv2d, expressions
+    from .compiler.operators.conv2d import Conv2d
     from .isa.config_files import load_config
     from .isa.timing import parse_timing
 
@@ -80,8 +80,7 @@ def conv2d(
     spec = Conv2d(height=height, width=width, channels_in=channels_in, channels_out=channels_out,
                   kernel=_pair("--kernel", kernel), stride=_pair("--stride", stride),
                   dilation=_pair("--dilation", dilation), pad=_border(pad), images=images)
-    compiled = compile_conv2d(spec, config, hide_latency=hide_latency,
-                              knobs=_knobs(knobs, expressions(spec, config)) if knobs else None)
+    compiled = _compiled(spec, config, knobs, timing, hide_latency)
     if output is not None:
         from .isa import image
         image.save(compiled.program, output)
@@ -108,7 +107,8 @@ def _schedule(spec: Conv2d, config: Config, knobs: Knobs) -> Iterator[str]:
                                   if value)
     yield (f"    a step has {knobs.blocks} of {blocks} output blocks, {knobs.rows} of "
            f"{spec.out_height} rows, {knobs.columns} of {spec.out_width} columns, and sums over "
-           f"{knobs.depth} of {depth} input blocks and {rows} × {columns} taps at a time")
+           f"{knobs.depth} of {depth} input blocks and {rows} × {columns} taps at a time"
+           f"{', one output block after the other' if knobs.one_by_one else ''}")
 
 
 def _nest(compiled: Kernel) -> Iterator[str]:
@@ -145,17 +145,31 @@ def _cycles(costs: dict[str, Any], config: Config) -> Iterator[str]:
            f"bytes: at least {costs['bound']:,.0f} cycles for {costs['limit']}")
 
 
-def _knobs(text: str, what: Expressions) -> Knobs:
-    """The default, with what the text says instead."""
-    from .compiler.operators.conv2d import Knobs, default_knobs
+def _compiled(spec: Conv2d, config: Config, knobs: str, timing: MemoryTiming,
+              hide_latency: bool) -> Kernel:
+    """With the fastest schedule, or what the text says instead of it."""
+    from . import simulated_cost
+    from .compiler.build import compile_conv2d
+    given = _given(knobs)
+    best = compile_conv2d(spec, config, hide_latency=hide_latency, memory=timing,
+                          cost=simulated_cost(timing))
+    if not given:
+        return best
+    return compile_conv2d(spec, config, hide_latency=hide_latency,
+                          knobs=replace(best.knobs, **given))
+
+
+def _given(text: str) -> dict[str, int]:
+    """Knobs by name."""
+    from .compiler.operators.conv2d_schedule import Knobs
     names, given = [field.name for field in fields(Knobs)], {}
-    for part in text.split(","):
+    for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         if name not in names or not value.isdecimal() or int(value) < 1:
             raise MicrotronError(f"--knobs: {part!r} must be one of {', '.join(names)} and a "
                                  f"number from 1 on, as in {names[0]}=2")
         given[name] = int(value)
-    return Knobs(**given) if len(given) == len(names) else replace(default_knobs(what), **given)
+    return given
 
 
 def _numbers(option: str, text: str, counts: tuple[int, ...]) -> list[int]:

@@ -1,7 +1,8 @@
 """Layers of known networks as compiled: cycles against the bound, with latency hidden and not.
 
 The bound of a layer is the larger of two times: its products at full speed of the MAC array, and
-its bytes (what it reads and writes, each once) at full speed of the bus.
+its bytes (what it reads and writes, each once) at full speed of the bus. Where a layer is far from
+it, or further than on the reference configuration, the table says where the cycles went.
 """
 
 from __future__ import annotations
@@ -9,35 +10,48 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 from common import Column, Outcome, Result, factor, main, quantity
 from networks import LAYERS, Layer
 
-from microtron.isa.config import Config
+from microtron.isa.config import Config, base
 from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
+from microtron.isa.instructions import INSTRUCTION_BYTES, Engine
+from microtron.isa.layout import engines_of
+from microtron.isa.program import Program
 from microtron.isa.timing import MemoryTiming
 from microtron.runtime.profile import Profile, profile
 from microtron.sim.simulate import simulate
+
+REFERENCE = base, MemoryTiming()
+FAR = 0.9                   # below this part of the reference's efficiency, a layer is explained
+LITTLE = 0.005              # of the cycles: not worth a word
 
 
 def measured(layer: Layer, config: Config, memory: MemoryTiming, repeats: int) -> dict[str, Any]:
     """A row: what a layer needs, and what it takes."""
     work = layer.work
-    seconds, (program, knobs) = _timed(lambda: work.compile(config, hide_latency=True), repeats)
-    found = profile(program, memory)
-    serial, _ = work.compile(config, hide_latency=False)
+    seconds, kernel = _timed(lambda: work.compile(config, memory), repeats)
+    found = profile(kernel.program, memory)
+    serial = work.compile(config, memory, hide_latency=False).program
     least = work.bound(config, memory)
-    row = {"network": layer.network, "name": layer.name, "vta": layer.vta, "shape": work.shape,
-           "times": layer.times, "offloaded": layer.offloaded, "macs": work.macs,
-           "bytes": work.bytes, "bound": least.cycles, "limit": least.limit,
-           "cycles": found.report.cycles,
-           "cycles_without_hiding": simulate(serial, memory=memory).cycles,
-           "compile_seconds": seconds, "knobs": knobs, "instructions": len(program.code),
-           "gemm": _gemm(found)}
-    return {**row, **_ratios(row)}
+    row: dict[str, Any] = {
+        "network": layer.network, "name": layer.name, "vta": layer.vta, "shape": work.shape,
+        "times": layer.times, "offloaded": layer.offloaded, "macs": work.macs,
+        "bytes": work.bytes, "bound": least.cycles, "limit": least.limit,
+        "cycles": found.report.cycles,
+        "cycles_without_hiding": simulate(serial, memory=memory).cycles,
+        "compile_seconds": seconds, "knobs": _knobs_of(kernel),
+        "instructions": len(kernel.program.code), "gemm": _gemm(found),
+        "where": where(kernel.program, found, least.memory)}
+    row |= _ratios(row)
+    row["reference"] = _reference(layer, config, memory)
+    far = row["efficiency"] < FAR * (1 if row["reference"] is None else row["reference"])
+    return {**row, "far": far, "note": explained(row["where"]) if far else ""}
 
 
 def _timed(function: Callable[[], Result], repeats: int) -> tuple[float, Result]:
@@ -51,11 +65,55 @@ def _timed(function: Callable[[], Result], repeats: int) -> tuple[float, Result]
     return best, result
 
 
+def _knobs_of(kernel: Any) -> dict[str, Any]:
+    fold = asdict(kernel.fold) if hasattr(kernel, "fold") else {}
+    return {**{f"fold_{name}": value for name, value in fold.items()}, **asdict(kernel.knobs)}
+
+
+def _reference(layer: Layer, config: Config, memory: MemoryTiming) -> float | None:
+    """The efficiency of the layer on the reference configuration; None if this is it."""
+    if (config, memory) == REFERENCE:
+        return None
+    cycles = simulate(layer.work.compile(*REFERENCE).program).cycles
+    assert cycles is not None
+    return layer.work.bound(*REFERENCE).cycles / cycles
+
+
 def _gemm(found: Profile) -> dict[str, int]:
-    """Where GEMM's cycles went: the explanation, if the bound is far."""
+    """Where GEMM's cycles went."""
     engine = next(each for each in found.engines if each.engine == "gemm")
     return {"working": engine.working, "queue": engine.queue, "idle": engine.idle,
             **{f"waits_for_{giver}": cycles for giver, cycles in engine.tokens.items()}}
+
+
+def where(program: Program, found: Profile, needed: float) -> dict[str, float]:
+    """Parts of all cycles: in which GEMM had not begun, waited for others, or had ended; in which
+    the bus was busy; and of these, those for more than the `needed` ones: parameters, borders that
+    are read twice, instructions."""
+    report, config = found.report, program.config
+    assert report.cycles is not None
+    assert report.timeline is not None
+    gemms = np.flatnonzero(engines_of(program) == Engine.GEMM)
+    begun = int(report.timeline.start[gemms].min())
+    ended = int(report.timeline.end[gemms].max())
+    waits = {f"waits for {name.removeprefix('waits_for_')}": cycles
+             for name, cycles in _gemm(found).items() if name.startswith("waits_for_")}
+    waits["waits for load"] -= min(begun, waits["waits for load"])
+    beats = (report.bytes + len(program.code) * INSTRUCTION_BYTES) / config.bus_bytes
+    assert report.memory is not None
+    busy = beats * report.memory.cycles_per_beat
+    spent = {"before": begun, **waits, "after": report.cycles - ended, "bus": busy,
+             "beyond": busy - needed}
+    return {name: cycles / report.cycles for name, cycles in spent.items()}
+
+
+def explained(spent: dict[str, float]) -> str:
+    """In words: where the cycles of a layer went."""
+    texts = {"before": "before the first product", "after": "after the last",
+             **{name: f"gemm {name}" for name in spent if name.startswith("waits")}}
+    parts = [f"{spent[name]:.0%} {text}" for name, text in texts.items() if spent[name] >= LITTLE]
+    return (f"{', '.join(parts)}; bus busy {spent['bus']:.0%}, {spent['beyond']:.0%} "
+            f"beyond the bound")
 
 
 def _ratios(row: dict[str, Any]) -> dict[str, float]:
@@ -73,6 +131,7 @@ def total(rows: Iterable[dict[str, Any]], name: str, times: Callable[[dict[str, 
     count = sum(times(row) for row in rows)
     return {"network": "total", "name": name, "vta": "", "shape": f"{count} layers",
             "times": count, "offloaded": 0, **summed, "limit": "", "knobs": {}, "gemm": {},
+            "where": {}, "reference": None, "far": False, "note": "",
             "instructions": sum(row["instructions"] * times(row) for row in rows),
             "compile_seconds": sum(row["compile_seconds"] for row in rows), **_ratios(summed)}
 
@@ -109,21 +168,21 @@ def measure(options: argparse.Namespace) -> Outcome:
         config = replace(config, bus_bits=options.bus)
     memory = MemoryTiming(read_latency=options.latency)
     layers = chosen(options.layers)
-    profile(layers[0].work.compile(config, hide_latency=True)[0])   # compiles the simulator
+    simulate(layers[0].work.compile(config, memory).program)        # compiles the simulator
     rows = [measured(layer, config, memory, options.repeats) for layer in layers]
     seconds = sorted(row["compile_seconds"] for row in rows)
+    more = COLUMNS_MORE if options.verbose else ()
+    reference = () if (config, memory) == REFERENCE else (
+        Column("reference", "base", _percent),)
     return Outcome(
         benchmark="layers", title=f"Layers on {options.config}, {config.bus_bits}-bit bus, "
         f"{memory.read_latency} cycles of latency", rows=[*rows, *totals(rows)],
-        columns=(Column("name", "layer"), Column("vta", "VTA's"), Column("shape", "shape"),
-                 Column("times", "times"), Column("macs", "work", quantity("MAC")),
-                 Column("bytes", "memory", quantity("B")), Column("bound", "bound", _whole),
+        columns=(Column("name", "layer"), Column("shape", "shape"), *more[:-1],
                  Column("cycles", "cycles", _whole), Column("efficiency", "efficiency", _percent),
-                 Column("cycles_without_hiding", "not hidden", _whole),
-                 Column("efficiency_without_hiding", "efficiency", _percent),
-                 Column("gain", "gain", factor),
-                 Column("compile_seconds", "compiled in", quantity("s")),
-                 Column("knobs", "knobs", _knobs)),
+                 *reference, Column("efficiency_without_hiding", "in turns", _percent),
+                 Column("compile_seconds", "compiled in", quantity("s")), *more[-1:],
+                 Column("note", f"below {FAR:.0%}{' of base' if reference else ''}: where cycles "
+                                f"went")),
         facts={"config": options.config, "bus_bits": config.bus_bits,
                "read_latency": memory.read_latency, "macs_per_cycle": config.macs_per_cycle,
                "median_compile_seconds": seconds[len(seconds) // 2]})
@@ -133,12 +192,18 @@ def _whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
 
 
 def _knobs(knobs: dict[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in knobs.items() if value)
+
+
+COLUMNS_MORE = (
+    Column("vta", "VTA's"), Column("times", "times"), Column("macs", "work", quantity("MAC")),
+    Column("bytes", "memory", quantity("B")), Column("bound", "bound", _whole),
+    Column("gain", "gain", factor), Column("knobs", "knobs", _knobs))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -149,6 +214,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", default="", help="networks or names, as C2,C5 (default: all)")
     parser.add_argument("--repeats", type=int, default=2,
                         help="compilations of a layer, of which the fastest counts (default: 2)")
+    parser.add_argument("--verbose", action="store_true",
+                        help="more columns: work, memory, bound, knobs; JSON always has them")
 
 
 if __name__ == "__main__":

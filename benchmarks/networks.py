@@ -2,149 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any
 
-from microtron.compiler.build import compile_conv2d
-from microtron.compiler.build_convolutions import compile_depthwise, compile_first_layer
-from microtron.compiler.build_other import compile_dense
-from microtron.compiler.operators.conv2d import Conv2d, blocks_of
+from microtron import compile_op
+from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.first_layer import default_fold, folded
-from microtron.compiler.roofline import Bound, bound, convolution_bytes, used
+from microtron.compiler.roofline import Bound, bound_of, moved_bytes
 from microtron.isa.config import Config
-from microtron.isa.program import Program
 from microtron.isa.timing import MemoryTiming
 
-FEW_CHANNELS = 4
 
+@dataclass(frozen=True)
+class Work:
+    """What a layer computes."""
 
-class Work(Protocol):
-    """What a layer computes, in one of the forms that the compiler knows."""
+    spec: Conv2d | Dense
 
     @property
     def shape(self) -> str:
         """In a few characters."""
-
-    @property
-    def macs(self) -> int:
-        """Products that the result needs."""
-
-    @property
-    def bytes(self) -> int:
-        """Of inputs that are used, weights and outputs: what any schedule has to move."""
-
-    def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        """The least cycles it could take."""
-
-    def compile(self, config: Config, *, hide_latency: bool) -> tuple[Program, dict[str, int]]:
-        """The program, and the knobs of its schedule."""
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """A convolution with requantization."""
-
-    spec: Conv2d
-
-    @property
-    def shape(self) -> str:
         spec = self.spec
-        return (f"{spec.height}×{spec.width}, {spec.channels_in}→{spec.channels_out}, "
+        if isinstance(spec, Dense):
+            return f"{spec.matrices} × {spec.rows}×{spec.inputs}×{spec.outputs}"
+        return (f"{spec.height}×{spec.width} {spec.channels_in}→{spec.channels_out} "
                 f"{spec.kernel[0]}×{spec.kernel[1]}/{spec.stride[0]}")
 
     @property
     def macs(self) -> int:
+        """Products that the result needs."""
         return self.spec.macs
 
     @property
     def bytes(self) -> int:
-        return convolution_bytes(self.spec)
+        """Of inputs that are used, weights and outputs: what any schedule has to move."""
+        return moved_bytes(self.spec)
 
     def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        return bound(self.macs, self.bytes, config, memory)
-
-    def compile(self, config: Config, *, hide_latency: bool) -> tuple[Program, dict[str, int]]:
-        kernel = compile_conv2d(self.spec, config, hide_latency=hide_latency)
-        return kernel.program, asdict(kernel.knobs)
-
-
-@dataclass(frozen=True)
-class FirstLayer(Convolution):
-    """A convolution of few channels, with taps of the kernel folded into channels by the host.
-    Its bound is that of what remains: channels are filled up to whole blocks."""
-
-    def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        spec = folded(self.spec, default_fold(self.spec, config))
-        blocks = blocks_of(spec.channels_in, config.block_in)
-        macs = spec.macs // spec.channels_in * blocks * config.block_in
-        return bound(macs, convolution_bytes(spec), config, memory)
-
-    def compile(self, config: Config, *, hide_latency: bool) -> tuple[Program, dict[str, int]]:
-        kernel = compile_first_layer(self.spec, config, hide_latency=hide_latency)
-        fold = {f"fold_{name}": value for name, value in asdict(kernel.fold).items()}
-        return kernel.program, {**fold, **asdict(kernel.knobs)}
-
-
-@dataclass(frozen=True)
-class DepthwiseConvolution(Convolution):
-    """A convolution of each channel by itself: a vector of lanes a cycle is the most."""
-
-    spec: Depthwise
-
-    @property
-    def bytes(self) -> int:
+        """The least cycles it could take. That of a first layer, whose taps the host folds into
+        channels, is that of what remains."""
         spec = self.spec
-        rows, columns = (used(size, outputs, spec.kernel[axis], spec.stride[axis],
-                              spec.dilation[axis], spec.pad[2 * axis])
-                         for axis, (size, outputs) in enumerate((
-                             (spec.height, spec.out_height), (spec.width, spec.out_width))))
-        return (spec.channels_in * rows * columns + spec.channels_out * (
-            spec.kernel[0] * spec.kernel[1] + spec.out_height * spec.out_width))
+        if type(spec) is Conv2d:
+            spec = folded(spec, default_fold(spec, config))
+        return bound_of(spec, config, memory)
 
-    def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        lanes = config.batch * config.depthwise_lanes
-        vectors = self.macs // self.spec.channels_out * blocks_of(self.spec.channels_out, lanes)
-        return bound(vectors * config.macs_per_cycle, self.bytes, config, memory)
-
-    def compile(self, config: Config, *, hide_latency: bool) -> tuple[Program, dict[str, int]]:
-        kernel = compile_depthwise(self.spec, config, hide_latency=hide_latency)
-        return kernel.program, asdict(kernel.knobs)
-
-
-@dataclass(frozen=True)
-class MatrixProduct:
-    """A matrix product, or several of one shape, with requantization."""
-
-    spec: Dense
-
-    @property
-    def shape(self) -> str:
-        spec = self.spec
-        return f"{spec.matrices} × {spec.rows}×{spec.inputs}×{spec.outputs}"
-
-    @property
-    def macs(self) -> int:
-        return self.spec.macs
-
-    @property
-    def bytes(self) -> int:
-        return self.spec.bytes
-
-    def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        return bound(self.macs, self.bytes, config, memory)
-
-    def compile(self, config: Config, *, hide_latency: bool) -> tuple[Program, dict[str, int]]:
-        kernel = compile_dense(self.spec, config, hide_latency=hide_latency)
-        return kernel.program, asdict(kernel.knobs)
+    def compile(self, config: Config, memory: MemoryTiming, *, hide_latency: bool = True) -> Any:
+        """Its kernel, with the schedule that is best for this memory."""
+        return compile_op(self.spec, config, memory=memory, hide_latency=hide_latency)
 
 
 def convolution(size: int, channels_in: int, channels_out: int, kernel: int,
-                stride: int) -> Convolution:
+                stride: int) -> Work:
     """Square, with the padding that keeps a size, divided by the stride."""
-    kind = FirstLayer if channels_in < FEW_CHANNELS else Convolution
-    return kind(Conv2d(
+    return Work(Conv2d(
         height=size, width=size, channels_in=channels_in, channels_out=channels_out,
         kernel=(kernel, kernel), stride=(stride, stride), pad=(kernel // 2,) * 4))
 
@@ -197,14 +109,14 @@ MOBILENET = (
             work=convolution(size, channels_in, channels_out, 1, 1))
       for number, (size, channels_in, channels_out, times) in enumerate(POINTWISE, 1)),
     *(Layer(network="mobilenet", name=f"D{number}", times=times,
-            work=DepthwiseConvolution(Depthwise(
+            work=Work(Depthwise(
                 height=size, width=size, channels_in=channels, channels_out=channels,
                 stride=(stride, stride), pad=(stride % 2, 1, stride % 2, 1))))
       for number, (size, channels, stride, times) in enumerate(DEPTHWISE, 1)))
 
 # A block of BERT-base for 128 words: projections, the products of twelve heads, feed-forward.
 BERT = tuple(
-    Layer(network="bert", name=name, times=times, work=MatrixProduct(Dense(
+    Layer(network="bert", name=name, times=times, work=Work(Dense(
         rows=rows, inputs=inputs, outputs=outputs, matrices=matrices,
         constant_weights=matrices == 1)))
     for name, times, matrices, rows, inputs, outputs in (

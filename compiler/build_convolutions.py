@@ -3,123 +3,98 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Unpack
 
 from ..isa.config import Config
-from ..isa.program import Program
-from .build import compile_conv2d
+from .build import Kernel, compile_conv2d, compiled
+from .choice import Options
 from .emit import emit
-from .expression import Function
-from .intrinsic import requantize
-from .nest import Buffer, Nest
-from .operators import conv2d, depthwise, first_layer, grouped, transposed
-from .pipeline import accelerated
-from .schedule import Schedule
+from .nest import Buffer
+from .operators import (
+    conv2d,
+    conv2d_schedule,
+    depthwise,
+    first_layer,
+    grouped,
+    transposed,
+)
 from .views import View, joined
 
 
 @dataclass(frozen=True)
-class DepthwiseKernel:
+class DepthwiseKernel(Kernel):
     """A compiled depthwise convolution. Its weights are packed in `chunks`."""
 
-    knobs: depthwise.Knobs
     chunks: depthwise.Chunks
-    nest: Nest
-    program: Program
 
 
 def compile_depthwise(spec: depthwise.Depthwise, config: Config, *,
                       knobs: depthwise.Knobs | None = None,
-                      hide_latency: bool = True) -> DepthwiseKernel:
+                      **options: Unpack[Options]) -> DepthwiseKernel:
     """A depthwise convolution on the accelerator. The program's tensors `data`, `weights`,
     `parameters` and `output` are packed (see `packing_convolutions`)."""
     what = depthwise.expressions(spec, config)
-    chosen = knobs or depthwise.default_knobs(what)
-    nest = _nest(depthwise.schedule(what, chosen), config, what.function)
-    program = emit(nest, config, requantizations={what.function.name: spec.requantization()},
-                   hide_latency=hide_latency)
-    return DepthwiseKernel(chosen, what.chunks, nest, program)
+    kernel = compiled(depthwise, [what], knobs, **options)
+    return DepthwiseKernel(**vars(kernel), chunks=what.chunks)
 
 
 @dataclass(frozen=True)
-class FirstLayerKernel:
+class FirstLayerKernel(Kernel):
     """A compiled first layer: the plain convolution `spec` of an input folded by `fold`."""
 
     fold: first_layer.Fold
     spec: conv2d.Conv2d
-    knobs: conv2d.Knobs
-    nest: Nest
-    program: Program
 
 
 def compile_first_layer(spec: conv2d.Conv2d, config: Config, *,
                         fold: first_layer.Fold | None = None,
-                        knobs: conv2d.Knobs | None = None,
-                        hide_latency: bool = True) -> FirstLayerKernel:
+                        knobs: conv2d_schedule.Knobs | None = None,
+                        **options: Unpack[Options]) -> FirstLayerKernel:
     """A convolution of few channels. Data and weights are folded (`packing_convolutions`), then
     packed as for the plain convolution that remains."""
     chosen = fold or first_layer.default_fold(spec, config)
     remaining = first_layer.folded(spec, chosen)
-    kernel = compile_conv2d(remaining, config, knobs=knobs, hide_latency=hide_latency)
-    return FirstLayerKernel(chosen, remaining, kernel.knobs, kernel.nest, kernel.program)
+    kernel = compile_conv2d(remaining, config, knobs=knobs, **options)
+    return FirstLayerKernel(**vars(kernel), fold=chosen, spec=remaining)
 
 
 @dataclass(frozen=True)
-class GroupedKernel:
+class GroupedKernel(Kernel):
     """A compiled grouped convolution: so many groups are `merged` into one."""
 
     merged: int
-    knobs: grouped.Knobs
-    nest: Nest
-    program: Program
 
 
 def compile_grouped(spec: grouped.Grouped, config: Config, *, merged: int | None = None,
-                    knobs: grouped.Knobs | None = None,
-                    hide_latency: bool = True) -> GroupedKernel:
+                    knobs: conv2d_schedule.Knobs | None = None,
+                    **options: Unpack[Options]) -> GroupedKernel:
     """A grouped convolution on the accelerator. The program's tensors `data`, `weights`,
     `parameters` and `output` are packed (see `packing_convolutions`)."""
     chosen = merged or grouped.default_merge(spec, config)
-    what = grouped.expressions(spec, config, chosen)
-    used = knobs or grouped.default_knobs(what)
-    nest = _nest(grouped.schedule(what, used), config, what.function)
-    program = emit(nest, config, requantizations={what.function.name: spec.requantization()},
-                   hide_latency=hide_latency)
-    return GroupedKernel(chosen, used, nest, program)
+    kernel = compiled(conv2d_schedule, [grouped.expressions(spec, config, chosen)], knobs,
+                      **options)
+    return GroupedKernel(**vars(kernel), merged=chosen)
 
 
-@dataclass(frozen=True)
-class TransposedKernel:
-    """A compiled transposed convolution, with the knobs of each phase."""
-
-    knobs: tuple[conv2d.Knobs, ...]
-    nest: Nest
-    program: Program
-
-
-def compile_transposed(spec: transposed.Transposed, config: Config, *,
-                       hide_latency: bool = True) -> TransposedKernel:
-    """A transposed convolution on the accelerator: a convolution for each phase, in one program.
-    Its tensors `data`, `weights`, `parameters` and `output` are packed (see
-    `packing_convolutions`)."""
+def compile_transposed(spec: transposed.Transposed, config: Config,
+                       **options: Unpack[Options]) -> Kernel:
+    """A transposed convolution on the accelerator: a convolution for each phase, in one program,
+    with the knobs of each. Its tensors `data`, `weights`, `parameters` and `output` are packed
+    (see `packing_convolutions`)."""
     shapes = transposed.shapes(spec, config)
     data, weights, output = (Buffer(name, getattr(shapes, name), "int8")
                              for name in ("data", "weights", "output"))
     parameters = Buffer("parameters", shapes.parameters, "int32")
-    parts, knobs, requantizations = [], [], {}
+    parts, knobs = [], []
     for number, phase in enumerate(transposed.phases(spec)):
         what = conv2d.expressions(phase.spec, config)
-        knobs.append(conv2d.default_knobs(what))
-        nest = _nest(conv2d.schedule(what, knobs[-1]), config, what.function)
+        kernel = compiled(conv2d_schedule, [what], **options)
         views = {"data": View(data), "weights": View(weights, {0: number}),
                  "parameters": View(parameters, {0: number}),
                  "output": View(output, {3: phase.y.number, 5: phase.x.number})}
-        parts.append((nest, {buffer: views[buffer.name]
-                             for buffer in (*nest.inputs, *nest.outputs)}))
-        requantizations[what.function.name] = phase.spec.requantization()
+        parts.append((kernel.nest, {buffer: views[buffer.name] for buffer
+                                    in (*kernel.nest.inputs, *kernel.nest.outputs)}))
+        knobs.append(kernel.knobs)
     together = joined(parts, (data, weights, parameters), (output,))
-    program = emit(together, config, requantizations=requantizations, hide_latency=hide_latency)
-    return TransposedKernel(tuple(knobs), together, program)
-
-
-def _nest(plan: Schedule, config: Config, function: Function) -> Nest:
-    return accelerated(plan, config, [requantize(config, function)])
+    program = emit(together, config, hide_latency=options.get("hide_latency", True))
+    return Kernel(tuple(knobs), together, program)

@@ -1,34 +1,34 @@
 """Hardware intrinsics, declared as the tensor expressions that they compute.
 
 An intrinsic computes one tensor from placeholders, for one tile. Schedules name it
-(`Stage.tensorize`), `tensorize` finds out whether loops are the same, and instruction emission asks
-for its engine. A new datapath is a new declaration:
+(`Stage.tensorize`), `tensorize` finds out whether loops are the same, and its rule gives the
+instructions for all loops around it. A new datapath is a new declaration:
 
     x, w = placeholder("x", (1, 16), "int8"), placeholder("w", (16, 16), "int8")
     k = reduce_axis("k", 16)
     y = compute("y", (1, 16), lambda i, j: total(
         x[i, k].cast("int32") * w[j, k].cast("int32"), k))
-    Intrinsic("gemm", y, {y: Scope.ACC, x: Scope.INP, w: Scope.WGT}, Engine.GEMM)
+    Intrinsic("gemm", y, {y: Scope.ACC, x: Scope.INP, w: Scope.WGT}, Engine.GEMM, rules.gemm,
+              begins=True)
 
-One that the hardware has no instruction for by that name brings a rule, which gives instructions
-for the loops around it (examples/new_intrinsic.py).
+What follows are those of the accelerator; their rules are in `rules`. One of somebody else is
+declared in the same way (examples/new_intrinsic.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..isa.arithmetic import requantize_array, scale_array
 from ..isa.config import Config
-from ..isa.instructions import AluOp, Engine, Instruction, Rounding
-from .affine import Affine
+from ..isa.instructions import AluOp, Engine, Requantize, RequantizeFlags, Rounding
+from . import rules
 from .errors import CompileError
 from .expression import (
-    Axis,
     Call,
     Expression,
     Function,
@@ -42,21 +42,22 @@ from .expression import (
 from .nest import Scope
 from .tensor import Tensor, compute, placeholder, reduce_axis
 
-# From the loops around an intrinsic and the tile that each operand is, as a sum over these loops,
-# in the order of `operands`, to instructions.
-Rule = Callable[[Sequence[Axis], Sequence[Affine]], Iterable[Instruction]]
+ROUNDING_FLAGS = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
+                  Rounding.AWAY: RequantizeFlags.AWAY}
 
 
 @dataclass(frozen=True, eq=False)
 class Intrinsic:
-    """What one step of an engine computes, and where its operands lie."""
+    """What one step of an engine computes, where its operands lie, and the rule that gives
+    instructions. Sums are started by instructions of their own, unless `begins` says that the rule
+    can begin them with what is added first (see `rules.Loops`)."""
 
     name: str
     tensor: Tensor
     scopes: Mapping[Tensor, Scope]
     engine: Engine
-    attributes: Mapping[str, int] = field(default_factory=dict)     # for emission, by name
-    rule: Rule | None = None
+    rule: rules.Rule
+    begins: bool = False
 
     def __post_init__(self) -> None:
         for tensor in (self.tensor, *self.tensor.inputs()):
@@ -84,7 +85,8 @@ def gemm(config: Config) -> Intrinsic:
     k = reduce_axis("k", config.block_in)
     acc = compute("acc", (config.batch, config.block_out), lambda b, o: total(
         inp[b, k].cast("int32") * wgt[o, k].cast("int32"), k))
-    return Intrinsic("gemm", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT}, Engine.GEMM)
+    return Intrinsic("gemm", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT}, Engine.GEMM,
+                     rules.gemm, begins=True)
 
 
 def depthwise(config: Config) -> Intrinsic:
@@ -96,7 +98,7 @@ def depthwise(config: Config) -> Intrinsic:
     acc = compute("acc", (config.batch, config.block_out), lambda b, o: total(
         lane_product(config, o, inp[b, o + one], wgt[o]), one))
     return Intrinsic("depthwise", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT},
-                     Engine.GEMM)
+                     Engine.GEMM, rules.depthwise, begins=True)
 
 
 def lane_product(config: Config, lane: Expression, inp: Expression,
@@ -114,7 +116,7 @@ def pool(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: largest(source[b, o + one], one))
     return Intrinsic("pool", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     {"op": int(AluOp.MAX)})
+                     rules.element_wise(AluOp.MAX))
 
 
 def pool_sum(config: Config) -> Intrinsic:
@@ -123,7 +125,7 @@ def pool_sum(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: total(source[b, o + one], one))
     return Intrinsic("pool_sum", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     {"op": int(AluOp.ADD)})
+                     rules.element_wise(AluOp.ADD))
 
 
 def element_wise(config: Config, op: AluOp) -> Intrinsic:
@@ -143,7 +145,7 @@ def element_wise(config: Config, op: AluOp) -> Intrinsic:
     result = compute("result", shape, value)
     return Intrinsic(f"alu.{op.name.lower()}", result,
                      {result: Scope.ACC, left: Scope.ACC, right: Scope.ACC}, Engine.ALU,
-                     {"op": int(op)})
+                     rules.element_wise(op))
 
 
 def immediate(config: Config, op: AluOp, value: int) -> Intrinsic:
@@ -154,29 +156,42 @@ def immediate(config: Config, op: AluOp, value: int) -> Intrinsic:
     result = compute("result", left.shape, lambda b, o: binary(operator, left[b, o], value))
     return Intrinsic(f"alui.{op.name.lower()}[{value}]", result,
                      {result: Scope.ACC, left: Scope.ACC}, Engine.ALU,
-                     {"op": int(op), "immediate": value})
+                     rules.immediate(op, value))
 
 
-def scale_function(rounding: Rounding) -> Function:
+@dataclass(frozen=True)
+class Requantization(Function):
+    """A function that an instruction computes: `pattern` is it, but for its tiles and loops."""
+
+    pattern: Requantize
+
+
+def scale_function(rounding: Rounding) -> Requantization:
     """A requantization that stays in the accumulator, with all its bits."""
     def evaluate(value: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
         biased = (np.asarray(value, np.int64) + bias).astype(np.int32)
         return scale_array(biased, multiplier, shift, rounding)
-    return Function(f"scale.{rounding.name.lower()}", "int32", evaluate)
+    flags = ROUNDING_FLAGS[rounding] | RequantizeFlags.ACC | RequantizeFlags.WIDE
+    return Requantization(f"scale.{rounding.name.lower()}", "int32", evaluate,
+                          Requantize(flags=flags))
 
 
-def requantize_function(*, rounding: Rounding, zero_point: int, low: int, high: int) -> Function:
+def requantize_function(*, rounding: Rounding, zero_point: int, low: int,
+                        high: int) -> Requantization:
     """Requantization as a function of value, bias, multiplier and shift: the ISA's arithmetic."""
     def evaluate(value: object, bias: object, multiplier: object, shift: object) -> object:
         return requantize_array(value, bias, multiplier, shift, rounding=rounding,  # type: ignore[arg-type]
                                 zero_point=zero_point, low=low, high=high)
     name = f"requantize.{rounding.name.lower()}[{zero_point},{low},{high}]"
-    return Function(name, "int8", evaluate)
+    return Requantization(name, "int8", evaluate, Requantize(
+        flags=ROUNDING_FLAGS[rounding], zero_point=zero_point, low=low, high=high))
 
 
 def requantize(config: Config, function: Function) -> Intrinsic:
     """A tile scaled to 8 bits, or to 32 if that is what the function gives, with the parameters
     of its channels."""
+    if not isinstance(function, Requantization):
+        raise CompileError(f"{function.name} is not a requantization: no instruction computes it")
     shape = (config.batch, config.block_out)
     acc, bias, multiplier, shift = (placeholder(name, shape, "int32") for name in
                                     ("acc", "bias", "multiplier", "shift"))
@@ -184,6 +199,5 @@ def requantize(config: Config, function: Function) -> Intrinsic:
         acc[b, o], bias[b, o], multiplier[b, o], shift[b, o])))
     scopes = {tensor: Scope.ACC for tensor in (acc, bias, multiplier, shift)}
     target = Scope.OUT if function.dtype == "int8" else Scope.ACC
-    return Intrinsic(function.name, out, {out: target, **scopes}, Engine.ALU)
-
-
+    return Intrinsic(function.name, out, {out: target, **scopes}, Engine.ALU,
+                     rules.requantize(function.pattern))

@@ -157,27 +157,16 @@ def immediates(axes: Sequence[Axis], op: AluOp, dst: Affine, src: Affine, *,
 
 def fills(axes: Sequence[Axis], dst: Affine, value: int) -> Iterator[Instruction]:
     """Give accumulator tiles a constant value."""
-    written, walked = divided(fused(axes, (dst,)), len(FIRST))
+    return filled(dst.constant, fused(axes, (dst,)), value)
+
+
+def filled(first: int, walks: Sequence[Walk], value: int) -> Iterator[Instruction]:
+    """The same for tiles from a first one on."""
+    written, walked = divided(list(walks), len(FIRST))
     for base, in offsets(written, 1):
         loops = padded(walked, 1)
-        yield AluI(op=AluOp.MOVE, dst=dst.constant + base, immediate=value, loops=_counts(loops),
+        yield AluI(op=AluOp.MOVE, dst=first + base, immediate=value, loops=_counts(loops),
                    dst_stride=_triple([walk.steps[0] for walk in loops]))
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """The tiles that an operand is in some iteration, without a list of them."""
-
-    first: int
-    walks: tuple[Walk, ...]
-
-    def each(self) -> set[int]:
-        return {self.first + offset for offset, in offsets(self.walks, 1)}
-
-
-def tiles_touched(axes: Sequence[Axis], operand: Affine) -> Tiles:
-    walks = fused([axis for axis in axes if operand.of(axis)], (operand,))
-    return Tiles(operand.constant, tuple(sorted(walks, key=lambda walk: walk.steps)))
 
 
 def _counts(loops: Sequence[Walk]) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from numpy import iinfo
@@ -19,22 +20,24 @@ from .expression import (
     both,
     walk,
 )
-from .intervals import interval_of
+from .frames import Frame, frame_of
 from .nest import (
     Access,
     Allocate,
     Assign,
     Buffer,
     Loop,
+    LoopKind,
     Marked,
     Nest,
     Statement,
     When,
     in_sequence,
 )
-from .regions import Part, boxes_read, covering, sized, whole, with_whole
+from .regions import Part, boxes_read, covering, whole, with_whole
 from .rewrite import inlined, rewrite, substitute
-from .schedule import Fuse, Schedule, Split, Stage
+from .schedule import Schedule
+from .stage import Stage
 from .tensor import Tensor, in_order
 
 
@@ -118,54 +121,9 @@ def _realize(state: Lowering, stage: Stage, part: Part) -> Buffer:
     return state.buffers[tensor]
 
 
-@dataclass
-class Frame:
-    """The loops of a stage as they are for the part that is computed."""
-
-    stage: Stage
-    axes: dict[Axis, Axis]              # of the schedule → of this nest
-    values: dict[Axis, Expression]      # of the tensor's axes, in terms of loops
-    local: dict[Axis, Expression]       # the same, from the start of the part
-    guards: list[Expression]
-
-
-def _frame_of(stage: Stage, part: Part) -> Frame:
-    axes = sized(stage, part.extents)
-    local = _local_values(stage, axes)
-    guards = [binary("<", local[axis], axes[axis].extent) for axis in local
-              if interval_of(local[axis], {})[1] >= axes[axis].extent]
-    values = {}
-    for axis, start, extent in zip(stage.tensor.axes, part.start, stage.tensor.shape, strict=True):
-        values[axis] = start + local.get(axis, axes[axis])
-        if interval_of(values[axis], {})[1] >= extent:
-            guards.append(binary("<", values[axis], extent))
-    for axis in stage.tensor.reduce_axes:
-        values[axis] = local.get(axis, axes[axis])
-    counted = {axis: local.get(axis, axes[axis]) for axis in stage.tensor.axes}
-    return Frame(stage, axes, values, counted, list(dict.fromkeys(guards)))
-
-
-def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression]:
-    """Axes that were split or fused, counted from the start of the part, in terms of loops."""
-    found: dict[Axis, Expression] = {}
-
-    def value(axis: Axis) -> Expression:
-        return found.get(axis, axes[axis])
-
-    for relation in reversed(stage.relations):
-        if isinstance(relation, Split):
-            found[relation.parent] = (value(relation.outer) * axes[relation.inner].extent
-                                      + value(relation.inner))
-        elif isinstance(relation, Fuse):
-            extent = axes[relation.inner].extent
-            found[relation.outer] = value(relation.fused) // extent
-            found[relation.inner] = value(relation.fused) % extent
-    return found
-
-
 def _produce(state: Lowering, stage: Stage) -> Statement:
     """The loops that compute a stage's part."""
-    frame = _frame_of(stage, state.parts[stage.tensor])
+    frame = frame_of(stage, state.parts[stage.tensor])
     leaves = stage.leaves
     first = next((place for place, axis in enumerate(leaves) if axis.reduces), len(leaves))
     return _loops(state, frame, 0, first)
@@ -219,7 +177,7 @@ def _required(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis])
         stage = state.stages[reader]
         if reader is not tensor and tensor in _tensors(body) and _is_inside(stage, frame.stage):
             part = _required(state, frame, reader, within)
-            inner = _frame_of(stage, part)
+            inner = frame_of(stage, part)
             boxes += boxes_read(tensor, body, inner.values, set(inner.axes.values()))
     if not boxes:
         raise CompileError(f"{tensor.name} is computed in a loop of {frame.stage}, which does not "
@@ -260,13 +218,16 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     far = [guard for guard in guards if guard not in near]
     inner = When(both(*near), statement) if near else statement
     mark: Statement = Marked(frame.stage.intrinsic[1], _around(inner, within), starts=True)
-    return _around(When(both(*far), mark) if far else mark, outside)
+    kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
+             if frame.axes[axis] in renamed}
+    return _around(When(both(*far), mark) if far else mark, outside, kinds)
 
 
-def _around(statement: Statement, axes: list[Axis]) -> Statement:
+def _around(statement: Statement, axes: list[Axis],
+            kinds: Mapping[Axis, LoopKind] | None = None) -> Statement:
     """Loops over some axes, the first one outside."""
     for axis in reversed(axes):
-        statement = Loop(axis, statement)
+        statement = Loop(axis, statement, (kinds or {}).get(axis, Loop.kind))
     return statement
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from .expression import Axis, Expression
+
+if TYPE_CHECKING:
+    from .rules import Rule
 
 
 class Scope(Enum):
@@ -110,11 +114,17 @@ class Copy(Statement):
 @dataclass(frozen=True)
 class Invoke(Statement):
     """A hardware intrinsic on regions, in the order of its declaration: first what it writes, and
-    may read, then what it only reads."""
+    may read, then what it only reads.
+
+    `rule` gives the instructions for it and the loops around it. With `begins`, the first of what
+    is added to a sum can begin it, and the start of the sum needs no rule.
+    """
 
     intrinsic: str
     regions: tuple[Region, ...]
     attributes: tuple[tuple[str, int], ...] = ()
+    rule: Rule | None = field(default=None, compare=False)
+    begins: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.instructions import PARAMETER_TILES
+from .errors import CompileError
 
 Array = npt.NDArray[Any]
+BYTE, HALF = 8, 4           # bits
 
 
 def filled(array: Array, axis: int, multiple: int) -> Array:
@@ -37,12 +39,38 @@ def unpack_activations(tiles: Array, images: int, channels: int) -> Array:
 
 
 def pack_weights(weights: Array, config: Config) -> Array:
+    """(outputs, inputs, y, x) → (output block, input block, y, x, output lane, input lane), where
+    the lanes are bytes of a tile if weights have 4 bits (see `weights_in_dram`)"""
+    check_weights(weights, config)
+    return weights_in_dram(weight_tiles(weights, config), config)
+
+
+def check_weights(weights: Array, config: Config) -> None:
+    """Refuse weights that have more bits than those of the configuration."""
+    limit = 1 << config.wgt_bits - 1
+    outside = np.argwhere((weights < -limit) | (weights >= limit))
+    if len(outside):
+        place = ", ".join(map(str, outside[0]))
+        raise CompileError(f"weights[{place}] is {weights[tuple(outside[0])]}, but weights of this "
+                           f"configuration have {config.wgt_bits} bits: {-limit} to {limit - 1}")
+
+
+def weight_tiles(weights: Array, config: Config) -> Array:
     """(outputs, inputs, y, x) → (output block, input block, y, x, output lane, input lane)"""
     weights = filled(filled(weights, 0, config.block_out), 1, config.block_in)
     outputs, inputs, height, width = weights.shape
     tiles = weights.reshape(outputs // config.block_out, config.block_out,
                             inputs // config.block_in, config.block_in, height, width)
     return np.ascontiguousarray(tiles.transpose(0, 2, 4, 5, 1, 3))
+
+
+def weights_in_dram(tiles: Array, config: Config) -> Array:
+    """Tiles, or rows of tiles, of weights (…, row, lane) as programs take them: weights of 8 bits
+    as they are, those of 4 bits two to a byte, the first in the low half: (…, byte)."""
+    if config.wgt_bits == BYTE:
+        return tiles
+    pairs = tiles.astype(np.uint8).reshape(*tiles.shape[:-2], -1, 2)
+    return pairs[..., 0] & 0xF | pairs[..., 1] << HALF
 
 
 def pack_parameters(bias: Array, multiplier: Array, shift: Array, config: Config) -> Array:

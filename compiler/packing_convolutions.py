@@ -14,11 +14,14 @@ from .operators.transposed import PhasePair, Transposed, phases, shapes
 from .packing import (
     Array,
     bias_with_zero_point,
+    check_weights,
     filled,
     pack_activations,
     pack_parameters,
     pack_weights,
     unpack_activations,
+    weight_tiles,
+    weights_in_dram,
 )
 
 
@@ -42,11 +45,13 @@ def unpack_depthwise_activations(tiles: Array, config: Config, images: int,
 
 def pack_depthwise_weights(weights: Array, config: Config, chunks: Chunks) -> Array:
     """(channels, y, x) → (block, chunk y, chunk x, row, lane): a row for each tap of a chunk"""
+    check_weights(weights, config)
     lanes, (height, width), (far_y, far_x) = config.depthwise_lanes, chunks.taps, chunks.counts
     weights = filled(filled(filled(weights, 0, lanes), 1, height * far_y), 2, width * far_x)
     taps = weights.reshape(-1, lanes, far_y, height, far_x, width).transpose(0, 2, 4, 3, 5, 1)
     rows = taps.reshape(*taps.shape[:3], height * width, lanes)
-    return np.ascontiguousarray(with_lanes(filled(rows, 3, chunks.rows(config)), config.block_in))
+    tiles = with_lanes(filled(rows, 3, chunks.rows(config)), config.block_in)
+    return weights_in_dram(np.ascontiguousarray(tiles), config)
 
 
 def pack_depthwise_parameters(bias: Array, multiplier: Array, shift: Array,
@@ -102,6 +107,7 @@ def unpack_grouped_activations(tiles: Array, spec: Grouped, merged: int) -> Arra
 def pack_grouped_weights(weights: Array, config: Config, spec: Grouped, merged: int) -> Array:
     """(outputs, inputs of a group, y, x) → (merged groups, output block, input block, y, x, output
     lane, input lane), block-diagonal"""
+    check_weights(weights, config)
     packed = []
     for part in _merged_groups(weights, 0, spec.group_out, merged):
         diagonal = np.zeros((merged * spec.group_out, merged * spec.group_in, *spec.kernel),
@@ -131,12 +137,13 @@ def _merged_groups(array: Array, axis: int, group: int, merged: int) -> list[Arr
 def pack_transposed_weights(weights: Array, config: Config, spec: Transposed) -> Array:
     """(inputs, outputs, y, x) → (phase, output block, input block, y, x, output lane, input lane):
     the taps of each phase, in the order in which it reads"""
+    check_weights(weights, config)
     packed = np.zeros(shapes(spec, config).weights, weights.dtype)
     for number, phase in enumerate(phases(spec)):
         if phase.y.taps and phase.x.taps:
-            tiles = pack_weights(_taps(weights, phase), config)
+            tiles = weight_tiles(_taps(weights, phase), config)
             packed[number, :, :, :tiles.shape[2], :tiles.shape[3]] = tiles
-    return packed
+    return weights_in_dram(packed, config)
 
 
 def _taps(weights: Array, phase: PhasePair) -> Array:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ..isa.config import Config
-from ..isa.instructions import Requantize
 from ..isa.program import Program
 from .dma import form_transfers
 from .emit import emit
@@ -29,11 +28,7 @@ def accelerated(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] 
 
 
 def build(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
-          requantizations: Mapping[str, Requantize] | None = None,
           hide_latency: bool = True) -> tuple[Nest, Program]:
     """The nest and the program of a schedule."""
-    chosen = list(intrinsics)
-    nest = accelerated(plan, config, chosen)
-    program = emit(nest, config, requantizations=requantizations, hide_latency=hide_latency,
-                   intrinsics={each.name: each for each in chosen})
-    return nest, program
+    nest = accelerated(plan, config, intrinsics)
+    return nest, emit(nest, config, hide_latency=hide_latency)

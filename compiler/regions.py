@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .affine import Affine, affine
 from .expression import Axis, Element, Expression, walk
 from .rewrite import substitute
-from .schedule import Split, Stage
+from .stage import Split, Stage
 from .tensor import Tensor
 
 Side = tuple[Affine, int]       # where a dimension of a box starts, and its extent

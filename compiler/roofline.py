@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..isa.config import Config
 from ..isa.timing import MemoryTiming
-from .operators.conv2d import Conv2d
+from .operators.conv2d import Conv2d, blocks_of
+from .operators.dense import Dense
+from .operators.depthwise import Depthwise
+from .operators.elementwise import Elementwise, Operation
+from .operators.grouped import Grouped
+from .operators.pool import Pool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +37,64 @@ def bound(macs: int, moved: int, config: Config, memory: MemoryTiming) -> Bound:
                  memory=moved * memory.cycles_per_beat / config.bus_bytes)
 
 
+def bound_of(spec: Any, config: Config, memory: MemoryTiming) -> Bound:
+    """For an operator, with its channels, images and rows filled up to whole tiles, as the MAC
+    array sees them. The ALU is not counted."""
+    return bound(products(spec, config) * config.macs_per_cycle, moved_bytes(spec), config, memory)
+
+
+def products(spec: Any, config: Config) -> int:
+    """Tile products that a result needs."""
+    match spec:
+        case Depthwise():
+            return _pixels(spec, config) * blocks_of(spec.channels_out, config.depthwise_lanes)
+        case Grouped():         # lanes that other groups fill are not wasted
+            return -(-spec.macs // config.macs_per_cycle)
+        case Conv2d():
+            return (_pixels(spec, config) * blocks_of(spec.channels_in, config.block_in)
+                    * blocks_of(spec.channels_out, config.block_out))
+        case Dense():
+            return (spec.matrices * blocks_of(spec.rows, config.batch)
+                    * blocks_of(spec.inputs, config.block_in)
+                    * blocks_of(spec.outputs, config.block_out))
+    return 0
+
+
+def _pixels(spec: Conv2d, config: Config) -> int:
+    """Taps of all pixels of the output."""
+    return (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
+            * spec.kernel[0] * spec.kernel[1])
+
+
+def moved_bytes(spec: Any) -> int:
+    """Of the inputs that are used, the weights and the outputs: what any schedule moves."""
+    match spec:
+        case Conv2d():
+            return convolution_bytes(spec)
+        case Dense():
+            return spec.bytes
+        case Pool():
+            return spec.images * spec.channels * (
+                spec.height * spec.width + spec.out_shape[0] * spec.out_shape[1])
+        case Elementwise():
+            operands = 1 if spec.operation == Operation.RESCALE else 2
+            return (operands + 1) * spec.images * spec.channels * spec.height * spec.width
+    return 0
+
+
 def convolution_bytes(spec: Conv2d) -> int:
     """Of the pixels that are used, the weights and the outputs."""
     rows = used(spec.height, spec.out_height, spec.kernel[0], spec.stride[0], spec.dilation[0],
                 spec.pad[0])
     columns = used(spec.width, spec.out_width, spec.kernel[1], spec.stride[1], spec.dilation[1],
                    spec.pad[2])
+    inputs = spec.channels_in
+    if isinstance(spec, Depthwise):
+        inputs = 1
+    elif isinstance(spec, Grouped):
+        inputs = spec.group_in
     return (spec.images * spec.channels_in * rows * columns
-            + spec.channels_in * spec.channels_out * spec.kernel[0] * spec.kernel[1]
+            + inputs * spec.channels_out * spec.kernel[0] * spec.kernel[1]
             + spec.images * spec.channels_out * spec.out_height * spec.out_width)
 
 

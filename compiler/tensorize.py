@@ -39,6 +39,7 @@ from .nest import (
     Statement,
     with_children,
 )
+from .rules import fill
 from .tensor import Tensor
 
 
@@ -83,7 +84,8 @@ def match(marked: Marked, intrinsic: Intrinsic) -> Invoke:
         first = _first_value(assign)
         _all_used(loops, [unifier.axes[axis] for axis in tensor.axes])
         return Invoke(f"{intrinsic.name}.start", (_region(unifier, tensor, loops),),
-                      (("value", first),))
+                      (("value", first),), rule=None if intrinsic.begins else fill,
+                      begins=intrinsic.begins)
     body, value = tensor.body, assign.value
     assert body is not None
     if isinstance(body, Reduction):
@@ -92,7 +94,7 @@ def match(marked: Marked, intrinsic: Intrinsic) -> Invoke:
     _unify(unifier, body, value)
     _all_used(loops, list(unifier.axes.values()))
     regions = tuple(_region(unifier, each, loops) for each in intrinsic.operands)
-    return Invoke(intrinsic.name, regions, tuple(intrinsic.attributes.items()))
+    return Invoke(intrinsic.name, regions, rule=intrinsic.rule, begins=intrinsic.begins)
 
 
 def _perfect(statement: Statement) -> tuple[list[Axis], Assign]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
+from ..isa.config import Config
 from ..isa.instructions import Buffer as Scratchpad
 from ..isa.instructions import Load, Store
 from .errors import CompileError
-from .nest import Buffer, Scope
+from .nest import Buffer, Copy, Nest, Scope, statements_of
 from .scratchpads import SCRATCHPADS, TILE_RANK, strides_of
 
 WIDEST = 255                # tiles of border on one side
@@ -36,14 +37,24 @@ class Side:
         return self.count - self.before - self.after
 
 
-def element_bytes(buffer: Buffer) -> int:
-    return {"int8": 1, "uint8": 1, "int16": 2, "int32": 4}[buffer.dtype]
+def element_bits(buffer: Buffer) -> int:
+    return {"int8": 8, "uint8": 8, "int16": 16, "int32": 32}[buffer.dtype]
 
 
-def dram_strides(buffer: Buffer) -> list[int]:
-    """Bytes from one index of a dimension to the next."""
-    size = element_bytes(buffer)
-    return [prod(buffer.shape[place + 1:]) * size for place in range(len(buffer.shape))]
+def bits_in_dram(nest: Nest, config: Config) -> dict[Buffer, int]:
+    """The bits of an element of every buffer outside. What is loaded as weights has the bits of a
+    weight, and its tiles are packed."""
+    found = {buffer: element_bits(buffer) for buffer in (*nest.inputs, *nest.outputs)}
+    for each in statements_of(nest.body):
+        if isinstance(each, Copy) and each.target.buffer.scope == Scope.WGT:
+            found[each.source.buffer] = config.wgt_bits
+    return found
+
+
+def dram_strides(buffer: Buffer, bits: int) -> list[int]:
+    """Bytes from one index of a dimension to the next, dimensions of a tile left out."""
+    return [prod(buffer.shape[place + 1:]) * bits // 8
+            for place in range(len(buffer.shape) - TILE_RANK)]
 
 
 def scratchpad_of(scope: Scope, dram: Buffer, on_chip: Buffer) -> Scratchpad:
@@ -63,8 +74,9 @@ def in_tiles(buffer: Buffer, tile_rows: int) -> Buffer:
 
 
 def sides_of(dram: Buffer, start: Sequence[int], on_chip: Buffer, extents: Sequence[int],
-             tile_bytes: int) -> tuple[int, list[Side]]:
-    """The byte at which the box starts in DRAM, and its dimensions from the outside in."""
+             tile_bytes: int, bits: int) -> tuple[int, list[Side]]:
+    """The byte at which the box starts in DRAM, where elements have so many bits, and its
+    dimensions from the outside in."""
     rows = on_chip.tile_rows
     if rows:
         dram, on_chip = in_tiles(dram, rows), in_tiles(on_chip, rows)
@@ -74,12 +86,12 @@ def sides_of(dram: Buffer, start: Sequence[int], on_chip: Buffer, extents: Seque
         if start[place] or extents[place] != dram.shape[place]:
             raise CompileError(f"a copy of {dram.name} cuts through its tiles; only whole tiles "
                                f"are moved")
-    strides = dram_strides(dram)
-    if strides[-TILE_RANK] * dram.shape[-TILE_RANK] != tile_bytes:
+    strides = dram_strides(dram, bits)
+    if prod(dram.shape[-TILE_RANK:]) * bits != tile_bytes * 8:
         raise CompileError(f"a tile of {dram.name} has {dram.shape[-TILE_RANK]} × "
-                           f"{dram.shape[-1]} {dram.dtype}, but a tile of the scratchpad takes "
-                           f"{tile_bytes} bytes of DRAM; operators have weights of 8 bits")
-    offset = sum(max(first, 0) * stride for first, stride in zip(start, strides, strict=True))
+                           f"{dram.shape[-1]} elements of {bits} bits, but a tile of the "
+                           f"scratchpad takes {tile_bytes} bytes of DRAM")
+    offset = sum(max(first, 0) * stride for first, stride in zip(start, strides, strict=False))
     sides = []
     for first, extent, size, stride, step in zip(start, extents, dram.shape, strides,
                                                  strides_of(on_chip), strict=False):

@@ -9,19 +9,18 @@ compute all tiles of some loops, and the compiler does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from microtron.compiler.affine import Affine
 from microtron.compiler.dma import form_transfers
 from microtron.compiler.emit import emit
 from microtron.compiler.evaluate import evaluate
-from microtron.compiler.expression import Axis
 from microtron.compiler.intrinsic import Intrinsic
 from microtron.compiler.kernels import alus
 from microtron.compiler.lower import lower
 from microtron.compiler.nest import Scope
+from microtron.compiler.rules import Loops
 from microtron.compiler.schedule import Schedule
 from microtron.compiler.tensor import compute, placeholder
 from microtron.compiler.tensorize import tensorize
@@ -39,13 +38,13 @@ def average(config: Config) -> Intrinsic:
     left, right = placeholder("left", shape, "int32"), placeholder("right", shape, "int32")
     result = compute("result", shape, lambda b, o: (left[b, o] + right[b, o] + 1) >> 1)
     return Intrinsic("average", result,
-                     {result: Scope.ACC, left: Scope.ACC, right: Scope.ACC}, Engine.ALU, rule=rule)
+                     {result: Scope.ACC, left: Scope.ACC, right: Scope.ACC}, Engine.ALU, rule)
 
 
-def rule(axes: Sequence[Axis], tiles: Sequence[Affine]) -> Iterator[Instruction]:
+def rule(loops: Loops) -> Iterator[Instruction]:
     """Add, then halve: `shr` rounds to nearest, ties up."""
-    result, left, right = tiles
-    for add in alus(axes, AluOp.ADD, result, left, right):
+    result, left, right = loops.tiles
+    for add in alus(loops.axes, AluOp.ADD, result, left, right):
         yield add
         yield AluI(op=AluOp.SHR, dst=add.dst, src=add.dst, loops=add.loops, immediate=1,
                    dst_stride=add.dst_stride, src_stride=add.dst_stride)
@@ -67,9 +66,8 @@ def main() -> None:
         schedule[each].double_buffer(step)
     schedule[inside].tensorize(schedule[inside].leaves[1], "average")
 
-    intrinsics = {"average": average(config)}
-    nest = form_transfers(tensorize(lower(schedule), intrinsics))
-    program = emit(nest, config, intrinsics=intrinsics)
+    nest = form_transfers(tensorize(lower(schedule), {"average": average(config)}))
+    program = emit(nest, config)
     verify(program)
 
     rng = np.random.default_rng(0)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from ...isa.instructions import PARAMETER_TILES, Buffer
-from ..errors import CompileError
+from ...isa.timing import MemoryTiming
 from ..expression import Axis
 from ..nest import Scope
 from ..schedule import Schedule, Stage
 from ..tensor import Tensor
-from .dense import Correction, Expressions
-from .divisions import some_sizes
+from .dense import Correction, Expressions, Layout
+from .divisions import grid, some_sizes
+from .pace import Steps
 
 SCRATCHPADS = (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
-GEMM_START, STEP_START = 20, 40     # cycles that one costs beside its work, measured
 MICRO_KERNELS = 16          # at most so many sequences of micro-ops: three buffers, whole and rest
 
 
@@ -53,6 +55,8 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
 
     last = plan[output]
     m, n, o, b, j = last.leaves
+    if what.spec.layout == Layout.BLOCKS:
+        n, o = o, n
     n_far, n_near = last.split(n, knobs.rows)
     o_far, o_near = last.split(o, knobs.blocks)
     outer = (n_far, o_far) if knobs.data_stays else (o_far, n_far)
@@ -112,100 +116,95 @@ def _correct(plan: Schedule, correction: Correction, side: Tensor | None, knobs:
         plan[side].compute_at(sums, far)
 
 
-def pieces(what: Expressions, knobs: Knobs) -> tuple[int, int, int]:
+def pieces(what: Expressions, knobs: Knobs) -> tuple[Any, Any, Any]:
     """Into how many parts rows, outputs and inputs are divided."""
     _, rows, outputs, depth = what.extents
     return -(-rows // knobs.rows), -(-outputs // knobs.blocks), -(-depth // knobs.depth)
 
 
-def loads(what: Expressions, knobs: Knobs) -> dict[Buffer, int]:
+def loads(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
     """How often each scratchpad is filled; ACC and OUT: with sums and results. What passes by
     comes again and again, unless two buffers hold all of it."""
     n, o, c = pieces(what, knobs)
     matrices, held = what.extents[0], 2 if knobs.doubled else 1
-    data_once = n * c <= held or (c == 1 and knobs.data_stays)
-    weights_once = o * c <= held or (c == 1 and not knobs.data_stays)
-    return {Buffer.INP: matrices * n * c * (1 if data_once else o),
-            Buffer.WGT: matrices * o * c * (1 if weights_once else n),
+    whole, stays = c == 1, np.asarray(knobs.data_stays, bool)
+    data_once = (n * c <= held) | (whole & stays)
+    weights_once = (o * c <= held) | (whole & ~stays)
+    return {Buffer.INP: matrices * n * c * np.where(data_once, 1, o),
+            Buffer.WGT: matrices * o * c * np.where(weights_once, 1, n),
             Buffer.ACC: matrices * n * o, Buffer.OUT: matrices * n * o}
 
 
-def copies(what: Expressions, knobs: Knobs) -> dict[Buffer, int]:
+def copies(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
     """Buffers by turns: two where there is a next time."""
-    return {buffer: 2 if knobs.doubled and times > 1 else 1
+    return {buffer: np.where(knobs.doubled & (times > 1), 2, 1)
             for buffer, times in loads(what, knobs).items()}
 
 
-def tiles(what: Expressions, knobs: Knobs) -> dict[Buffer, int]:
+def tiles(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
     """Tiles of one buffer in each scratchpad; of ACC the sums alone."""
     return {Buffer.INP: knobs.rows * knobs.depth, Buffer.WGT: knobs.blocks * knobs.depth,
             Buffer.ACC: knobs.rows * knobs.blocks, Buffer.OUT: knobs.rows * knobs.blocks}
 
 
-def fits(what: Expressions, knobs: Knobs) -> bool:
-    """Whether all buffers find room."""
-    config = what.config
-    need, numbers = tiles(what, knobs), copies(what, knobs)
-    need = {buffer: need[buffer] * numbers[buffer] for buffer in SCRATCHPADS}
-    need[Buffer.ACC] += PARAMETER_TILES * (what.extents[2] if knobs.resident
-                                           else knobs.blocks * numbers[Buffer.ACC])
+def grids(what: Expressions) -> Iterator[Knobs]:
+    """Without double buffers only if nothing fits with them."""
+    _, rows, outputs, depth = what.extents
+    for doubled in (True, False):
+        yield replace(grid(Knobs, rows=some_sizes(rows), blocks=some_sizes(outputs),
+                           depth=some_sizes(depth), data_stays=[False, True],
+                           resident=[True, False]), doubled=doubled)
+
+
+def fits(what: Expressions, knobs: Knobs) -> Any:
+    """Whether all buffers find room. Parameters are resident only where they would be loaded
+    again."""
+    config, whole = what.config, pieces(what, knobs)[2] == 1
+    sizes, numbers = tiles(what, knobs), copies(what, knobs)
+    need = {buffer: sizes[buffer] * numbers[buffer] for buffer in SCRATCHPADS}
+    need[Buffer.ACC] = need[Buffer.ACC] + PARAMETER_TILES * np.where(
+        knobs.resident, what.extents[2], knobs.blocks * numbers[Buffer.ACC])
     for each in what.corrections:
         own, other = ((Buffer.INP, Buffer.WGT) if each.side is what.data
                       else (Buffer.WGT, Buffer.INP))
         size = knobs.rows if each.side is what.data else knobs.blocks
-        need[own] += size * knobs.depth if pieces(what, knobs)[2] > 1 else 0
-        need[other] += 1
-        need[Buffer.ACC] += size * numbers[Buffer.ACC] + knobs.rows * knobs.blocks
+        need[own] = need[own] + np.where(whole, 0, size * knobs.depth)
+        need[other] = need[other] + 1
+        need[Buffer.ACC] = (need[Buffer.ACC] + size * numbers[Buffer.ACC]
+                            + knobs.rows * knobs.blocks)
     sequences = MICRO_KERNELS if knobs.doubled else 1 + len(what.corrections)
-    return (all(need[buffer] <= config.tiles(buffer) for buffer in SCRATCHPADS)
-            and sequences * knobs.depth <= config.tiles(Buffer.UOP))
+    again = (what.extents[2] > knobs.blocks) & (
+        np.asarray(knobs.data_stays, bool) | (what.extents[0] > 1))
+    return (np.all([need[buffer] <= config.tiles(buffer) for buffer in SCRATCHPADS], 0)
+            & (sequences * knobs.depth <= config.tiles(Buffer.UOP))
+            & (np.logical_not(knobs.resident) | again))
 
 
-def candidates(what: Expressions) -> Iterator[Knobs]:
-    """Knobs whose buffers fit. Without double buffers only if nothing fits with them."""
-    _, rows, outputs, depth = what.extents
-    for doubled in (True, False):
-        found = False
-        for n, o, c, stays in product(some_sizes(rows), some_sizes(outputs), some_sizes(depth),
-                                      (False, True)):
-            resident = outputs > o and (stays or what.extents[0] > 1)
-            for knobs in (Knobs(rows=n, blocks=o, depth=c, data_stays=stays, resident=each,
-                                doubled=doubled) for each in ((True, False) if resident
-                                                              else (False,))):
-                if fits(what, knobs):
-                    found = True
-                    yield knobs
-                    break
-        if found:
-            return
-
-
-def estimate(what: Expressions, knobs: Knobs) -> float:
-    """Cycles, roughly: the larger of products and bytes, and what cannot overlap at both ends."""
-    config = what.config
-    times, need = loads(what, knobs), tiles(what, knobs)
-    size = {buffer: need[buffer] * config.tile_bytes(buffer) for buffer in SCRATCHPADS}
-    moved = sum(times[buffer] * size[buffer] for buffer in (Buffer.INP, Buffer.WGT, Buffer.OUT))
-    parameters = PARAMETER_TILES * config.tile_bytes(Buffer.ACC) * knobs.blocks
+def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly, as if all parts of an extent had the same size. The side that stays is what
+    weights are to a convolution; without double buffers, nothing overlaps."""
+    config, (matrices, rows, outputs, depth) = what.config, what.extents
     n, o, c = pieces(what, knobs)
-    reloads = o if knobs.resident else what.extents[0] * o * (n if knobs.data_stays else 1)
-    matrices, rows, outputs, depth = what.extents
-    runs = ((times[Buffer.INP] * knobs.rows + times[Buffer.WGT] * knobs.blocks) * (c > 1)
-            + times[Buffer.OUT] * knobs.rows * (o > 1))     # bursts, a cycle each
-    bus = (moved + parameters * reloads) / config.bus_bytes + runs
-    products = matrices * rows * outputs * depth
-    steps = times[Buffer.ACC]
-    ends = ((size[Buffer.INP] + size[Buffer.WGT] + size[Buffer.OUT]) / config.bus_bytes
-            + need[Buffer.ACC])
-    apart = 0 if knobs.doubled else products + bus
-    return max(products, bus) + ends + steps * (c * GEMM_START + STEP_START) + apart
-
-
-def default_knobs(what: Expressions) -> Knobs:
-    """The candidate with the best estimate."""
-    best = min(candidates(what), key=lambda knobs: estimate(what, knobs), default=None)
-    if best is None:
-        raise CompileError(f"dense: not even one tile of {what.spec} fits in the scratchpads of "
-                           f"this configuration: a requantize needs {PARAMETER_TILES + 1} tiles "
-                           f"of the accumulator")
-    return best
+    even = replace(knobs, rows=rows / n, blocks=outputs / o, depth=depth / c)
+    size = {buffer: count * config.tile_bytes(buffer)
+            for buffer, count in tiles(what, even).items()}
+    stays = np.asarray(knobs.data_stays, bool)
+    runs = {Buffer.INP: np.where(c > 1, even.rows, 1), Buffer.WGT: np.where(c > 1, even.blocks, 1)}
+    (passing, passing_runs), (staying, staying_runs) = (
+        [np.where(stays, table[Buffer.WGT], table[Buffer.INP]) for table in (size, runs)],
+        [np.where(stays, table[Buffer.INP], table[Buffer.WGT]) for table in (size, runs)])
+    parameters = PARAMETER_TILES * config.tile_bytes(Buffer.ACC) * even.blocks
+    again = np.where(knobs.resident, 0, np.where(stays, parameters, 0))     # with each step
+    steps = Steps(
+        groups=matrices * np.where(stays, n, o), steps=np.where(stays, o, n), pieces=c,
+        products=even.rows * even.blocks * even.depth, vectors=even.rows * even.blocks,
+        inp=passing + again / c, runs=passing_runs, wgt=staying,
+        wgt_runs=staying_runs, wgt_stays=c == 1,
+        inp_stays=(np.where(stays, o, n) * c <= 2) & (matrices == 1),
+        out=size[Buffer.OUT], out_runs=np.where(o > 1, even.rows, 1),
+        parameters=np.where(knobs.resident, o, 1) * parameters).cycles(config, memory)
+    if knobs.doubled:
+        return steps
+    moved = sum(times * size[buffer] for buffer, times in loads(what, knobs).items()
+                if buffer != Buffer.ACC)
+    return steps + moved * memory.cycles_per_beat / config.bus_bytes

@@ -11,22 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
 
 from ...isa.config import Config
-from ...isa.instructions import INSTRUCTION_BYTES, PARAMETER_TILES, Buffer
+from ...isa.instructions import PARAMETER_TILES, Buffer
+from ...isa.timing import MemoryTiming
 from ..errors import CompileError
 from ..expression import Call, Function, both, select, total
 from ..intrinsic import lane_product, requantize_function
-from ..nest import Scope
 from ..schedule import Schedule
 from ..tensor import Tensor, compute, placeholder, reduce_axis
-from .conv2d import LATENCY, OVERHEAD, Conv2d, blocks_of
-from .divisions import even_sizes
+from .conv2d import Conv2d, blocks_of
+from .divisions import even_sizes, grid
+from .pace import Steps
+from .tiled import first_of_all, tiled
 
 FAR_AHEAD = 8                   # buffers of parameters
-INSTRUCTIONS_OF_LOADS = 4       # of a step: two or three loads and a gemm
-INSTRUCTIONS_OF_RESULTS = 2     # a requantize and a store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,28 +158,9 @@ def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Te
 def schedule(what: Expressions, knobs: Knobs) -> Schedule:
     """The template: channel blocks one after the other; every step loads input rows, sums,
     requantizes and stores, each in buffers that are used by turns."""
-    plan = Schedule(what.output)
-    inside = plan.cache_write(what.output, Scope.OUT)
-    parameters = plan.cache_read(what.parameters, Scope.ACC, inside)
-    weights = plan.cache_read(what.weights, Scope.WGT, what.sums)
-    sums, inside, output = (plan.renewed(each) for each in (what.sums, inside, what.output))
-    plan[what.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
+    plan, weights, sums = tiled(what, knobs, kept_parameters=int(_kept_parameters(what, knobs)))
     plan[weights].address_rows(what.config.block_out)
     plan[what.padded].compute_whole(what.padded.axes[-1])       # some lanes may not be used
-
-    last = plan[output]
-    n, o, y, x, b, j = last.leaves
-    o_far, o_near = last.split(o, knobs.blocks)
-    y_far, y_near = last.split(y, knobs.rows)
-    x_far, x_near = last.split(x, knobs.columns)
-    last.reorder(o_far, n, y_far, x_far, o_near, y_near, x_near, b, j)
-    for stage in (plan[inside], plan[sums]):
-        stage.compute_at(last, x_far)
-        stage.double_buffer(x_far)
-    plan[parameters].compute_at(last, o_far)
-    plan[parameters].keep(_kept_parameters(what, knobs))
-    plan[inside].tensorize(plan[inside].leaves[4], what.function.name)
-
     stage = plan[sums]
     n, o, y, x, b, j, ty, tx, ky, kx = stage.leaves
     stage.reorder(ty, tx, n, o, y, x, ky, kx, b, j)
@@ -184,76 +168,66 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
     plan[what.padded].compute_at(stage, tx)
     plan[what.padded].double_buffer(tx)
     plan[weights].compute_at(stage, tx)
-    plan[weights].keep(_kept_weights(what, knobs))
+    plan[weights].keep(int(_kept_weights(what, knobs)))
+    first_of_all(plan, weights)             # inputs wait for their buffers
     return plan
 
 
-def _kept_weights(what: Expressions, knobs: Knobs) -> int:
+def _kept_weights(what: Expressions, knobs: Knobs) -> Any:
     """Two pieces of the weights, or all chunks of some blocks and one more, if they fit."""
     piece = knobs.blocks * what.chunks.rows(what.config) // what.config.block_out
-    chunks = what.chunks.counts[0] * what.chunks.counts[1]
-    return min(chunks + 1, what.config.tiles(Buffer.WGT) // piece)
+    return np.minimum(prod(what.chunks.counts) + 1, what.config.tiles(Buffer.WGT) // piece)
 
 
-def _kept_parameters(what: Expressions, knobs: Knobs) -> int:
+def _kept_parameters(what: Expressions, knobs: Knobs) -> Any:
     """Steps are short, and a load that waits for its buffer holds up all that follow: with more
     than two buffers, the next parameters are loaded well ahead."""
     results = 2 * knobs.blocks * knobs.rows * knobs.columns
     room = what.config.tiles(Buffer.ACC) - results
-    return min(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
+    return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
 
 
-def candidates(what: Expressions) -> Iterator[Knobs]:
-    """Knobs whose buffers fit, twice each."""
-    spec, config = what.spec, what.config
-    half = {buffer: config.tiles(buffer) // 2 for buffer in Buffer}
-    weights = what.chunks.rows(config) // config.block_out
-    for blocks, columns in product(even_sizes(what.output.shape[1]), even_sizes(spec.out_width)):
-        if blocks * weights > half[Buffer.WGT]:
-            continue
-        for rows in even_sizes(spec.out_height):
-            height, width = _window(what, rows, columns)
-            if (blocks * height * width <= half[Buffer.INP]
-                    and blocks * rows * columns <= half[Buffer.OUT]
-                    and blocks * (rows * columns + PARAMETER_TILES) <= half[Buffer.ACC]):
-                yield Knobs(blocks=blocks, rows=rows, columns=columns)
+def grids(what: Expressions) -> Iterator[Knobs]:
+    yield grid(Knobs, blocks=even_sizes(what.output.shape[1]),
+               columns=even_sizes(what.spec.out_width), rows=even_sizes(what.spec.out_height))
 
 
-def _window(what: Expressions, rows: int, columns: int) -> tuple[int, int]:
+def fits(what: Expressions, knobs: Knobs) -> Any:
+    """Whether all buffers find room, twice. Some knobs do: chunks are cut so that one output tile
+    fits."""
+    config, (height, width) = what.config, _window(what, knobs)
+    vectors = knobs.blocks * knobs.rows * knobs.columns
+    need = {Buffer.WGT: knobs.blocks * what.chunks.rows(config) // config.block_out,
+            Buffer.INP: knobs.blocks * height * width, Buffer.OUT: vectors,
+            Buffer.ACC: vectors + knobs.blocks * PARAMETER_TILES}
+    return np.all([2 * tiles <= config.tiles(buffer) for buffer, tiles in need.items()], 0)
+
+
+def _window(what: Expressions, knobs: Knobs) -> tuple[Any, Any]:
     """Rows and columns of the input that a chunk needs for some of the output."""
-    height, width = (min((count - 1) * stride + (taps - 1) * dilation + 1, size)
+    height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
                      for count, stride, taps, dilation, size in zip(
-                         (rows, columns), what.spec.stride, what.chunks.taps, what.spec.dilation,
-                         what.padded.shape[2:4], strict=True))
+                         (knobs.rows, knobs.columns), what.spec.stride, what.chunks.taps,
+                         what.spec.dilation, what.padded.shape[2:4], strict=True))
     return height, width
 
 
-def estimate(what: Expressions, knobs: Knobs) -> float:
-    """Cycles, roughly. Steps follow one another at the pace of the slowest engine; the first
-    loads, and the last requantization and store, overlap with nothing."""
+def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly. Weights and parameters are few, and loaded well ahead: what they take is
+    spread over all steps."""
     spec, config, chunks = what.spec, what.config, what.chunks
     images, blocks = what.output.shape[:2]
-    count = chunks.counts[0] * chunks.counts[1]
-    far = [-(-extent // step) for extent, step in ((blocks, knobs.blocks),
-                                                   (spec.out_height, knobs.rows),
-                                                   (spec.out_width, knobs.columns))]
-    steps = images * far[0] * far[1] * far[2]
-    height, width = _window(what, knobs.rows, knobs.columns)
-    vectors = knobs.blocks * knobs.rows * knobs.columns
-    bus = config.bus_bytes
-    inp = knobs.blocks * height * (width * config.tile_bytes(Buffer.INP) / bus + 1)
-    wgt = knobs.blocks * chunks.rows(config) * config.block_in / bus
-    wgt += knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC) / bus / count
-    out = vectors * config.tile_bytes(Buffer.OUT) / bus
-    taps = chunks.taps[0] * chunks.taps[1]
-    products = images * blocks * spec.out_height * spec.out_width * taps
-    fetch = (INSTRUCTIONS_OF_LOADS + INSTRUCTIONS_OF_RESULTS / count) * INSTRUCTION_BYTES / bus
-    beats = inp + wgt * far[0] / steps + out / count + fetch
-    pace = max(products / steps + OVERHEAD, beats, (vectors + LATENCY) / count)
-    return count * steps * pace + inp + wgt + vectors + out + 4 * LATENCY
-
-
-def default_knobs(what: Expressions) -> Knobs:
-    """The candidate with the best estimate. There always is one: chunks are cut so that one
-    output tile fits."""
-    return min(candidates(what), key=lambda knobs: estimate(what, knobs))
+    groups = blocks_of(blocks, knobs.blocks)
+    steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
+        spec.out_width, knobs.columns)
+    (height, width), vectors = _window(what, knobs), knobs.blocks * knobs.rows * knobs.columns
+    parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
+    products = images * blocks * spec.out_height * spec.out_width * prod(chunks.taps)
+    return Steps(
+        groups=1, steps=groups * steps, pieces=prod(chunks.counts),
+        products=products / (groups * steps), vectors=vectors,
+        inp=knobs.blocks * height * width * config.tile_bytes(Buffer.INP),
+        runs=knobs.blocks * height, out_runs=knobs.blocks * knobs.rows,
+        wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
+        out=vectors * config.tile_bytes(Buffer.OUT) + parameters / steps,
+        parameters=parameters, wgt_stays=False).cycles(config, memory)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+Knobs = TypeVar("Knobs")
+
 SHRINK = 0.75               # from one size to the next, at least, where there are many
 
 
@@ -13,6 +20,12 @@ def even_sizes(extent: int) -> list[int]:
         parts = -(-extent // (sizes[-1] - 1))
         sizes.append(-(-extent // parts))
     return sizes
+
+
+def fair_sizes(extent: int) -> list[int]:
+    """Those of them whose last part is at least half as large as the others: small parts cost more
+    than they save."""
+    return [size for size in even_sizes(extent) if 2 * ((extent - 1) % size + 1) >= size]
 
 
 def some_sizes(extent: int) -> list[int]:
@@ -27,3 +40,9 @@ def some_sizes(extent: int) -> list[int]:
         if size <= found[-1] * SHRINK or size == 1 != found[-1]:
             found.append(size)
     return found
+
+
+def grid(kind: type[Knobs], **sizes: Sequence[int]) -> Knobs:
+    """Knobs in columns, one row for each combination of sizes, the last one fastest."""
+    columns = np.meshgrid(*(np.array(each) for each in sizes.values()), indexing="ij")
+    return kind(**{name: column.ravel() for name, column in zip(sizes, columns, strict=True)})

@@ -15,19 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from ...isa.arithmetic import quantize_scale, scale_array
 from ...isa.config import Config
-from ...isa.instructions import (
-    PARAMETER_TILES,
-    AluOp,
-    Buffer,
-    Requantize,
-    RequantizeFlags,
-    Rounding,
-)
+from ...isa.instructions import PARAMETER_TILES, AluOp, Buffer, Rounding
+from ...isa.timing import MemoryTiming
 from ..errors import CompileError
 from ..expression import Call, Expression, Function, binary
 from ..intrinsic import Intrinsic, immediate, requantize, requantize_function, scale_function
@@ -35,10 +30,11 @@ from ..nest import Scope
 from ..packing import Array, pack_parameters
 from ..schedule import Schedule
 from ..tensor import Tensor, compute, placeholder
-from .divisions import even_sizes
-from .epilogue import ROUNDING_FLAGS, Epilogue
+from .divisions import even_sizes, grid
+from .epilogue import Epilogue
 
 HEADROOM = 20               # bits by which TFLite shifts the terms of a sum left
+STEP_START = 40             # cycles that a step costs beside its work
 
 
 class Operation(Enum):
@@ -76,11 +72,6 @@ class Elementwise(Epilogue):
         """Tiles of each operand."""
         return (-(-self.images // config.batch) * -(-self.channels // config.block_out)
                 * self.height * self.width)
-
-    def scaling(self) -> Requantize:
-        """The instruction that scales a term of a sum, but for its tiles and loops."""
-        return Requantize(flags=(ROUNDING_FLAGS[self.rounding] | RequantizeFlags.ACC
-                                 | RequantizeFlags.WIDE))
 
     def terms(self) -> tuple[Term, Term]:
         """How the operands of a sum are scaled."""
@@ -144,7 +135,6 @@ class Expressions:
     output: Tensor
     function: Function
     intrinsics: list[Intrinsic]
-    requantizations: dict[str, Requantize]
 
 
 def parameters(spec: Elementwise, config: Config) -> Array:
@@ -170,8 +160,7 @@ def expressions(spec: Elementwise, config: Config) -> Expressions:
                                    low=spec.low, high=spec.high)
     what = Expressions(spec=spec, config=config, operands=operands, wide=wide, steps={},
                        parameters=given, function=function, output=operands[0],
-                       intrinsics=[requantize(config, function)],
-                       requantizations={function.name: spec.requantization()})
+                       intrinsics=[requantize(config, function)])
     match spec.operation:
         case Operation.ADD:
             value = _sum(what)
@@ -200,7 +189,6 @@ def _sum(what: Expressions) -> Tensor:
     spec, config = what.spec, what.config
     scale = scale_function(spec.rounding)
     what.intrinsics.append(requantize(config, scale))
-    what.requantizations[scale.name] = spec.scaling()
     scaled = []
     for number, (wide, term) in enumerate(zip(what.wide, spec.terms(), strict=True)):
         value = wide
@@ -258,42 +246,31 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
     return plan
 
 
-def fits(what: Expressions, knobs: Knobs) -> bool:
+def _copies(what: Expressions, knobs: Knobs) -> Any:
+    return np.where(knobs.doubled & (knobs.tiles < what.output.shape[0]), 2, 1)
+
+
+def grids(what: Expressions) -> Iterator[Knobs]:
+    """Without double buffers only if nothing fits with them."""
+    for doubled in (True, False):
+        yield replace(grid(Knobs, tiles=even_sizes(what.output.shape[0])), doubled=doubled)
+
+
+def fits(what: Expressions, knobs: Knobs) -> Any:
     """Whether all buffers find room."""
-    config = what.config
-    copies = 2 if knobs.doubled and knobs.tiles < what.output.shape[0] else 1
+    config, copies = what.config, _copies(what, knobs)
     used = PARAMETER_TILES * what.parameters.shape[0] + knobs.tiles * (
         len(what.steps) + copies * len(what.wide))
-    return (used <= config.tiles(Buffer.ACC)
-            and knobs.tiles * copies <= config.tiles(Buffer.OUT))
+    return ((used <= config.tiles(Buffer.ACC))
+            & (knobs.tiles * copies <= config.tiles(Buffer.OUT)))
 
 
-def candidates(what: Expressions) -> Iterator[Knobs]:
-    """Knobs whose buffers fit. Without double buffers only if nothing fits with them."""
-    total = what.output.shape[0]
-    for doubled in (True, False):
-        every = (Knobs(tiles=size, doubled=doubled) for size in even_sizes(total))
-        found = [knobs for knobs in every if fits(what, knobs)]
-        yield from found
-        if found:
-            return
-
-
-def estimate(what: Expressions, knobs: Knobs) -> float:
+def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly: the larger of what the ALU and the bus do, and what cannot overlap."""
-    config, total = what.config, what.output.shape[0]
-    pieces = -(-total // knobs.tiles)
-    moved = (len(what.wide) + 1) * config.tile_bytes(Buffer.OUT) / config.bus_bytes
+    config, tiles = what.config, what.output.shape[0]
+    pieces = -(-tiles // knobs.tiles)
+    moved = ((len(what.wide) + 1) * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat
+             / config.bus_bytes)
     passes = len(what.steps) + 1
-    apart = (moved + passes) * knobs.tiles
-    return max(moved, passes) * total + pieces * 40 + apart * (1 if knobs.doubled else pieces)
-
-
-def default_knobs(what: Expressions) -> Knobs:
-    """The candidate with the best estimate."""
-    best = min(candidates(what), key=lambda knobs: estimate(what, knobs), default=None)
-    if best is None:
-        raise CompileError(f"{what.spec.operation.value}: not even one tile fits in the "
-                           f"accumulator of this configuration, which has "
-                           f"{what.config.tiles(Buffer.ACC)}")
-    return best
+    apart = (moved + passes) * knobs.tiles * (1 if knobs.doubled else pieces)
+    return max(moved, passes) * tiles + pieces * STEP_START + apart

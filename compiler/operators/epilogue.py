@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...isa.instructions import Requantize, RequantizeFlags, Rounding
-
-ROUNDING_FLAGS = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
-                  Rounding.AWAY: RequantizeFlags.AWAY}
+from ...isa.instructions import Rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +15,3 @@ class Epilogue:
     low: int = -128
     high: int = 127
     rounding: Rounding = Rounding.TWICE
-
-    def requantization(self) -> Requantize:
-        """The instruction of the epilogue, but for its tiles and loops."""
-        return Requantize(flags=ROUNDING_FLAGS[self.rounding], zero_point=self.zero_point_out,
-                          low=self.low, high=self.high)

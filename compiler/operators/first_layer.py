@@ -19,9 +19,10 @@ from math import gcd
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer
+from ..choice import ranked
 from ..expression import both, select
 from ..tensor import Tensor, compute, placeholder
-from . import conv2d
+from . import conv2d, conv2d_schedule
 from .conv2d import Conv2d, blocks_of
 
 MOST_ESTIMATED = 2          # folds whose schedules are looked at
@@ -119,8 +120,7 @@ def bound(spec: Conv2d, config: Config) -> int:
 
 
 def estimate(spec: Conv2d, config: Config) -> float:
-    what = conv2d.expressions(spec, config)
-    return conv2d.estimate(what, conv2d.default_knobs(what))
+    return ranked(conv2d_schedule, [conv2d.expressions(spec, config)])[0].estimate
 
 
 def default_fold(spec: Conv2d, config: Config) -> Fold:

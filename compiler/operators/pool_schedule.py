@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
+
+import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
-from ..errors import CompileError
+from ...isa.timing import MemoryTiming
 from ..expression import Axis
 from ..nest import Scope
 from ..schedule import Schedule, Stage
-from .divisions import even_sizes, some_sizes
+from .divisions import even_sizes, grid, some_sizes
 from .pool import LATENCY, Expressions, Kind
+
+STEP_START = 40             # cycles that a step costs beside its work, measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +28,7 @@ class Knobs:
     blocks: int
     rows: int
     columns: int
-    window: tuple[int, int]
+    window: tuple[int, int] = (1, 1)
     doubled: bool = True        # two buffers each, so that engines overlap
 
 
@@ -81,109 +86,95 @@ def _combined(plan: Schedule, what: Expressions, knobs: Knobs) -> tuple[Stage, A
     return column, far
 
 
-def boxes(what: Expressions, knobs: Knobs) -> int:
+def boxes(what: Expressions, knobs: Knobs) -> Any:
     """How many boxes of the input are loaded."""
     images, blocks, rows, columns = what.output.shape[:4]
-    count = images
+    count: Any = images
     for extent, size in ((blocks, knobs.blocks), (rows, knobs.rows), (columns, knobs.columns),
                          *zip(what.spec.kernel, knobs.window, strict=True)):
-        count *= -(-extent // size)
+        count = count * -(-extent // size)
     return count
 
 
-def copies(what: Expressions, knobs: Knobs) -> int:
+def copies(what: Expressions, knobs: Knobs) -> Any:
     """Buffers by turns: two if there is a next box."""
-    return 2 if knobs.doubled and boxes(what, knobs) > 1 else 1
+    return np.where(knobs.doubled & (boxes(what, knobs) > 1), 2, 1)
 
 
-def box(what: Expressions, knobs: Knobs) -> tuple[int, int]:
+def box(what: Expressions, knobs: Knobs) -> tuple[Any, Any]:
     """Rows and columns of one of them."""
     spec = what.spec
-    height, width = (min((outputs - 1) * spec.stride[axis]
-                         + (knobs.window[axis] - 1) * spec.dilation[axis] + 1, spec.padded[axis])
+    height, width = (np.minimum((outputs - 1) * spec.stride[axis]
+                                + (knobs.window[axis] - 1) * spec.dilation[axis] + 1,
+                                spec.padded[axis])
                      for axis, outputs in enumerate((knobs.rows, knobs.columns)))
     return height, width
 
 
-def accumulators(what: Expressions, knobs: Knobs) -> tuple[int, int]:
+def accumulators(what: Expressions, knobs: Knobs) -> tuple[Any, Any]:
     """Tiles of the accumulator: for what is computed, with parameters, and for a box of input."""
     height, width = box(what, knobs)
     rows, columns = (size if extent > 1 else 1 for size, extent in zip(
         (knobs.rows, knobs.columns), what.parameters.shape[:2], strict=True))
     own = knobs.blocks * knobs.rows * (knobs.columns + (width if what.columns else 0))
     if max(what.parameters.shape[:2]) > 1:
-        rows *= copies(what, knobs)
+        rows = rows * copies(what, knobs)
     return own + PARAMETER_TILES * rows * columns, knobs.blocks * height * width
 
 
-def fits(what: Expressions, knobs: Knobs) -> bool:
+def grids(what: Expressions) -> Iterator[Knobs]:
+    """A window is divided, and double buffers are given up, only if nothing fits otherwise."""
+    spec = what.spec
+    windows = [*((size, spec.kernel[1]) for size in even_sizes(spec.kernel[0])),
+               *((1, size) for size in even_sizes(spec.kernel[1])[1:])]
+    blocks, rows, columns = (some_sizes(extent) for extent in what.output.shape[1:4])
+    for doubled, window in product((True, False), windows):
+        yield replace(grid(Knobs, blocks=blocks, rows=rows, columns=columns), window=window,
+                      doubled=doubled)
+
+
+def fits(what: Expressions, knobs: Knobs) -> Any:
     """Whether all buffers find room."""
     config = what.config
     number = copies(what, knobs)
     own, loaded = accumulators(what, knobs)
     results = knobs.blocks * knobs.rows * knobs.columns
-    return (own + number * loaded <= config.tiles(Buffer.ACC)
-            and number * results <= config.tiles(Buffer.OUT))
+    return ((own + number * loaded <= config.tiles(Buffer.ACC))
+            & (number * results <= config.tiles(Buffer.OUT)))
 
 
-def candidates(what: Expressions) -> Iterator[Knobs]:
-    """Knobs whose buffers fit. A window is divided, and double buffers are given up, only if
-    nothing fits otherwise."""
-    spec = what.spec
-    windows = [*((size, spec.kernel[1]) for size in even_sizes(spec.kernel[0])),
-               *((1, size) for size in even_sizes(spec.kernel[1])[1:])]
-    sizes = [some_sizes(extent) for extent in what.output.shape[1:4]]
-    for doubled, window in product((True, False), windows):
-        found = False
-        for blocks, rows, columns in product(*sizes):
-            knobs = Knobs(blocks=blocks, rows=rows, columns=columns, window=window,
-                          doubled=doubled)
-            if fits(what, knobs):
-                found = True
-                yield knobs
-        if found:
-            return
-
-
-def estimate(what: Expressions, knobs: Knobs) -> float:
+def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly: the larger of what the ALU and the bus do, and what cannot overlap."""
     config, spec = what.config, what.spec
     count, images = boxes(what, knobs), what.output.shape[0]
     tile = config.tile_bytes(Buffer.OUT)
     results = knobs.blocks * knobs.rows * knobs.columns
     own, loaded = accumulators(what, knobs)
-    load = loaded * tile / config.bus_bytes
+    rate = config.bus_bytes / memory.cycles_per_beat
+    load = loaded * tile / rate
     outputs = images * what.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
-    passes = _passes(what, knobs, slow=1 if _apart(config, own, loaded) else 2)
-    alu, bus = outputs * passes, count * load + outputs * tile / config.bus_bytes
-    ends = load + results * (passes + tile / config.bus_bytes)
-    return max(alu, bus) + count * 40 + (ends if knobs.doubled else min(alu, bus))
+    passes = _passes(what, knobs, slow=np.where(_apart(config, own, loaded), 1, 2))
+    alu, bus = outputs * passes, count * load + outputs * tile / rate
+    ends = load + results * (passes + tile / rate)
+    return np.maximum(alu, bus) + count * STEP_START + (
+        ends if knobs.doubled else np.minimum(alu, bus))
 
 
-def _passes(what: Expressions, knobs: Knobs, *, slow: int) -> float:
+def _passes(what: Expressions, knobs: Knobs, *, slow: Any) -> Any:
     """Cycles of the ALU for one tile of the output."""
     height, width = what.spec.kernel
     results = knobs.blocks * knobs.rows * knobs.columns
-    late = max(1.0, LATENCY / results)
+    late = np.maximum(1.0, LATENCY / results)
     ends = 2 + (PARAMETER_TILES / knobs.blocks if max(what.parameters.shape[:2]) > 1 else 0)
     if what.columns is None:
         return height * width * late * slow + ends
     columns = box(what, knobs)[1] * -(-width // knobs.window[1]) / knobs.columns
-    return columns * (height * slow + 1) + width * max(late, 2) + ends
+    return columns * (height * slow + 1) + width * np.maximum(late, 2) + ends
 
 
-def _apart(config: Config, own: int, loaded: int) -> bool:
+def _apart(config: Config, own: Any, loaded: Any) -> Any:
     """Whether input lies in other banks than what it is combined with: a bank is read once a
     cycle, and the ALU wants both."""
     bank = config.acc_bank_tiles
     first = -(-own // bank) * bank
     return (config.tiles(Buffer.ACC) - first) // 2 // bank * bank >= loaded
-
-
-def default_knobs(what: Expressions) -> Knobs:
-    """The candidate with the best estimate."""
-    best = min(candidates(what), key=lambda knobs: estimate(what, knobs), default=None)
-    if best is None:
-        raise CompileError(f"pool: not even one tile fits in the accumulator of this "
-                           f"configuration, which has {what.config.tiles(Buffer.ACC)}")
-    return best

@@ -78,6 +78,40 @@ def test_a_row_says_what_a_layer_needs_and_takes(layers):
     assert row["gemm"]["working"] >= row["bound"]
 
 
+def test_where_the_cycles_of_gemm_went_adds_up(layers):
+    layer = next(each for each in layers.LAYERS if each.name == "C11")
+    kernel = layer.work.compile(base, MemoryTiming())
+    found = layers.profile(kernel.program)
+    cycles = found.report.cycles
+    least = layer.work.bound(base, MemoryTiming())
+    spent = layers.where(kernel.program, found, least.memory)
+    gemm = next(each for each in found.engines if each.engine == "gemm")
+    waits = sum(part for name, part in spent.items() if name.startswith("waits"))
+    assert spent["after"] * cycles == pytest.approx(gemm.idle, abs=2)
+    assert spent["before"] + waits + spent["after"] == pytest.approx(
+        1 - gemm.working / cycles, abs=0.01)
+    assert 0 < spent["beyond"] < spent["bus"] < 1
+    assert spent["bus"] - spent["beyond"] == pytest.approx(least.memory / cycles)
+
+
+def test_an_explanation_names_what_matters_and_nothing_else(layers):
+    spent = {"before": 0.031, "waits for load": 0.124, "waits for alu": 0.001,
+             "waits for store": 0, "after": 0.02, "bus": 0.93, "beyond": 0.08}
+    assert layers.explained(spent) == (
+        "3% before the first product, 2% after the last, 12% gemm waits for load; bus busy 93%, "
+        "8% beyond the bound")
+
+
+@pytest.mark.parametrize(("reference", "far"), [(None, True), (0.8, False), (0.99, True)])
+def test_a_layer_is_explained_where_it_is_far_from_the_bound_or_the_reference(
+        layers, monkeypatch, reference, far):
+    monkeypatch.setattr(layers, "_reference", lambda *given: reference)
+    layer = next(each for each in layers.LAYERS if each.name == "D8")       # 84 %
+    row = layers.measured(layer, base, MemoryTiming(), 1)
+    assert row["far"] == far
+    assert bool(row["note"]) == far
+
+
 def rows_of(layers, network):
     """As if measured: every layer takes twice its products in cycles, four times if not hidden."""
     return [{"network": layer.network, "name": layer.name, "times": layer.times,
@@ -110,7 +144,7 @@ def test_layers_are_chosen_by_network_or_name(layers, networks):
 
 def test_options_make_another_bus_and_memory(layers):
     outcome = layers.measure(SimpleNamespace(config="small", bus=128, latency=100, layers="C8",
-                                             repeats=1))
+                                             repeats=1, verbose=True))
     assert outcome.facts["bus_bits"] == 128
     assert outcome.facts["read_latency"] == 100
     assert outcome.facts["macs_per_cycle"] == 64

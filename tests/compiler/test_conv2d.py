@@ -8,8 +8,10 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from microtron.compiler.build import compile_conv2d
+from microtron.compiler.choice import candidates
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.conv2d import Conv2d, candidates, expressions
+from microtron.compiler.operators import conv2d_schedule
+from microtron.compiler.operators.conv2d import Conv2d, expressions, variants
 from microtron.compiler.packing import (
     bias_with_zero_point,
     pack_activations,
@@ -158,7 +160,7 @@ def test_the_corners_are_what_they_are_called():
     far = CORNERS["stride larger than the kernel"]
     assert min(far.stride) > max(far.kernel)
     for corner in ("kernel wider than a scratchpad", "more taps than a scratchpad holds"):
-        knobs = list(candidates(expressions(CORNERS[corner], tiny)))
+        knobs = candidates(conv2d_schedule, expressions(CORNERS[corner], tiny))
         assert knobs
         assert all(each.taps(CORNERS[corner].kernel) < CORNERS[corner].kernel for each in knobs)
 
@@ -175,11 +177,36 @@ def test_any_convolution_equals_numpy_with_the_default_schedule(config, spec, se
 @settings(max_examples=12)
 def test_any_convolution_equals_numpy_with_any_knobs_that_fit(config, spec, data):
     """A part of the kernel at once is always possible, if rarely good."""
-    fitting = data.draw(st.sampled_from(list(candidates(expressions(spec, CONFIGS[config])))))
+    what = expressions(spec, CONFIGS[config])
+    fitting = data.draw(st.sampled_from(candidates(conv2d_schedule, what)))
     rows, columns = fitting.taps(spec.kernel)
     knobs = replace(fitting, tap_rows=data.draw(st.integers(1, rows) | st.just(rows)),
                     tap_columns=data.draw(st.integers(1, columns) | st.just(columns)))
     check(spec, CONFIGS[config], knobs=knobs)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@given(rows=st.integers(1, 5), columns=st.integers(1, 6), stride=st.sampled_from(((2, 2), (3, 2))),
+       channels=st.tuples(either((1, 4, 17), 20), either((1, 8, 17), 20)),
+       images=st.sampled_from((1, 3)), data=st.data())
+@settings(max_examples=6)
+def test_columns_that_are_not_used_can_be_skipped(config, rows, columns, stride, channels, images,
+                                                  data):
+    spec = Conv2d(height=rows * stride[0], width=columns * stride[1], channels_in=channels[0],
+                  channels_out=channels[1], kernel=(1, 1), stride=stride, images=images,
+                  zero_point_in=5)
+    whole, some = variants(spec, CONFIGS[config])
+    assert (whole.skips_columns, some.skips_columns) == (False, True)
+    check(spec, CONFIGS[config],
+          knobs=data.draw(st.sampled_from(candidates(conv2d_schedule, some))))
+
+
+def test_columns_that_are_used_are_not_skipped():
+    spec = CORNERS["17 channels"]
+    assert [each.skips_columns for each in variants(spec, tiny)] == [False]
+    knobs = replace(candidates(conv2d_schedule, expressions(spec, tiny))[0], skip_columns=True)
+    with pytest.raises(CompileError, match="there are no columns to skip"):
+        compile_conv2d(spec, tiny, knobs=knobs)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -219,9 +246,3 @@ def hardware():
                                     "stride larger than the kernel", "nothing symmetric"])
 def test_the_hardware_equals_numpy(hardware, corner, config):
     check(CORNERS[corner], CONFIGS[config], hardware[config], seed=1)
-
-
-def test_weights_of_4_bits_are_refused():
-    with pytest.raises(CompileError, match="a tile of weights has 4 × 4 int8, but a tile of the "
-                                           "scratchpad takes 8 bytes"):
-        compile_conv2d(CORNERS["1 × 1 image"], replace(tiny, wgt_bits=4))

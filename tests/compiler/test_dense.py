@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 
 from microtron.compiler.build_other import compile_dense
+from microtron.compiler.choice import candidates
 from microtron.compiler.errors import CompileError
 from microtron.compiler.evaluate import evaluate
 from microtron.compiler.operators import dense, dense_schedule
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.dense_schedule import Knobs
 from microtron.compiler.packing import bias_with_zero_point, pack_parameters
-from microtron.isa.arithmetic import quantize_scale, requantize_array
+from microtron.isa.arithmetic import quantize_scale
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Buffer, Rounding
 from microtron.isa.verifier import verify
 from microtron.runtime.device import run
+
+from .references import dense as reference
 
 TALL = replace(tiny, batch=2, block_in=8)
 FLAT = replace(tiny, batch=2, block_out=8)
@@ -34,14 +37,6 @@ def data_for(spec, seed=0):
     scales[0] = 2.0 ** -8           # ties
     multiplier, shift = np.transpose([quantize_scale(float(scale)) for scale in scales])
     return x, w, bias, multiplier, shift
-
-
-def reference(spec, x, w, bias, multiplier, shift):
-    sums = np.einsum("mri,moi->mro", x.astype(np.int64) - spec.zero_point_in,
-                     w.astype(np.int64) - spec.zero_point_weights)
-    return requantize_array(sums.astype(np.int32), bias, multiplier, shift,
-                            rounding=spec.rounding, zero_point=spec.zero_point_out, low=spec.low,
-                            high=spec.high)
 
 
 def check(spec, config, knobs=None, device="functional"):
@@ -135,7 +130,7 @@ def test_a_small_accumulator_is_used_without_double_buffers():
 
 def test_an_accumulator_without_room_for_parameters_is_refused():
     none = replace(tiny, acc_bytes=32, acc_banks=1)
-    with pytest.raises(CompileError, match="a requantize needs 4 tiles of the accumulator"):
+    with pytest.raises(CompileError, match="has 2 tiles, and a requantize alone needs 4"):
         compile_dense(Dense(rows=5, inputs=9, outputs=9), none)
 
 
@@ -156,7 +151,7 @@ def test_the_expressions_mean_what_the_program_computes():
 
 def test_every_candidate_fits_in_the_scratchpads():
     what = dense.expressions(Dense(rows=128, inputs=768, outputs=768), base)
-    found = list(dense_schedule.candidates(what))
+    found = candidates(dense_schedule, what)
     assert found
     for knobs in found:
         numbers, need = dense_schedule.copies(what, knobs), dense_schedule.tiles(what, knobs)
@@ -173,3 +168,10 @@ def test_a_product_of_a_transformer_keeps_the_array_busy():
         "data": dense.pack_data(x, base), "weights": dense.pack_matrix(w, base),
         "parameters": pack_parameters(bias, multiplier, shift, base)}, "cycle")
     assert report.cycles * 0.97 < spec.macs / base.macs_per_cycle
+
+
+def test_two_activations_are_refused_where_weights_have_4_bits():
+    with pytest.raises(CompileError, match="the right side of a product of two activations has 8 "
+                                           "bits, but weights of this configuration have 4"):
+        compile_dense(Dense(rows=1, inputs=1, outputs=1, constant_weights=False),
+                      replace(tiny, wgt_bits=4))

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from microtron.compiler.affine import Affine
 from microtron.compiler.build_convolutions import compile_depthwise
+from microtron.compiler.choice import candidates
 from microtron.compiler.errors import CompileError
 from microtron.compiler.evaluate import evaluate
 from microtron.compiler.expression import Axis, Constant
 from microtron.compiler.nest import Buffer, Region, Scope
+from microtron.compiler.operators import depthwise
 from microtron.compiler.operators.depthwise import (
     Depthwise,
-    candidates,
     chunks_of,
     expressions,
 )
@@ -102,7 +103,7 @@ def test_any_shape_compiles_and_equals_numpy(data):
 
 def test_every_candidate_gives_the_same():
     spec = Depthwise(height=7, width=6, channels_in=9, channels_out=9, pad=(1, 1, 1, 1))
-    for knobs in list(candidates(expressions(spec, tiny)))[::5]:
+    for knobs in candidates(depthwise, expressions(spec, tiny))[::5]:
         got, right, _ = computed(spec, tiny, knobs=knobs)
         assert np.array_equal(got, right), knobs
 

@@ -13,37 +13,18 @@ from microtron.compiler.evaluate import evaluate
 from microtron.compiler.operators import elementwise
 from microtron.compiler.operators.elementwise import Elementwise, Knobs, Operation
 from microtron.compiler.packing import pack_activations, unpack_activations
-from microtron.isa.arithmetic import quantize_scale, scale_array
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import AluI, AluOp, Rounding
 from microtron.isa.stream import decode
 from microtron.isa.verifier import verify
 from microtron.runtime.device import run
 
+from .references import elementwise as reference
+
 TALL = replace(tiny, batch=2, block_in=8)
 FLAT = replace(tiny, batch=2, block_out=8)
 CONFIGS = [tiny, TALL, FLAT]
 SCALES = [(1.0, 3.0, 4.0), (0.5, 0.5, 0.7), (0.013, 0.2, 0.1), (0.2, 0.013, 0.31)]
-
-
-def reference(spec, left, right):
-    """As docs/arithmetic.md says, step by step."""
-    def scale(values, real):
-        return scale_array(values, *quantize_scale(real), spec.rounding).astype(np.int64)
-
-    a = left.astype(np.int64) - spec.zero_point_left
-    b = right.astype(np.int64) - spec.zero_point_right
-    match spec.operation:
-        case Operation.ADD:
-            double = 2 * max(spec.scale_left, spec.scale_right)
-            terms = (scale(a << 20, spec.scale_left / double)
-                     + scale(b << 20, spec.scale_right / double))
-            result = scale(terms, double / ((1 << 20) * spec.scale_out))
-        case Operation.MUL:
-            result = scale(a * b, spec.scale_left * spec.scale_right / spec.scale_out)
-        case Operation.RESCALE:
-            result = scale(a, spec.scale_left / spec.scale_out)
-    return np.clip(result + spec.zero_point_out, spec.low, spec.high).astype(np.int8)
 
 
 def spec_for(operation, scales=SCALES[0], **fields):
@@ -136,7 +117,7 @@ def test_the_expressions_mean_what_the_program_computes(operation):
 
 
 def test_an_accumulator_that_is_too_small_is_refused():
-    with pytest.raises(CompileError, match="add: not even one tile fits in the accumulator"):
+    with pytest.raises(CompileError, match=r"not even one tile of Elementwise.* has 8 tiles"):
         compile_elementwise(spec_for(Operation.ADD), replace(tiny, acc_bytes=128, acc_banks=1))
 
 

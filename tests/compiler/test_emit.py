@@ -18,7 +18,7 @@ from microtron.compiler.schedule import Schedule
 from microtron.compiler.tensor import compute, placeholder, reduce_axis
 from microtron.compiler.tensorize import tensorize
 from microtron.isa.config import tiny
-from microtron.isa.instructions import Gemm, GemmFlags, Load, Sync
+from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, Sync
 from microtron.isa.stream import decode
 from microtron.isa.verifier import verify
 from microtron.runtime.device import run
@@ -49,7 +49,7 @@ class Product:
             plan[outside].bind_threads(thread)
             far = thread
         plan[inside].compute_at(plan[outside], far)
-        stage = plan[inside]
+        stage = self.sums = plan[inside]
         r, o, b, j, c, k = stage.leaves
         c_far, c_near = stage.split(c, piece)
         stage.reorder(c_far, r, o, c_near, b, j, k)
@@ -91,6 +91,17 @@ def test_sums_begin_with_their_first_product_and_need_no_clearing():
     gemms = of_kind(Product(rows=4, depth=4, piece=2).program(), Gemm)
     assert [bool(gemm.flags & GemmFlags.START) for gemm in gemms] == [True, False]
     assert gemms[0].flags == GemmFlags.START | GemmFlags.FIRST_UOP
+
+
+def test_sums_begin_with_their_products_where_loops_are_written_out_too():
+    product = Product(rows=4, depth=4, piece=2)
+    row = product.sums.leaves[1]
+    product.sums.unroll(row)
+    program = product.program()
+    assert product.is_right(program)
+    assert of_kind(program, AluI) == []
+    gemms = of_kind(program, Gemm)
+    assert [bool(gemm.flags & GemmFlags.START) for gemm in gemms] == [True] * 4 + [False] * 4
 
 
 def test_loops_over_the_output_are_hardware_loops_and_sums_micro_ops():

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microtron.compiler.build_convolutions import compile_grouped
+from microtron.compiler.choice import candidates
 from microtron.compiler.errors import CompileError
 from microtron.compiler.evaluate import evaluate
+from microtron.compiler.operators import conv2d_schedule
 from microtron.compiler.operators.grouped import (
     Grouped,
-    candidates,
     default_merge,
     expressions,
     is_plain,
@@ -101,7 +102,7 @@ def test_any_shape_compiles_and_equals_numpy(data):
 def test_every_candidate_gives_the_same():
     spec = Grouped(height=6, width=5, channels_in=18, channels_out=20, groups=2,
                    pad=(1, 1, 1, 1))
-    for knobs in list(candidates(expressions(spec, tiny, 1)))[::40]:
+    for knobs in candidates(conv2d_schedule, expressions(spec, tiny, 1))[::40]:
         got, right, _, _ = computed(spec, tiny, merged=1, knobs=knobs)
         assert np.array_equal(got, right), knobs
 

@@ -14,11 +14,13 @@ from microtron.compiler.operators import pool
 from microtron.compiler.operators.pool import Kind, Pool, global_average
 from microtron.compiler.operators.pool_schedule import Knobs
 from microtron.compiler.packing import pack_activations, unpack_activations
-from microtron.isa.arithmetic import quantize_scale, scale_array
+from microtron.isa.arithmetic import scale_array
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Rounding
 from microtron.isa.verifier import verify
 from microtron.runtime.device import run
+
+from .references import pool as reference
 
 TALL = replace(tiny, batch=2, block_in=8)
 FLAT = replace(tiny, batch=2, block_out=8)
@@ -35,42 +37,6 @@ WINDOWS = [
     {"kernel": (1, 5), "pad": (0, 0, 2, 2)},
     {"kernel": (6, 1)},
 ]
-
-
-def windows(spec, values):
-    """(n, c, y, x) → (n, c, y, x, elements of the window)"""
-    rows = np.arange(spec.out_shape[0])[:, None] * spec.stride[0] + (
-        np.arange(spec.kernel[0]) * spec.dilation[0])
-    columns = np.arange(spec.out_shape[1])[:, None] * spec.stride[1] + (
-        np.arange(spec.kernel[1]) * spec.dilation[1])
-    found = values[:, :, rows[:, None, :, None], columns[None, :, None, :]]
-    return found.reshape(*found.shape[:4], -1)
-
-
-def reference(spec, data):
-    """Maxima; averages as TFLite's kernels divide, or through scales."""
-    top, bottom, left, right = spec.pad
-    border = ((0, 0), (0, 0), (top, bottom), (left, right))
-    filling = -128 if spec.kind == Kind.MAX else spec.zero_point_in
-    values = windows(spec, np.pad(data.astype(np.int64), border, constant_values=filling))
-    inside = windows(spec, np.pad(np.ones(data.shape, np.int64), border))
-    if spec.kind == Kind.MAX:
-        result = values.max(axis=-1)
-    else:
-        weights = np.ones_like(inside) if spec.count_include_pad else inside
-        sums = ((values - spec.zero_point_in) * weights).sum(axis=-1)
-        counts = weights.sum(axis=-1)
-        result = divided(spec, sums, counts) + spec.zero_point_out
-    return np.clip(result, spec.low, spec.high).astype(np.int8)
-
-
-def divided(spec, sums, counts):
-    if spec.scale_in == spec.scale_out:
-        magnitude = (np.abs(sums) + counts // 2) // counts
-        return np.where(sums > 0, magnitude, -magnitude)
-    scales = np.reshape([quantize_scale(spec.scale_in / spec.scale_out / int(count))
-                         for count in counts.flat], (*counts.shape, 2))
-    return scale_array(sums, scales[..., 0], scales[..., 1], spec.rounding).astype(np.int64)
 
 
 def inputs_for(spec, config, seed=0):

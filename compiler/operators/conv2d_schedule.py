@@ -1,0 +1,194 @@
+"""How a convolution is computed, plain or in groups: the template, its knobs, and their costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...isa.instructions import PARAMETER_TILES, Buffer
+from ...isa.timing import MemoryTiming
+from ..schedule import Schedule
+from .conv2d import Expressions, blocks_of
+from .divisions import even_sizes, fair_sizes, grid, some_sizes
+from .pace import Steps
+from .tiled import first_of_all, tiled
+
+# Tokens that nobody has taken yet are counted, up to a limit. So there are no more buffers of one
+# kind than this part of it, and gemms of single blocks in a program.
+MOST_KEPT, MOST_PARTS = 0.5, 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """How much is computed at once: output blocks, rows and columns, input blocks, rows and
+    columns of the kernel, where 0 is all of them, and groups. Output blocks may be taken one by
+    one, so that the first begins before all weights are there, and goes out before the last is
+    done. Columns that are not used may be skipped (see `conv2d.expressions`)."""
+
+    blocks: int
+    rows: int
+    columns: int
+    depth: int
+    tap_rows: int = 0
+    tap_columns: int = 0
+    groups: int = 1
+    one_by_one: bool = False
+    skip_columns: bool = False
+
+    def taps(self, kernel: tuple[int, int]) -> tuple[int, int]:
+        return self.tap_rows or kernel[0], self.tap_columns or kernel[1]
+
+
+def schedule(what: Expressions, knobs: Knobs) -> Schedule:
+    """The template: weights of some output blocks stay while the image passes by; every step
+    loads input rows, sums, requantizes and stores, each in buffers that are used by turns."""
+    plan, weights, sums = tiled(what, knobs, one_by_one=knobs.one_by_one)
+    stage = plan[sums]
+    n, *groups, o, y, x, b, j, c, ky, kx, k = stage.leaves
+    tap_rows, tap_columns = knobs.taps(what.spec.kernel)
+    c_far, c_near = stage.split(c, knobs.depth)
+    ky_far, ky_near = stage.split(ky, tap_rows)
+    kx_far, kx_near = stage.split(kx, tap_columns)
+    outer = (*groups, o, n) if knobs.one_by_one else (n, *groups, o)
+    stage.reorder(c_far, ky_far, kx_far, *outer, y, x, c_near, ky_near, kx_near, b, j, k)
+    stage.tensorize(b, "gemm")
+    if knobs.one_by_one:
+        for axis in (*groups, o):
+            stage.unroll(axis)
+    plan[what.padded].compute_at(stage, kx_far)
+    plan[what.padded].keep(int(_kept_inputs(what, knobs)))
+    plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
+    plan[weights].keep(int(_kept_weights(what, knobs)))
+    if _has_room_ahead(what, knobs):
+        first_of_all(plan, weights)         # inputs that wait for their buffers do not delay them
+    return plan
+
+
+def _far(what: Expressions, knobs: Knobs) -> tuple[Any, Any, Any]:
+    """Groups of output blocks, steps in each, and pieces of a step."""
+    spec, (groups, outputs, depth) = what.spec, what.extents
+    tap_rows, tap_columns = knobs.taps(spec.kernel)
+    return (blocks_of(groups, knobs.groups) * blocks_of(outputs, knobs.blocks),
+            what.output.shape[0] * blocks_of(spec.out_height, knobs.rows)
+            * blocks_of(spec.out_width, knobs.columns),
+            blocks_of(depth, knobs.depth) * blocks_of(spec.kernel[0], tap_rows)
+            * blocks_of(spec.kernel[1], tap_columns))
+
+
+def _window(what: Expressions, knobs: Knobs) -> tuple[Any, Any]:
+    """Rows and columns of the input that a piece needs."""
+    height, width = (
+        np.minimum((outputs - 1) * step + (taps - 1) * dilation + 1, size)
+        for outputs, step, taps, dilation, size in zip(
+            (knobs.rows, knobs.columns), what.steps, knobs.taps(what.spec.kernel),
+            what.spec.dilation, what.spec.padded, strict=True))
+    return height, width
+
+
+def _tiles(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
+    """Tiles of one buffer in each scratchpad: of a piece, or of the sums or results of a step."""
+    (height, width), taps = _window(what, knobs), prod(knobs.taps(what.spec.kernel))
+    vectors = knobs.groups * knobs.blocks * knobs.rows * knobs.columns
+    return {Buffer.INP: knobs.groups * knobs.depth * height * width,
+            Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
+            Buffer.ACC: vectors, Buffer.OUT: vectors}
+
+
+def _parts(knobs: Knobs) -> Any:
+    """Gemms and requantizations that a piece is cut into."""
+    return np.where(knobs.one_by_one, knobs.groups * knobs.blocks, 1)
+
+
+def _kept_weights(what: Expressions, knobs: Knobs) -> Any:
+    """As many pieces of the weights as there are, or as fit."""
+    (groups, _, pieces), parts = _far(what, knobs), _parts(knobs)
+    room = what.config.tiles(Buffer.WGT) // (_tiles(what, knobs)[Buffer.WGT] // parts)
+    most = np.minimum(room, _most_kept(what))
+    return np.maximum(1, np.minimum(groups * pieces * parts, most))
+
+
+def _most_kept(what: Expressions) -> int:
+    return max(2, int(MOST_KEPT * what.config.token_limit))
+
+
+def _has_room_ahead(what: Expressions, knobs: Knobs) -> Any:
+    """Whether weights of the next group can be loaded while those of this one are in use."""
+    groups, _, pieces = _far(what, knobs)
+    return (_kept_weights(what, knobs) > pieces * _parts(knobs)) | (groups == 1)
+
+
+def _kept_inputs(what: Expressions, knobs: Knobs) -> Any:
+    """All pieces of the input if they fit, for the output blocks that follow; else two."""
+    _, steps, pieces = _far(what, knobs)
+    count = steps * pieces * blocks_of(what.extents[0], knobs.groups)
+    fit = count * _tiles(what, knobs)[Buffer.INP] <= what.config.tiles(Buffer.INP)
+    return np.where(fit & (count <= _most_kept(what)), count, 2)
+
+
+def grids(what: Expressions) -> Iterator[Knobs]:
+    """The kernel is taken apart only if it does not fit."""
+    groups, outputs, depth = what.extents
+    for tap_rows, tap_columns in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        every = grid(Knobs, groups=even_sizes(groups), blocks=even_sizes(outputs),
+                     depth=some_sizes(depth), columns=fair_sizes(what.spec.out_width),
+                     rows=fair_sizes(what.spec.out_height), one_by_one=[False, True])
+        yield replace(every, tap_rows=tap_rows, tap_columns=tap_columns,
+                      skip_columns=what.skips_columns)
+
+
+def fits(what: Expressions, knobs: Knobs) -> Any:
+    """Whether all buffers find room, twice. Several groups are computed at once only where all of
+    each is, and blocks one by one only where there are several, in not too many pieces."""
+    need, blocks = _tiles(what, knobs), knobs.groups * knobs.blocks
+    need[Buffer.ACC] = need[Buffer.ACC] + blocks * PARAMETER_TILES
+    room = np.all([2 * tiles <= what.config.tiles(buffer) for buffer, tiles in need.items()], 0)
+    whole = (knobs.blocks == what.extents[1]) & (knobs.depth == what.extents[2])
+    groups, steps, pieces = _far(what, knobs)
+    most = MOST_PARTS * what.config.token_limit
+    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most)
+    return room & ((knobs.groups == 1) | whole) & (parts | np.logical_not(knobs.one_by_one))
+
+
+def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly."""
+    config, spec = what.config, what.spec
+    groups, steps, pieces = _far(what, knobs)
+    even, last = _even(what, knobs)
+    (height, width), tiles, parts = _window(what, even), _tiles(what, even), _parts(knobs)
+    size = {buffer: count * config.tile_bytes(buffer) for buffer, count in tiles.items()}
+    runs = height * width if what.skips_columns else np.where(width >= spec.width, 1, height)
+    out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
+    kept = _kept_weights(what, knobs)
+    inputs_kept = _kept_inputs(what, knobs) >= steps * pieces
+    return Steps(
+        groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
+        products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns,
+        vectors=tiles[Buffer.ACC], inp=size[Buffer.INP], runs=even.groups * even.depth * runs,
+        wgt=size[Buffer.WGT], out=size[Buffer.OUT], out_runs=even.groups * even.blocks * out_runs,
+        parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
+        inp_stays=inputs_kept & (kept >= pieces * parts) & (what.extents[0] == 1),
+        wgt_stays=kept >= pieces * parts,
+        wgt_ahead=_has_room_ahead(what, knobs)).cycles(config, memory)
+
+
+def _even(what: Expressions, knobs: Knobs) -> tuple[Knobs, Any]:
+    """Knobs as if all parts of an extent had the same size, and how large the last step is in
+    comparison."""
+    tap_rows, tap_columns = knobs.taps(what.spec.kernel)
+    groups, outputs, depth = what.extents
+    extents: dict[str, tuple[int, Any]] = {
+        "groups": (groups, knobs.groups), "blocks": (outputs, knobs.blocks),
+        "rows": (what.spec.out_height, knobs.rows), "columns": (what.spec.out_width, knobs.columns),
+        "depth": (depth, knobs.depth), "tap_rows": (what.spec.kernel[0], tap_rows),
+        "tap_columns": (what.spec.kernel[1], tap_columns)}
+    mean: dict[str, Any] = {name: extent / blocks_of(extent, size)
+                            for name, (extent, size) in extents.items()}
+    last: Any = 1.0
+    for name in ("groups", "blocks", "rows", "columns"):
+        extent, size = extents[name]
+        last = last * ((extent - 1) % size + 1) / mean[name]
+    return Knobs(**mean), last

@@ -1,0 +1,43 @@
+"""The part of a template that convolutions share: boxes of the output, each in one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..nest import Scope
+from ..schedule import Schedule
+from ..tensor import Tensor
+
+
+def tiled(what: Any, knobs: Any, *, one_by_one: bool = False,
+          kept_parameters: int = 2) -> tuple[Schedule, Tensor, Tensor]:
+    """A schedule in which sums, results and the output are computed box by box, with channel
+    blocks outside; how a box is summed up is left to the template. Results are requantized and
+    stored whole, or block by block. Returns it with the weights on the chip and the sums."""
+    plan = Schedule(what.output)
+    inside = plan.cache_write(what.output, Scope.OUT)
+    parameters = plan.cache_read(what.parameters, Scope.ACC, inside)
+    weights = plan.cache_read(what.weights, Scope.WGT, what.sums)
+    sums, inside, output = (plan.renewed(each) for each in (what.sums, inside, what.output))
+    plan[what.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
+
+    last = plan[output]
+    n, *groups, o, y, x, b, j = last.leaves
+    split = [last.split(each, knobs.groups) for each in groups]
+    o_far, o_near = last.split(o, knobs.blocks)
+    y_far, y_near = last.split(y, knobs.rows)
+    x_far, x_near = last.split(x, knobs.columns)
+    last.reorder(*(far for far, _ in split), o_far, n, y_far, x_far,
+                 *(near for _, near in split), o_near, y_near, x_near, b, j)
+    for stage, axis in ((plan[sums], x_far), (plan[inside], o_near if one_by_one else x_far)):
+        stage.compute_at(last, axis)
+        stage.double_buffer(axis)
+    plan[parameters].compute_at(last, o_far)
+    plan[parameters].keep(kept_parameters)
+    plan[inside].tensorize(plan[inside].leaves[-2], what.function.name)
+    return plan, weights, sums
+
+
+def first_of_all(plan: Schedule, tensor: Tensor) -> None:
+    """Load a tensor before whatever else is loaded inside the same loop."""
+    plan.stages = {tensor: plan[tensor], **plan.stages}

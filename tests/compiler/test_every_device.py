@@ -1,0 +1,60 @@
+"""Every operator on every device: safe streams, NumPy's results to the bit, and the hardware takes
+the cycles that its twin says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microtron.isa.timing import MemoryTiming
+from microtron.isa.verifier import verify
+from microtron.runtime.campaign import SMALL as CONFIGS
+from microtron.runtime.cycle import CycleDevice
+from microtron.runtime.device import run
+from microtron.runtime.functional import FunctionalDevice
+from microtron.runtime.rtl import RtlDevice
+
+from .shapes import ANY, CORNERS
+
+# The right side of a product of two activations has 8 bits.
+OPERATORS = [(operator, config) for operator in ANY for config in CONFIGS
+             if (operator, config) != ("matmul", "int4")]
+SPATIAL = {"1 × 1 spatial", "batch 4", "1 channels", "3 channels", "17 channels"}
+WINDOWED = {"kernel larger than the image", "pads larger than the kernel",
+            "stride larger than the kernel"}
+
+
+def check(case, config, timing):
+    verify(case.program)
+    cycles = {}
+    for device in (FunctionalDevice(config), CycleDevice(config, timing=timing),
+                   RtlDevice(config, timing=timing)):
+        outputs, report = run(case.program, case.inputs, device)
+        np.testing.assert_array_equal(case.unpack(outputs["output"]), case.expected, device.name)
+        cycles[device.name] = report.cycles
+    assert cycles["rtl"] == cycles["cycle"]
+
+
+@pytest.mark.parametrize(("operator", "config"), OPERATORS)
+@given(data=st.data(), seed=st.integers(0, 99), latency=st.sampled_from((32, 1, 100)),
+       stalls=st.sampled_from((0, 60)))
+@settings(max_examples=15)
+def test_any_shape_equals_numpy_on_every_device(operator, config, data, seed, latency, stalls):
+    shapes, build = ANY[operator]
+    case = build(data.draw(shapes), CONFIGS[config], seed)
+    check(case, CONFIGS[config], MemoryTiming(read_latency=latency, stalls=stalls))
+
+
+@pytest.mark.parametrize(("operator", "config"), OPERATORS)
+def test_corners_equal_numpy_on_every_device(operator, config):
+    _, build = ANY[operator]
+    for spec in CORNERS[operator].values():
+        check(build(spec, CONFIGS[config]), CONFIGS[config], MemoryTiming())
+
+
+def test_every_operator_is_tried_in_every_corner_that_it_has():
+    assert list(CORNERS) == list(ANY)
+    for operator, corners in CORNERS.items():
+        windowed = any(hasattr(spec, "stride") for spec in corners.values())
+        wanted = SPATIAL | WINDOWED if windowed and operator != "global pool" else SPATIAL
+        assert set(corners) == wanted, operator
