@@ -5,7 +5,9 @@
                                 x[c, y0 + y - 1, …], 5)        padding 5
 
 A condition that only keeps the copy inside the buffers is what a copy does by itself. Padding is
-recognized where the condition says exactly that the source lies inside its buffer.
+recognized where the condition says exactly that the source lies inside its buffer. Where loops are
+not one copy, those inside them may be, and the others stay. Of loops that the schedule marks
+(`Stage.dma`) none may stay that is not around a copy, and it is said why.
 """
 
 from __future__ import annotations
@@ -13,9 +15,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .affine import Affine, affine
+from .errors import CompileError
 from .expression import Axis, Binary, Cast, Constant, Expression, Select, both, walk
 from .intervals import conjuncts
 from .nest import (
+    DMA,
+    LOADED,
+    ON_CHIP,
+    STORED,
     Access,
     Assign,
     Copy,
@@ -27,11 +34,15 @@ from .nest import (
     Scope,
     Statement,
     When,
+    statements_of,
     with_children,
 )
 
 Bound = tuple[int, frozenset[tuple[Axis, int]]]      # constant + Σ coefficient × axis >= 0
-ON_CHIP = (Scope.UOP, Scope.INP, Scope.WGT, Scope.ACC, Scope.OUT)
+
+
+class MismatchError(Exception):
+    """Why loops are not a transfer."""
 
 
 def form_transfers(nest: Nest) -> Nest:
@@ -41,18 +52,84 @@ def form_transfers(nest: Nest) -> Nest:
 
 def _formed(statement: Statement) -> Statement:
     if isinstance(statement, Marked):
-        return statement
-    copy = _as_copy(statement)
-    if copy is not None:
-        return copy
-    children = tuple(_formed(child) for child in statement.children())
-    return with_children(statement, children) if children else statement
+        return _marked(statement) if statement.intrinsic == DMA else statement
+    try:
+        return _transfer(statement)
+    except MismatchError:
+        children = tuple(_formed(child) for child in statement.children())
+        return with_children(statement, children) if children else statement
 
 
-def _as_copy(statement: Statement) -> Statement | None:
-    """The copy that some loops are, or None."""
+def _marked(marked: Marked) -> Statement:
+    """The transfers that marked loops must be: one, or one for each iteration of outer loops."""
+    assigns = [each for each in statements_of(marked.body) if isinstance(each, Assign)]
+    formed = _formed(marked.body)
+    try:
+        if not all(isinstance(each, Loop | When | Copy) for each in statements_of(formed)):
+            _transfer(_inside_threads(marked.body))         # says why not
+        for each in statements_of(formed):
+            if isinstance(each, Copy):
+                _check_way(each.target.buffer.scope, each.source.buffer.scope)
+    except MismatchError as reason:
+        which = f" to {assigns[-1].target.buffer}" if assigns else ""   # the others come before
+        raise CompileError(f"the copy{which} cannot be a transfer: {reason}") from None
+    return formed
+
+
+def _inside_threads(statement: Statement) -> Statement:
+    """What each thread of some loops does."""
+    inner = statement
+    while isinstance(inner, Loop):
+        statement, inner = (inner.body if inner.kind == LoopKind.THREADS else statement), inner.body
+    return statement
+
+
+def _check_way(target: Scope, source: Scope) -> None:
+    """Refuse a copy out of or into a scratchpad that has no such way."""
+    loads = target in ON_CHIP
+    here, ways = (target, LOADED) if loads else (source, STORED)
+    if here not in ways:
+        raise MismatchError(f"{here.value} cannot be {'loaded' if loads else 'stored'}; "
+                            f"{', '.join(scope.value for scope in ways)} can")
+
+
+def _transfer(statement: Statement) -> Statement:
+    """The copy that some loops are. Raises MismatchError with the reason if they are none."""
+    axes, conditions, assign = _perfect(statement)
+    source, padding, guard = _source(assign)
+    target_box, source_box = _box(assign.target, axes), _box(source, axes)
+    if _order(assign.target, axes) != _order(source, axes):
+        raise MismatchError(f"{source} becomes {assign.target}, which is a transposition; "
+                            f"dimensions must keep their order")
+    if target_box.extents != source_box.extents:
+        raise MismatchError(f"it takes a box of {source_box.extents} out of {source.buffer} to one "
+                            f"of {target_box.extents}; they must be the same")
+    inside = {*_inside(assign.target), *_inside(source)}
+    outer = [each for each in conditions if not any(node in axes for node in walk(each)
+                                                    if isinstance(node, Axis))]
+    bounds = set()
+    for each in conditions:
+        if each not in outer:
+            bounds.add(_bound(each))
+            if not _is_implied(_bound(each), inside):
+                raise MismatchError(f"it is done only where {each}; a transfer leaves out only "
+                                    f"what lies outside {assign.target.buffer} or {source.buffer}")
+    if guard is not None:
+        needed, checked = _relevant(_inside(source)), _needed_bounds(guard)
+        if not checked <= needed <= checked | bounds:
+            raise MismatchError(f"it pads where not {guard}; a transfer pads exactly where "
+                                f"{source} lies outside {source.buffer}")
+    copy = Copy(target_box, source_box, padding)
+    return When(both(*outer), copy) if outer else copy
+
+
+def _perfect(statement: Statement) -> tuple[list[Axis], list[Expression], Assign]:
+    """Loops around one assignment, and the conditions that it has."""
     axes: list[Axis] = []
-    while isinstance(statement, Loop) and statement.kind != LoopKind.THREADS:
+    while isinstance(statement, Loop):
+        if statement.kind == LoopKind.THREADS:
+            raise MismatchError(f"iterations of {statement.axis} are virtual threads, which make "
+                                f"a transfer each")
         axes.append(statement.axis)
         statement = statement.body
     conditions: list[Expression] = []
@@ -60,54 +137,54 @@ def _as_copy(statement: Statement) -> Statement | None:
         conditions = list(conjuncts(statement.condition))
         statement = statement.body
     if not isinstance(statement, Assign) or not axes:
-        return None
-    source, padding, guard = statement.value, None, None
+        raise MismatchError(f"inside the loops over {', '.join(map(str, axes))} is more than one "
+                            f"assignment; mark a loop inside them")
+    return axes, conditions, statement
+
+
+def _source(assign: Assign) -> tuple[Access, int | None, Expression | None]:
+    """What is copied; the padding, and the condition under which there is none."""
+    source, padding, guard = assign.value, None, None
     if isinstance(source, Select) and isinstance(source.otherwise, Constant):
         padding, guard, source = int(source.otherwise.value), source.condition, source.then
-    if (isinstance(source, Cast) and statement.target.buffer.scope == Scope.ACC
+    if (isinstance(source, Cast) and assign.target.buffer.scope == Scope.ACC
             and (source.dtype, source.value.dtype) == ("int32", "int8")):
         source = source.value           # the accumulator widens what it loads
-    if not isinstance(source, Access) or not _between(statement.target, source):
-        return None
-    target_box, source_box = _box(statement.target, axes), _box(source, axes)
-    if target_box is None or source_box is None or target_box.extents != source_box.extents:
-        return None
-    if _order(statement.target, axes) != _order(source, axes):
-        return None             # a transposition
-    inside = {*_inside(statement.target), *_inside(source)}
-    outer = [each for each in conditions if not any(node in axes for node in walk(each)
-                                                    if isinstance(node, Axis))]
-    bounds = {_bound(each) for each in conditions if each not in outer}
-    if not all(_is_implied(bound, inside) for bound in bounds):
-        return None
-    if guard is not None:
-        needed, checked = _relevant(_inside(source)), _needed_bounds(guard)
-        if not checked <= needed <= checked | bounds:
-            return None
-    copy = Copy(target_box, source_box, padding)
-    return When(both(*outer), copy) if outer else copy
+    if not isinstance(source, Access):
+        raise MismatchError(f"{source} is computed; a transfer moves elements as they are, or "
+                            f"widens int8 to int32 in acc")
+    target, origin = assign.target.buffer, source.buffer
+    if (target.scope in ON_CHIP) == (origin.scope in ON_CHIP):
+        raise MismatchError(f"{origin} lies in {origin.scope.value} and {target} in "
+                            f"{target.scope.value}; one must lie in dram, one in a scratchpad")
+    return source, padding, guard
 
 
-def _between(target: Access, source: Access) -> bool:
-    """Whether one side is on the chip and the other is not."""
-    return (target.buffer.scope in ON_CHIP) != (source.buffer.scope in ON_CHIP)
-
-
-def _box(access: Access, axes: list[Axis]) -> Region | None:
-    """The box that an access covers, if every axis steps along one dimension of it."""
-    start, extents, used = [], [], set()
+def _box(access: Access, axes: list[Axis]) -> Region:
+    """The box that an access covers, where every axis steps along one dimension of it."""
+    start, extents = [], []
+    used: set[Axis] = set()
     for index in access.indices:
         form = affine(index)
         if form is None:
-            return None
+            raise MismatchError(f"{index} in {access.buffer} is not a sum of loops times constants")
         moving = [axis for axis in axes if form.of(axis)]
-        if len(moving) > 1 or any(form.of(axis) != 1 or axis in used for axis in moving):
-            return None
+        if len(moving) > 1:
+            raise MismatchError(f"{index} in {access.buffer} moves with {len(moving)} loops, "
+                                f"{' and '.join(map(str, moving))}; a transfer has one loop a "
+                                f"dimension")
+        if any(form.of(axis) != 1 for axis in moving):
+            raise MismatchError(f"{index} in {access.buffer} goes {form.of(moving[0])} elements "
+                                f"further each time; a transfer takes one after the other")
+        if not used.isdisjoint(moving):
+            raise MismatchError(f"{access} moves along two dimensions with {moving[0]}")
         used.update(moving)
         start.append(form.without(*moving).expression())
         extents.append(moving[0].extent if moving else 1)
-    if any(axis not in used and axis.extent > 1 for axis in axes):
-        return None
+    for axis in axes:
+        if axis not in used and axis.extent > 1:
+            raise MismatchError(f"{access} is the same for all {axis.extent} of {axis}; mark a "
+                                f"loop inside it")
     return Region(access.buffer, tuple(start), tuple(extents))
 
 
@@ -122,7 +199,6 @@ def _is_implied(bound: Bound | None, inside: set[Bound]) -> bool:
     """Whether, where a bound does not hold, one of those does not hold either."""
     return bound is not None and any(terms == bound[1] and constant <= bound[0]
                                      for constant, terms in inside)
-
 
 
 def _form(form: Affine) -> Bound:

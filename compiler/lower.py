@@ -57,6 +57,7 @@ def lower(schedule: Schedule) -> Nest:
     state = Lowering()
     stages = [stage for stage in schedule.stages.values() if not stage.inlined]
     for stage in stages:
+        stage.check_mark()
         state.stages[stage.tensor] = stage
         state.bodies[stage.tensor] = _body(stage, schedule)
     inputs = []

@@ -29,6 +29,12 @@ class Scope(Enum):
     LOCAL = "local"             # on the CPU
 
 
+LOADED = (Scope.UOP, Scope.INP, Scope.WGT, Scope.ACC)       # from DRAM
+STORED = (Scope.ACC, Scope.OUT)                             # to DRAM
+ON_CHIP = (*LOADED, Scope.OUT)
+DMA = "dma"                     # the mark of loops that are to become a transfer
+
+
 class LoopKind(Enum):
     """How the iterations of a loop relate."""
 
@@ -175,7 +181,8 @@ class Allocate(Statement):
 
 @dataclass(frozen=True)
 class Marked(Statement):
-    """Loops that are to become a hardware intrinsic, or the start of its sums."""
+    """Loops that are to become a hardware intrinsic, or the start of its sums, or, where the
+    intrinsic is `DMA`, a transfer."""
 
     intrinsic: str
     body: Statement

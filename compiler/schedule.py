@@ -83,7 +83,7 @@ class Schedule:
     def _replace(self, old: Tensor, new: Tensor) -> None:
         """Put a tensor in the place of another, and everything that reads it."""
         stage = self.stages.pop(old)
-        if stage.relations:
+        if stage.relations or stage.intrinsic is not None:
             raise CompileError(f"{stage} has been scheduled already; caches come first")
         renewed = _plain(new)
         renewed.scope, renewed.inlined = stage.scope, stage.inlined

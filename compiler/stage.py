@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import CompileError
-from .expression import Axis, Expression, Reduction
-from .nest import LoopKind, Scope
+from .expression import Axis, Cast, Constant, Element, Expression, Reduction, Select
+from .nest import DMA, LOADED, LoopKind, Scope
 from .rewrite import substitute
 from .tensor import Tensor
 
@@ -186,6 +186,38 @@ class Stage:
         self._place(axis)
         self.intrinsic = axis, intrinsic
 
+    def dma(self, axis: Axis) -> None:
+        """Let the loops from this one inwards, of a copy between DRAM and a scratchpad, be
+        transfers: one, or as few as can be.
+
+            for c in 4: for y in 6:              for c in 4:
+                x.inp[c, y] = x[c, y]    →           copy x.inp[c, 0 :+ 6] from x[c, 0 :+ 6]
+
+        Copies without a mark are looked for as well, in all of their loops. Of those with one,
+        `dma` says why if they cannot be transfers.
+        """
+        self._place(axis)
+        source = self._copied()
+        ways = ", ".join(scope.value for scope in LOADED)
+        if self.scope not in (*LOADED, Scope.DRAM) or (
+                self.scope == Scope.DRAM and source.body is None):
+            raise CompileError(f"{self} is a copy of {source.name} in {self.scope.value}, which is "
+                               f"no transfer; dma takes copies from dram to {ways} (cache_read) "
+                               f"and back (cache_write)")
+        self.intrinsic = axis, DMA
+
+    def _copied(self) -> Tensor:
+        """What this is a copy of, with padding or widened at most."""
+        value = self.tensor.body
+        if isinstance(value, Select) and isinstance(value.otherwise, Constant):
+            value = value.then
+        if isinstance(value, Cast) and self.scope == Scope.ACC:
+            value = value.value
+        if not isinstance(value, Element):
+            raise CompileError(f"{self} computes {value}, which is no copy; dma takes what "
+                               f"cache_read and cache_write make")
+        return value.tensor
+
     def compute_whole(self, *axes: Axis) -> None:
         """Compute all of some axes of the tensor where only a part of them is needed: what is
         loaded in tiles is loaded in whole tiles.
@@ -205,6 +237,13 @@ class Stage:
             raise CompileError(f"{self}: {rows} rows are not whole tiles of {tile_rows} rows")
         self.tile_rows = tile_rows
         self.compute_whole(*self.tensor.axes[-2:])
+
+    def check_mark(self) -> None:
+        """Refuse a mark whose loop is gone: it would be without effect."""
+        if self.intrinsic is not None and self.intrinsic[0] not in self.leaves:
+            axis, name = self.intrinsic
+            raise CompileError(f"{self}: {axis} was to be the first loop of {name}, but was split "
+                               f"or fused afterwards; mark one of {self._order()}")
 
     def _place(self, axis: Axis) -> int:
         if axis not in self.leaves:

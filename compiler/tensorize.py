@@ -29,6 +29,7 @@ from .expression import (
 )
 from .intrinsic import Intrinsic
 from .nest import (
+    DMA,
     Access,
     Assign,
     Invoke,
@@ -53,7 +54,7 @@ def tensorize(nest: Nest, intrinsics: Mapping[str, Intrinsic]) -> Nest:
 
 
 def _replaced(statement: Statement, intrinsics: Mapping[str, Intrinsic]) -> Statement:
-    if isinstance(statement, Marked):
+    if isinstance(statement, Marked) and statement.intrinsic != DMA:        # that is for `dma`
         if statement.intrinsic not in intrinsics:
             raise CompileError(f"there is no intrinsic {statement.intrinsic!r}; there are "
                                f"{', '.join(intrinsics)}")

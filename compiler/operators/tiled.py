@@ -35,6 +35,9 @@ def tiled(what: Any, knobs: Any, *, one_by_one: bool = False,
     plan[parameters].compute_at(last, o_far)
     plan[parameters].keep(kept_parameters)
     plan[inside].tensorize(plan[inside].leaves[-2], what.function.name)
+    for loaded in (what.padded, weights, parameters):
+        plan[loaded].dma(plan[loaded].leaves[0])
+    last.dma(y_near if one_by_one else last.leaves[last.leaves.index(x_far) + 1])
     return plan, weights, sums
 
 

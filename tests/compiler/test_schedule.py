@@ -150,3 +150,48 @@ def test_computing_in_a_loop_that_does_not_read_it_is_refused():
     with pytest.raises(CompileError, match="stage a is computed in loop i of stage c, but stage b "
                                            "reads it too; it must be a loop around all"):
         lower(schedule)
+
+
+def test_dma_takes_copies_between_dram_and_a_scratchpad_only():
+    _, w, padded, sums, twice = convolution()
+    schedule = Schedule(twice)
+    inside = schedule.cache_write(twice, Scope.OUT)
+    kernel = schedule.cache_read(w, Scope.WGT, sums)
+    outside, border = schedule[schedule.renewed(twice)], schedule[padded]
+    with pytest.raises(CompileError, match="stage padded is a copy of x in dram, which is no "
+                                           "transfer; dma takes copies from dram to uop, inp"):
+        border.dma(border.leaves[0])
+    border.scope = Scope.INP
+    for stage in (outside, border, schedule[kernel]):
+        stage.dma(stage.leaves[0])
+        assert stage.intrinsic == (stage.leaves[0], "dma")
+    border.scope = Scope.OUT
+    with pytest.raises(CompileError, match="stage padded is a copy of x in out, which is no trans"):
+        border.dma(border.leaves[0])
+    for tensor in (schedule.renewed(sums), schedule.renewed(inside)):
+        with pytest.raises(CompileError, match=rf"stage {tensor.name} computes .*, which is no "
+                                               r"copy; dma takes what cache_read and cache_write"):
+            schedule[tensor].dma(schedule[tensor].leaves[0])
+    with pytest.raises(CompileError, match="is not one of its loops"):
+        outside.dma(border.leaves[0])
+
+
+def test_caches_come_before_marks():
+    _, w, _, sums, twice = convolution()
+    schedule = Schedule(twice)
+    kernel = schedule.cache_read(w, Scope.WGT, sums)
+    schedule[kernel].dma(schedule[kernel].leaves[0])
+    with pytest.raises(CompileError, match=r"stage w\.wgt has been scheduled already; caches come"):
+        schedule.cache_read(w, Scope.INP, kernel)
+
+
+def test_a_mark_whose_loop_was_split_is_refused():
+    _, w, _, sums, twice = convolution()
+    schedule = Schedule(twice)
+    stage = schedule[schedule.cache_read(w, Scope.WGT, sums)]
+    first = stage.leaves[0]
+    stage.dma(first)
+    stage.split(first, 2)
+    with pytest.raises(CompileError, match=rf"stage w\.wgt: {first} was to be the first loop of "
+                                           rf"dma, but was split or fused afterwards; mark one of"):
+        lower(schedule)
