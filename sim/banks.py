@@ -17,7 +17,7 @@ BANKS = 8
 def stay_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
                times: int) -> Any:
     """Whether who shares a bank with whom stays as it is. GEMM comes and goes: none may share
-    with it."""
+    with it. Nor may LOAD with the ALU's results, which come when steps were issued."""
     right, left = _operand_banks(machine, kept, code, config, times)
     store = _store_banks(machine, kept, code, config, positions, times)
     alu = _result_banks(machine, kept, config, times)
@@ -28,7 +28,7 @@ def stay_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
         return False
     return (_gemm_banks(machine.gemm, config) & (right | left | store | alu | fill) == 0
             and _apart(right, left) and _apart(right, store) and _apart(left, store)
-            and _apart(alu, fill))
+            and alu & fill == 0)
 
 
 @inlined
