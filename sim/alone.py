@@ -13,7 +13,7 @@ from typing import Any
 import numba
 
 from ..isa.instructions import Engine
-from . import alu_walks, banks, control, quiet
+from . import alu_walks, banks, control, dram, fetch, quiet
 from .local import blank
 from .machine import (
     FALLING,
@@ -39,10 +39,10 @@ blank_wires = blank(WIRES)
 
 @inlined
 def horizon(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any, config: Any,
-            positions: Any, uops: Any, floors: Any) -> Any:
+            timing: Any, positions: Any, uops: Any, floors: Any) -> Any:
     """For how many cycles the compute side repeats its last one, which it has repeated once,
     whatever the memory side does; 0 if that is not sure or too few, maybe FOREVER."""
-    if not _is_apart(machine, code, positions):
+    if not dram.is_calm(timing) or not _is_apart(machine, code, positions):
         return 0
     times = quiet.periods_left(flat, kept, floors, MEMORY_FALLING, FALLING)
     if times >= WORTH:
@@ -84,26 +84,10 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
     pasts, flat, kept, counters = unowned(pasts), unowned(flat), unowned(kept), unowned(counters)
     code, positions, floors = unowned(code), unowned(positions), unowned(floors)
     times, waits, seen = unowned(times), unowned(waits), unowned(seen)
-    passed, newer, hint_1, hint_2 = 0, 0, 0, 0
-    kept[0, 0] = kept[1, 0] = -1
-    while passed < most:
-        wires = blank_wires()
-        memory_cycle(machine, wires, code, config, timing, positions)
-        if news(wires) or wires.dispatched or wires.fetch_fault:
-            _catch_up(machine, pasts[last], flat, kept[last], passed + 1)
-            now = machine.clock.now
-            overflow = commands(machine, counters, wires, code, config, positions)
-            control.count_compute(machine.compute_counts, wires)
-            control.step(machine, wires, overflow)
-            note(wires, now, times, waits, counters, seen)
-            return wires.load_end
-        if wires.load_wait | wires.store_wait:
-            control.count_waits(counters, LOAD, wires.load_wait)
-            control.count_waits(counters, STORE, wires.store_wait)
-        machine.clock.now += 1
-        passed += 1
-        if machine.load.fault | machine.store.fault:
-            break
+    passed, newer, hint_1, hint_2 = 0, last, 0, 0
+    kept[1 - last, 0] = -1              # then the compute side may have been another
+    asleep = fetch.is_asleep(machine, config, code)
+    while True:
         number, period = newer, 1
         place = hint_1 = quiet.difference(flat, kept[newer], 0, MEMORY_SAME, hint_1)
         if place != MEMORY_SAME:
@@ -121,6 +105,26 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
             kept[0, 0] = kept[1, 0] = -1
         else:
             quiet.keep_memory(flat, kept[newer])
+        if passed == most or machine.load.fault | machine.store.fault:
+            break
+        wires = blank_wires()
+        fetches = not asleep or fetch.has_beat(machine.reader)
+        memory_cycle(machine, wires, code, config, timing, positions, fetches)
+        if news(wires) or wires.dispatched or wires.fetch_fault:
+            _catch_up(machine, pasts[last], flat, kept[last], passed + 1)
+            now = machine.clock.now
+            overflow = commands(machine, counters, wires, code, config, positions)
+            control.count_compute(machine.compute_counts, wires)
+            control.step(machine, wires, overflow)
+            note(wires, now, times, waits, counters, seen)
+            return wires.load_end
+        if wires.load_wait | wires.store_wait:
+            control.count_waits(counters, LOAD, wires.load_wait)
+            control.count_waits(counters, STORE, wires.store_wait)
+        machine.clock.now += 1
+        passed += 1
+        if fetches:
+            asleep = fetch.is_asleep(machine, config, code)
     _catch_up(machine, pasts[last], flat, kept[last], passed)
     return -1
 

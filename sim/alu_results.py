@@ -18,10 +18,9 @@ NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
 # known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`, in
 # how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
 REGISTERS = Registers(
-    same=("tickets", "results", "issued", "arrives", "edges", "pending", "begun"),
-    falling={"edge_in": 2}, moving=("head", "entered"),
-    storage={"of": DEPTH, "kind": DEPTH, "target": DEPTH, "last": DEPTH, "outside": DEPTH,
-             "spare": DEPTH})
+    same=("results", "issued", "arrives", "edges", "pending", "begun"),
+    falling={"edge_in": 2}, moving=("tickets", "head", "entered"),
+    storage={"of": DEPTH, "kind": DEPTH, "target": DEPTH, "last": DEPTH, "outside": DEPTH})
 
 
 @inlined

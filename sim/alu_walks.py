@@ -19,17 +19,40 @@ def even_steps(machine: Any, kept: Any, code: Any, config: Any, times: int) -> A
     """So many periods, or fewer, in which the ALU goes on as in the last one; 0 if that is not
     sure."""
     results = machine.alu_results
-    if not _moves_evenly(machine, kept):
+    if not _moves_evenly(machine, kept) or not _lanes_go_on(machine, kept):
         return 0
     entered = results.entered - kept.alu_results.entered        # in a period
-    if entered == 0:
+    retired = results.head - kept.alu_results.head
+    if entered != retired:
+        times = min(times, _with_tickets_left(machine, kept, entered - retired))
+    if retired:
+        times = min(times, _same_tickets(results) // retired)
+    if entered == 0 or times == 0:
         return times
-    times = min(times, _same_tickets(results) // entered)
-    if (times == 0 or not _walks_inside_a_loop(machine, kept, code, entered)
+    if (not _walks_inside_a_loop(machine, kept, code, entered)
             or not _free_of_hazards(machine, kept, code, entered, times * entered)
             or not _walks_are_inside(machine, kept, code, config, entered, times * entered)):
         return 0
     return times
+
+
+@inlined
+def _with_tickets_left(machine: Any, kept: Any, more: int) -> Any:
+    """How many cycles can go on in which the number of tickets changes, before there is none left
+    or after there was none. In longer periods that might be in their midst."""
+    tickets = machine.alu_results.tickets
+    if (machine.clock.now - kept.clock.now > 1
+            or max(tickets, kept.alu_results.tickets) == DEPTH):
+        return 0
+    return DEPTH - 1 - tickets if more > 0 else FOREVER
+
+
+@inlined
+def _lanes_go_on(machine: Any, kept: Any) -> Any:
+    """Whether the lanes are as they were, or a period nearer to the next edge. An edge that passed
+    in the period may have left the others, but not as far away as they were."""
+    nearer = kept.alu_results.edge_in - machine.alu_results.edge_in
+    return nearer in (0, machine.clock.now - kept.clock.now)
 
 
 @inlined
@@ -85,7 +108,9 @@ def _walks_inside_a_loop(machine: Any, kept: Any, code: Any, entered: int) -> An
     """Whether all steps of a period belonged to the same loop, so that strides are equal. An
     outer loop does not count where parameters are read in it."""
     now, then = machine.alu_sequencer, kept.alu_sequencer
-    issue = machine.alu_issue
+    issue, row = machine.alu_issue, code[now.of]
+    if row.requantize and then.inner_left == row.inner and then.middle_left == row.middle:
+        return False            # the period began with reads of parameters, which do not come again
     if issue.front_before or issue.back_before or issue.delays != kept.alu_issue.delays:
         return False            # nor does a period in which a step had to wait for another
     inner = then.inner_left - now.inner_left
@@ -94,7 +119,18 @@ def _walks_inside_a_loop(machine: Any, kept: Any, code: Any, entered: int) -> An
     return ((inner == entered and middle == 0 and outer == 0)
             or (inner == 0 and middle == entered and outer == 0 and now.inner_left == 1)
             or (inner == 0 and middle == 0 and outer == entered and now.inner_left == 1
-                and now.middle_left == 1 and code[now.of].requantize == 0))
+                and now.middle_left == 1 and row.requantize == 0))
+
+
+@inlined
+def steps_before(now: Any, then: Any, code: Any) -> Any:
+    """How many steps of the walk were made before the period."""
+    row = code[now.of]
+    if now.inner_left != then.inner_left:
+        return row.inner - then.inner_left
+    if now.middle_left != then.middle_left:
+        return row.middle - then.middle_left
+    return row.outer - then.outer_left
 
 
 @inlined
@@ -136,22 +172,17 @@ def _clear(results: Any, writes_acc: bool, dst: int, dst_stride: int, source: in
 
 @inlined
 def renew_tickets(machine: Any, kept: Any, times: int) -> None:
-    """Give the tickets under way the tiles that they have after so many periods."""
+    """Note the tickets that steps get in so many periods; of many, the last ones."""
     results = machine.alu_results
     entered = results.entered - kept.alu_results.entered
     if entered == 0:
         return
-    passed = times * entered
     stride = (machine.alu_sequencer.dst - kept.alu_sequencer.dst) // entered
-    newest = (results.head + results.tickets - 1) & DEPTH - 1
-    for number in range(results.tickets):
-        age = results.tickets - 1 - number          # in steps, from the newest
-        if age < passed:
-            results.spare[number] = results.target[newest] + (passed - age) * stride
-    of, kind = results.of[newest], results.kind[newest]
-    for number in range(results.tickets):
-        if results.tickets - 1 - number < passed:
-            place = (results.head + passed + number) & DEPTH - 1
-            results.of[place], results.kind[place] = of, kind
-            results.target[place] = results.spare[number]
-            results.last[place] = results.outside[place] = 0
+    free = results.head + results.tickets
+    newest = free - 1 & DEPTH - 1
+    of, kind, target = results.of[newest], results.kind[newest], results.target[newest]
+    for number in range(max(0, times * entered - DEPTH), times * entered):
+        place = free + number & DEPTH - 1
+        results.of[place], results.kind[place] = of, kind
+        results.target[place] = target + (number + 1) * stride
+        results.last[place] = results.outside[place] = 0

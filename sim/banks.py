@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from ..isa.instructions import Engine
-from . import alu, gemm
+from . import alu, alu_walks, gemm
 from .alu_results import DEPTH
 from .unit import inlined
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 BANKS = 8
+EVERYWHERE = (2 << BANKS) - 1
 
 
 @inlined
 def stay_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
                times: int) -> Any:
     """Whether who shares a bank with whom stays as it is. GEMM comes and goes: none may share
-    with it. Nor may LOAD with the ALU's results, which come when steps were issued."""
+    with it."""
     right, left = _operand_banks(machine, kept, code, config, times)
     store = _store_banks(machine, kept, code, config, positions, times)
-    alu = _result_banks(machine, kept, config, times)
+    alu = _result_banks(machine, kept, code, config, times)
     fill = _fill_banks(machine, kept, code, config, positions, times)
     if right | left | store | alu | fill == 0:
         return True
@@ -28,14 +29,14 @@ def stay_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
         return False
     return (_gemm_banks(machine.gemm, config) & (right | left | store | alu | fill) == 0
             and _apart(right, left) and _apart(right, store) and _apart(left, store)
-            and alu & fill == 0)
+            and _apart(alu, fill))
 
 
 @inlined
 def compute_stays_apart(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
     """The same, where neither LOAD nor STORE uses the accumulator."""
     right, left = _operand_banks(machine, kept, code, config, times)
-    alu = _result_banks(machine, kept, config, times)
+    alu = _result_banks(machine, kept, code, config, times)
     return right | left | alu == 0 or (
         _gemm_banks(machine.gemm, config) & (right | left | alu) == 0 and _apart(right, left))
 
@@ -112,15 +113,21 @@ def _operand_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) 
 
 
 @inlined
-def _result_banks(machine: Any, kept: Any, config: Any, times: int) -> Any:
-    """What the ALU writes. Tickets of a period ago were that much behind."""
+def _result_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+    """What the ALU writes. If it goes on, the results of the last period must have been steps of
+    the same walk; nobody knows the tiles of those before."""
     results, now, then = machine.alu_results, machine.alu_sequencer, kept.alu_sequencer
-    mask = 0
+    if results.pending == 0:
+        return 0
+    moved = now.dst - then.dst
+    goes_on = results.entered != kept.alu_results.entered
+    if goes_on and alu_walks.steps_before(now, then, code) < results.tickets:
+        return EVERYWHERE
+    mask = _swept(now.dst, then.dst, times, config) if goes_on else 0
     for number in range(results.tickets):
         if results.pending >> number & 1:
             target = results.target[(results.head + number) & DEPTH - 1]
-            mask |= _swept(target, target - (now.dst - then.dst), 0, config)
-            mask |= _swept(now.dst, then.dst, times, config)
+            mask |= _swept(target, target - moved, 0, config)
     return mask
 
 

@@ -1,7 +1,7 @@
 """DRAM in time: the definition in isa.timing, with its queues as registers.
 
 Each cycle `decide` says what the memory shows and takes, from its registers and those of the bus;
-`clock` ends its cycle. Addresses are looked at only where some of them fail.
+`clock` ends its cycle. Where it is `calm`, nothing stalls and no address fails.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ STEP, FIRST_MIX, SECOND_MIX = np.uint64(HASH_STEP), np.uint64(HASH_MIX[0]), np.u
 
 
 @inlined
+def is_calm(timing: Any) -> Any:
+    return timing.stalls | timing.fail_to == 0
+
+
+@inlined
 def stalled(timing: Any, cycle: int, channel: int) -> Any:
     """isa.timing.stalled in machine integers."""
     if timing.stalls == 0:
@@ -47,22 +52,23 @@ def fails(timing: Any, address: int) -> Any:
 
 
 @inlined
-def decide(dram: Any, timing: Any, wires: Any, wvalid: int, now: int) -> None:
+def decide(dram: Any, timing: Any, wires: Any, wvalid: int, now: int, calm: bool) -> None:
     """What the slave shows in this cycle. `wvalid`: the master has a beat to write."""
-    wires.arready = dram.reads < timing.reads and not stalled(timing, now, READ_ADDRESS)
-    wires.awready = (dram.writes + dram.answers < timing.writes
-                     and not stalled(timing, now, WRITE_ADDRESS))
+    wires.arready = dram.reads < timing.reads and (
+        calm or not stalled(timing, now, READ_ADDRESS))
+    wires.awready = dram.writes + dram.answers < timing.writes and (
+        calm or not stalled(timing, now, WRITE_ADDRESS))
     read = (dram.rvalid == 0 and dram.reads != 0 and dram.read_ready_in == 0
-            and dram.read_bus_busy == 0 and not stalled(timing, now, READ_DATA))
+            and dram.read_bus_busy == 0 and (calm or not stalled(timing, now, READ_DATA)))
     write = (wvalid != 0 and dram.writes != 0 and dram.write_bus_busy == 0
-             and not stalled(timing, now, WRITE_DATA))
+             and (calm or not stalled(timing, now, WRITE_DATA)))
     if timing.shared and read and write:
         if dram.read_was_last:
             read = False
         else:
             write = False
     if read:
-        _show_read(dram, timing)
+        _show_read(dram, timing, calm)
     wires.wready = write
     if read or write:
         dram.read_was_last = read
@@ -71,29 +77,30 @@ def decide(dram: Any, timing: Any, wires: Any, wvalid: int, now: int) -> None:
     if write or (read and timing.shared):
         dram.write_bus_busy = timing.cycles_per_beat
     if (dram.bvalid == 0 and dram.answers != 0 and dram.answer_ready_in == 0
-            and not stalled(timing, now, WRITE_RESPONSE)):
+            and (calm or not stalled(timing, now, WRITE_RESPONSE))):
         dram.bvalid = 1
         dram.berror = dram.answer_error[dram.answers_head]
 
 
 @inlined
-def _show_read(dram: Any, timing: Any) -> None:
+def _show_read(dram: Any, timing: Any, calm: bool) -> None:
     head = dram.reads_head
     dram.rvalid = 1
     dram.rid = dram.read_client[head]
     dram.rlast = dram.beats_to_show == 1
     dram.rerror = 0
-    if timing.fail_to != 0:
+    if not calm:
         beat = dram.read_beats[head] - dram.beats_to_show
         dram.rerror = fails(timing, dram.read_address[head] + beat * timing.bus_bytes)
     dram.beats_to_show -= 1
 
 
 @inlined
-def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int) -> None:
+def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int,
+          calm: bool) -> None:
     """The cycle ends with these registers of the master; `wires` say which handshakes happened."""
     if wires.w_taken:
-        _take_write(dram, timing, now)
+        _take_write(dram, timing, now, calm)
     if wires.r_taken:
         dram.rvalid = 0
         if dram.rlast:
@@ -117,8 +124,9 @@ def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int
     dram.answer_ready_in = max(0, dram.answer_ready[dram.answers_head] - after) if (
         dram.answers) else 0
     # Stalls and failing addresses do not repeat; whoever may meet them must not be skipped.
-    active = dram.reads + dram.writes + dram.answers + reader.arvalid + writer.awvalid
-    dram.uncertain = after if active != 0 and (timing.stalls or timing.fail_to) else 0
+    if not calm:
+        active = dram.reads + dram.writes + dram.answers + reader.arvalid + writer.awvalid
+        dram.uncertain = after if active != 0 and not is_calm(timing) else 0
 
 
 @inlined
@@ -145,10 +153,10 @@ def _accept_write(dram: Any, writer: Any) -> None:
 
 
 @inlined
-def _take_write(dram: Any, timing: Any, now: int) -> None:
+def _take_write(dram: Any, timing: Any, now: int, calm: bool) -> None:
     head = dram.writes_head
     place = (dram.answers_head + dram.answers) & BURSTS - 1
-    if timing.fail_to != 0:
+    if not calm:
         beat = dram.write_beats[head] - dram.beats_to_take
         if fails(timing, dram.write_address[head] + beat * timing.bus_bytes):
             dram.answer_error[place] = 1

@@ -37,6 +37,26 @@ def wants(fetch: Any, config: Any) -> Any:
 
 
 @inlined
+def is_asleep(machine: Any, config: Any, code: Any) -> Any:
+    """Whether nothing happens here before a beat comes or a command leaves its queue, as long as
+    some engine works."""
+    fetch, buffer = machine.fetch, machine.buffer
+    if wants(fetch, config) or (buffer.inner != 0 and buffer.ready == 0):
+        return False
+    if buffer.ready == 0:
+        return fetch.position != config.count
+    instruction = code[fetch.position]
+    return fetch.position != fetch.broken and instruction.legal != 0 and (
+        instruction.engine >= SYNC
+        or not _has_room(machine, instruction.engine, config.queue_depth))
+
+
+@inlined
+def has_beat(reader: Any) -> Any:
+    return reader.queue != 0 and reader.front_client == FETCH
+
+
+@inlined
 def step(machine: Any, wires: Any, config: Any, code: Any) -> None:
     fetch, buffer, halt = machine.fetch, machine.buffer, machine.control.halt
     wires.put_to = -1
@@ -92,7 +112,7 @@ def _has_room(machine: Any, engine: int, depth: int) -> Any:
 @inlined
 def _assemble(fetch: Any, wires: Any, config: Any, reader: Any) -> Any:
     """Take the beat that is there for FETCH. Returns whether it completes an instruction."""
-    if reader.queue == 0 or reader.front_client != FETCH:
+    if not has_beat(reader):
         return False
     wires.beat_taken = 1
     error = fetch.held_error or reader.front_error

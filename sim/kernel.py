@@ -87,7 +87,7 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
         place = quiet.difference(flat, kept[newer], MEMORY_SAME, SAME, place)
         if place == SAME:
             most = alone.horizon(accelerator, pasts[newer], flat, kept[newer], code, config,
-                                 positions, uops, floors)
+                                 memory, positions, uops, floors)
             if most:
                 loaded = alone.advance(accelerator, pasts, flat, kept, counters, newer, code,
                                        config, memory, positions, floors, times, waits, seen,
@@ -96,6 +96,7 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
                     return True
                 _load_micro_ops(loaded, uops, uop_tile, uop_values, uop_span)
                 quiet.forget(kept)
+                quiet.keep(flat, kept[newer])
                 age, patience = 0, SHORTEST
                 continue
         age += 1

@@ -139,13 +139,12 @@ def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timin
           positions: Any, uops: Any) -> None:
     """Advance everything by a cycle. `counters` are the machine's counts as an array."""
     halt = machine.control.halt
-    _bus(machine, wires, timing, machine.clock.now)
+    _bus(machine, wires, timing, machine.clock.now, False)
     _look(machine, wires)
     accumulator.arbitrate(machine, wires, code, config, uops)
     fetch.offer(machine.fetch, wires, config, halt)
     load.offer(machine, wires, code, config)
     reader.take_request(machine.reader, wires, config, halt)
-    wires.beat_taken = 0
     wires.load_start = load.step(machine, wires, code, config, positions)
     fetch.step(machine, wires, config, code)
     reader.deliver(machine.reader, wires)
@@ -161,17 +160,20 @@ def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timin
 
 @inlined
 def memory_cycle(machine: Any, wires: Any, code: Any, config: Any, timing: Any,
-                 positions: Any) -> None:
-    """Advance the memory side by a cycle in which it touches no accumulator, nothing halts, and
-    the compute side is not idle."""
-    _bus(machine, wires, timing, machine.clock.now)
+                 positions: Any, fetches: bool) -> None:
+    """Advance the memory side by a cycle in which it touches no accumulator, nothing halts, the
+    compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep."""
+    _bus(machine, wires, timing, machine.clock.now, True)
     wires.fill_ready = 1
     wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
-    fetch.offer(machine.fetch, wires, config, 0)
+    if fetches:
+        fetch.offer(machine.fetch, wires, config, 0)
     load.offer(machine, wires, code, config)
     reader.take_request(machine.reader, wires, config, 0)
     wires.load_start = load.step(machine, wires, code, config, positions)
-    fetch.step(machine, wires, config, code)
+    wires.put_to = -1
+    if fetches:
+        fetch.step(machine, wires, config, code)
     reader.deliver(machine.reader, wires)
     wires.store_start = store.step(machine, wires, code, config, positions)
     writer.step(machine.writer, wires, 0)
@@ -179,11 +181,11 @@ def memory_cycle(machine: Any, wires: Any, code: Any, config: Any, timing: Any,
 
 
 @inlined
-def _bus(machine: Any, wires: Any, timing: Any, now: int) -> None:
+def _bus(machine: Any, wires: Any, timing: Any, now: int, calm: bool) -> None:
     """What memory shows, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
     wires.answers_ready = store.answers_ready(machine.store)
-    dram.decide(memory, timing, wires, aw.wvalid, now)
+    dram.decide(memory, timing, wires, aw.wvalid, now, calm)
     wires.r_taken = memory.rvalid != 0 and ar.queue != reader.QUEUE_DEPTH
     wires.r_client, wires.r_last, wires.r_error = memory.rid, memory.rlast, memory.rerror
     wires.ar_taken = ar.arvalid != 0 and wires.arready != 0
@@ -191,7 +193,7 @@ def _bus(machine: Any, wires: Any, timing: Any, now: int) -> None:
     wires.w_taken = aw.wvalid != 0 and wires.wready != 0
     wires.b_taken = memory.bvalid != 0 and (aw.answered == 0 or wires.answers_ready != 0)
     wires.b_error = memory.berror
-    dram.clock(memory, timing, wires, ar, aw, now)
+    dram.clock(memory, timing, wires, ar, aw, now, calm)
 
 
 @inlined
@@ -245,7 +247,6 @@ def commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any,
 
 @inlined
 def news(wires: Any) -> Any:
-    """Whether an instruction starts or ends in this cycle."""
-    return (wires.load_start >= 0 or wires.gemm_start >= 0 or wires.alu_start >= 0
-            or wires.store_start >= 0 or wires.load_end >= 0 or wires.gemm_end >= 0
-            or wires.alu_end >= 0 or wires.store_end >= 0)
+    """Whether an instruction starts or ends in this cycle: one of these is not -1."""
+    return (wires.load_start & wires.gemm_start & wires.alu_start & wires.store_start
+            & wires.load_end & wires.gemm_end & wires.alu_end & wires.store_end) >= 0

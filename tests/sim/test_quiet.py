@@ -18,6 +18,7 @@ from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode
 from microtron.runtime.campaign import long_case, random_config, right_case, wrong_case
 from microtron.runtime.compare import Case
+from microtron.runtime.soak import config_of
 from microtron.sim.cycle import run_cycles
 
 PART = 60
@@ -65,6 +66,12 @@ def test_programs_whose_instructions_take_long_on_random_accelerators(first):
 def test_what_once_went_wrong(seed):
     make = wrong_case if seed % 3 == 0 else right_case
     assert_equal(make(random_config(seed), seed))
+
+
+def test_results_that_change_their_bank_under_way():
+    """A load shared a bank with the ALU's results, after those of the row before had left it
+    alone; on a slow bus that did not show in any register."""
+    assert_equal(long_case(config_of("int4"), (1 << 40) + 2381))
 
 
 @pytest.mark.soak
