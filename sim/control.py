@@ -25,8 +25,8 @@ COMPUTE_COUNTS = Registers(moving=tuple(
     name for name in counter_names() if name not in MEMORY_COUNTS.moving))
 
 # Counters by taker and giver, counted from the first of MEMORY_COUNTS; the others follow them.
-_ORDER = MEMORY_COUNTS.moving + COMPUTE_COUNTS.moving
-WAITS = np.array([[_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.lower()}")
+COUNTER_ORDER = MEMORY_COUNTS.moving + COMPUTE_COUNTS.moving
+WAITS = np.array([[COUNTER_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.lower()}")
                    if taker != giver else -1 for giver in Engine] for taker in Engine])
 
 

@@ -59,19 +59,20 @@ def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
     times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
     registers, stuck = _simulate(prepared, segments, timing or MemoryTiming(), failing, times,
                                  waits, NO_LIMIT if limit is None else limit, skip)
-    end = registers[0]["control"]
-    return Run(cycles=int(registers[0]["clock"]["now"]), counters=_counters(registers[0]),
+    end = registers["control"]
+    return Run(cycles=int(registers["clock"]["now"][0]), counters=_counters(registers),
                timeline=Timeline(dispatched=times[:, 0], start=times[:, 1], end=times[:, 2],
                                  waits=waits),
-               fault=Fault(int(end["fault"])), fault_position=int(end["fault_position"]),
+               fault=Fault(int(end["fault"][0])), fault_position=int(end["fault_position"][0]),
                stuck=stuck)
 
 
 def _counters(registers: Any) -> dict[str, int]:
     """Those of both sides, in the order in which the hardware has them."""
-    found: dict[str, int] = {}
-    for unit in ("memory_counts", "compute_counts"):
-        found.update(zip(registers.dtype[unit].names, registers[unit].tolist(), strict=True))
+    from .control import COUNTER_ORDER
+    from .machine import FIRST_COUNTER
+    words = registers.view(np.int64)[FIRST_COUNTER:FIRST_COUNTER + len(COUNTER_ORDER)]
+    found = dict(zip(COUNTER_ORDER, words.tolist(), strict=True))
     return {name: found[name] for name in counter_names()}
 
 
@@ -103,7 +104,7 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
         registers, prepared.code, machine.settings(config, len(prepared.code), prepared.bases[0]),
         machine.timing_of(timing, config.bus_bytes, failing), prepared.positions,
         np.zeros((config.tiles(Buffer.UOP), 4), np.uint16), micro_ops.tile,
-        micro_ops.values(segments, config), micro_ops.span, times, waits, machine.floors(config),
+        micro_ops.values(segments), micro_ops.span, times, waits, machine.floors(config),
         limit, skip)
     return registers, bool(stuck)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,9 @@ def _of_config(config: Config) -> Any:
         "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1})
 
 
+@lru_cache(maxsize=64)
 def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
+    """What the twin of DRAM asks of a memory, some of whose addresses fail."""
     values = {name: getattr(timing, name) for name in SETTING_NAMES}
     return _record(TIMING, {**values, "bus_bytes": bus_bytes, "fail_from": failing.start,
                             "fail_to": failing.stop if failing else 0})
@@ -122,9 +124,15 @@ def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> Any:
 
 def at_rest() -> Any:
     """The machine when a program begins, as an array of one."""
+    return _at_rest().copy().view(LAYOUT.dtype)
+
+
+@cache
+def _at_rest() -> Any:
+    """As words: records of overlapping units would be copied register by register."""
     machine = np.zeros(1, LAYOUT.dtype)
     machine["fetch"]["broken"] = machine["gemm"]["stop_at"] = -1
-    return machine
+    return machine.view(np.int64)
 
 
 @cache

@@ -13,7 +13,6 @@ from ..isa.instructions import Buffer, Engine, Load, MicroOp
 from ..isa.program import Program
 from .decoded import Column, Rows, decoded
 from .placement import placed
-from .scratchpads import unpack
 
 ADDRESS_LIMIT = 1 << 62
 WORD = np.dtype(f"u{MicroOp.size}")         # a micro-op as one number
@@ -39,17 +38,29 @@ class MicroOps:
 
     tile: Column
     span: Column
-    segment: Column
-    place: Column                           # in its segment, counted in micro-ops
+    sources: tuple[Source, ...]
 
-    def values(self, segments: Sequence[Bytes | None], config: Config) -> npt.NDArray[np.uint16]:
+    def values(self, segments: Sequence[Bytes | None]) -> npt.NDArray[np.uint16]:
         """As memory is now. Bytes that a segment has no data for are zero."""
         found = np.zeros(len(self.tile), WORD)
-        for number in np.unique(self.segment):
-            words = _words(segments[number])
-            mine = np.flatnonzero((self.segment == number) & (self.place < len(words)))
-            found[mine] = words[self.place[mine]]
-        return unpack(found.view(np.uint8), Buffer.UOP, config)
+        for source in self.sources:
+            words = _words(segments[source.segment])
+            if source.end <= len(words):
+                found[source.number] = words[source.place]
+            else:
+                there = source.place < len(words)
+                found[source.number[there]] = words[source.place[there]]
+        return found.view(np.uint16).reshape(len(found), MicroOp.size // 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The micro-ops that come from one segment."""
+
+    segment: int
+    number: Column                          # among all of them
+    place: Column                           # in the segment, counted in micro-ops
+    end: int                                # behind the last place
 
 
 def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
@@ -98,8 +109,15 @@ def _micro_ops(program: Program, code: Rows) -> MicroOps:
     span[loads, 1] = np.cumsum(z * y * x)
     span[loads, 0] = span[loads, 1] - z * y * x
     segment = program.code.view(Load.dtype())["segment"][loads].astype(np.int64)
-    return MicroOps(tile=first[tiles] + tile, span=span, segment=segment[rows[tiles]],
-                    place=offset[tiles] // MicroOp.size + tile)
+    return MicroOps(tile=first[tiles] + tile, span=span, sources=_sources(
+        segment[rows[tiles]], offset[tiles] // MicroOp.size + tile))
+
+
+def _sources(segment: Column, place: Column) -> tuple[Source, ...]:
+    """Sorted by segment."""
+    numbers = [(int(each), np.flatnonzero(segment == each)) for each in np.unique(segment)]
+    return tuple(Source(segment=each, number=number, place=place[number],
+                        end=int(place[number].max()) + 1) for each, number in numbers)
 
 
 def _counted(lengths: Column) -> tuple[Column, Column]:
