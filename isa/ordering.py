@@ -49,8 +49,10 @@ class Shadow(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What the walk finds out."""
+    """What the walk finds out; and what must be complete before each instruction starts, whatever
+    its data demand, when tokens are derived."""
 
+    least: Any
     clocks: Any         # of each instruction
     members: Any        # instructions of each engine, in order
     races: Any
@@ -71,6 +73,7 @@ def new_shadow(sizes: dict[int, int]) -> Shadow:
 
 def new_order(instructions: int, most_races: int) -> Order:
     return Order(np.zeros((instructions, ENGINES), np.int64),
+                 np.zeros((instructions, ENGINES), np.int64),
                  np.zeros((ENGINES, instructions), np.int64),
                  np.zeros(most_races, RACE), np.zeros(1, np.int64))
 
@@ -100,7 +103,7 @@ def walk(code: Code, shadow: Shadow, result: Order, derive: bool) -> Any:
                 poster = posters[other, own, taken[other, own]]
                 clock = np.maximum(clock, result.clocks[poster])
                 taken[other, own] += 1
-        need[:] = 0
+        need[:] = result.least[now]
         for at in range(code.row_begin[now], code.row_begin[now + 1]):
             if not _touch_row(code.rows[at], shadow, result, clock, need, own, sequence[own], now):
                 return OUTSIDE, now, -1

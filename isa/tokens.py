@@ -4,6 +4,9 @@ For each instruction in program order, the walk of `ordering` finds the last con
 instruction of every other engine. Where the order is not already implied by earlier tokens, that
 instruction posts and this one waits. Requirements of one engine towards another only grow, so
 posts and waits pair up in order, as counters without identity demand.
+
+A counter may get more tokens than it holds, where one engine runs far ahead of another. Then some
+instructions have to wait for more than their data demand, and the tokens are derived again.
 """
 
 from __future__ import annotations
@@ -11,10 +14,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
+from .counters import Counter, counters, sequences_of
 from .errors import ExecutionError, VerificationError
 from .layout import prepare
 from .program import Program
+
+ROUNDS = 16                 # each about halves what is too much
 
 
 def with_tokens(program: Program) -> Program:
@@ -25,6 +32,23 @@ def with_tokens(program: Program) -> Program:
         gemm     (reads inp 0)  →  gemm     wait=load
         gemm     (reads inp 16)    gemm     wait=load
     """
+    from .ordering import ENGINES
+
+    least = np.zeros((len(program.code), ENGINES), np.int64)
+    for _ in range(ROUNDS):
+        program, clocks = _derived(program, least)
+        full = [each for each in counters(program, clocks)
+                if each.held.max() > program.config.token_limit]
+        if not full:
+            break
+        for counter in full:
+            _relieve(counter, sequences_of(program), least, program.config.token_limit)
+    return program
+
+
+def _derived(program: Program,
+             least: npt.NDArray[np.int64]) -> tuple[Program, npt.NDArray[np.int64]]:
+    """With tokens for its data, and for `least`; and what is complete before each instruction."""
     from .ordering import DONE, new_order, walk
 
     code = program.code.copy()
@@ -34,9 +58,34 @@ def with_tokens(program: Program) -> Program:
         layout = prepare(program)
     except ExecutionError as error:
         raise VerificationError(str(error)) from None
-    end, position, _ = walk(layout.code, layout.shadow, new_order(len(code), 0), True)
+    order = new_order(len(code), 0)
+    order.least[:] = least
+    end, position, _ = walk(layout.code, layout.shadow, order, True)
     if end != DONE:
         raise VerificationError(layout.why_outside(program, position))
     code["wait"] = layout.code.wait.astype(np.uint8)
     code["post"] = layout.code.post.astype(np.uint8)
-    return program
+    return program, order.clocks
+
+
+def _relieve(counter: Counter, sequence: npt.NDArray[np.int64], least: npt.NDArray[np.int64],
+             limit: int) -> None:
+    """Ask for more, so that the counter holds less.
+
+    Where two tokens lie there together before the first is awaited, its taker can as well wait for
+    the second, which makes one of them. Where they do not, the poster has to wait for a taker.
+    """
+    posters, takers, done = counter.posters, counter.takers, 0
+    for number in np.flatnonzero(counter.held > limit).tolist():
+        oldest = max(done, number + 1 - int(counter.held[number]))
+        if number - oldest < limit:
+            continue                    # has become less with what was asked for already
+        together = np.arange(oldest, number)
+        together = together[posters[together + 1] < takers[together]]
+        if len(together):
+            firsts = together[together % 2 == together[0] % 2]      # no token in two pairs
+            least[takers[firsts], counter.source] = sequence[posters[firsts + 1]]
+            done = int(firsts[-1]) + 2
+        else:
+            done = number - limit // 2 + 1
+            least[posters[number], counter.target] = sequence[takers[done - 1]]

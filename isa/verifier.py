@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from .accesses import DRAM, cells
 from .bounds import check_end, place_of
+from .counters import counters
 from .errors import ExecutionError, VerificationError
 from .instructions import Buffer, Engine
-from .layout import Layout, engines_of, prepare
+from .layout import Layout, prepare
 from .program import Program
 from .stream import check, instruction_at
 
@@ -75,7 +76,8 @@ def _walked(program: Program, layout: Layout) -> Verdict:
                         f"earlier {name} instruction posts one that is still there: it can wait "
                         f"for ever")
     else:
-        most_tokens = _most_tokens(program, order.clocks)
+        most_tokens = {each.name: int(each.held.max())
+                       for each in counters(program, order.clocks)}
         limit = program.config.token_limit
         findings += [f"the token counter {counter} can reach {most}, but holds {limit}: let the "
                      f"receiver take tokens earlier"
@@ -93,30 +95,6 @@ def _races(program: Program, layout: Layout, order: Order) -> Iterator[str]:
         if (earlier, later) not in pairs and len(pairs) < MOST_FINDINGS:
             pairs.add((earlier, later))
             yield _race(program, layout, earlier, later, int(race["space"]))
-
-
-def _most_tokens(program: Program, clocks: npt.NDArray[np.int64]) -> dict[str, int]:
-    """The most tokens each counter can hold under any timing.
-
-    When an instruction posts its k-th token to an engine, that engine has surely taken those
-    awaited by the instructions which are complete by then, and perhaps no others.
-    """
-    engine = engines_of(program)
-    sequence = np.zeros(len(engine), np.int64)
-    for each in Engine:
-        mine = np.flatnonzero(engine == each)
-        sequence[mine] = np.arange(1, len(mine) + 1)
-    most = {}
-    for source in Engine:
-        for target in Engine:
-            posters = np.flatnonzero((engine == source) & (program.code["post"] >> target & 1))
-            if not len(posters):
-                continue
-            takers = np.flatnonzero((engine == target) & (program.code["wait"] >> source & 1))
-            taken = np.searchsorted(sequence[takers], clocks[posters, target], side="right")
-            count = np.arange(1, len(posters) + 1) - taken
-            most[f"{source.name.lower()} → {target.name.lower()}"] = int(count.max())
-    return most
 
 
 def _race(program: Program, layout: Layout, earlier: int, later: int, space: int) -> str:

@@ -7,12 +7,14 @@ import pytest
 
 from microtron.isa.config import base, tiny
 from microtron.isa.errors import VerificationError
+from microtron.isa.faults import Fault
 from microtron.isa.generator import random_program
-from microtron.isa.instructions import Engines, Gemm, Load, Store, Sync
+from microtron.isa.instructions import AluI, Buffer, Engines, Gemm, Load, Store, Sync
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import decode, encode
 from microtron.isa.tokens import with_tokens
 from microtron.isa.verifier import inspect, verify
+from microtron.sim.cycle import run_cycles
 
 CONFIGS = (tiny, base, replace(tiny, batch=2, block_in=8), replace(tiny, wgt_bits=4, block_out=8))
 MEMORY = (Segment("memory", 4096, Access.WRITE),)
@@ -59,3 +61,27 @@ def test_the_same_seed_gives_the_same_program(config):
     one, two = random_program(config, 3), random_program(config, 3)
     assert one.code.tobytes() == two.code.tobytes()
     assert one.code.tobytes() != random_program(config, 4).code.tobytes()
+
+
+# More than a counter holds: the ALU computes what STORE takes, and nothing holds it back.
+MANY = 500
+COMPUTED = [AluI(dst=tile) for tile in range(MANY)]
+TAKEN = [Store(buffer=Buffer.ACC, sram=tile, offset=64 * tile) for tile in range(MANY)]
+STREAMS = {
+    "one after the other": [*COMPUTED, *TAKEN],
+    "by turns": [each for pair in zip(COMPUTED, TAKEN, strict=True) for each in pair],
+    "one ahead of the other": [*COMPUTED[:300], *(
+        each for pair in zip(COMPUTED[300:], TAKEN, strict=False) for each in pair)],
+    "twice": [*COMPUTED, *TAKEN, *COMPUTED, *TAKEN],
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("bits", [2, 8])
+def test_no_counter_gets_more_tokens_than_it_holds(name, bits):
+    config = replace(tiny, token_bits=bits)
+    memory = (Segment("memory", 64 * MANY, Access.WRITE),)
+    program = with_tokens(Program(config, encode([*STREAMS[name], Sync()]), memory))
+    verdict = verify(program)
+    assert max(verdict.most_tokens.values()) <= config.token_limit
+    assert run_cycles(program).fault == Fault.NONE
