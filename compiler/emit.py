@@ -129,7 +129,8 @@ class Emitter:
     def _tile(self, region: ir.Region, frame: Frame) -> Affine:
         form = self.forms.get(id(region))
         if form is None:        # the nest lives as long as this does, so ids stay
-            form = self.forms[id(region)] = tile_index(region)
+            form = self.forms[id(region)] = tile_index(
+                region, self.contents.places[region.buffer].pitch)
         return form.at(frame.values, frame.bases[region.buffer])
 
     def _known(self, index: Expression, frame: Frame) -> int:

@@ -141,6 +141,13 @@ def test_a_program_that_cannot_run_is_passed_over():
     assert trial([100, 90, 80], cost=cost)[0] == 2
 
 
+def test_if_no_program_can_run_it_is_said_why():
+    def cost(program):
+        raise ExecutionError(f"no {program.size}")
+    with pytest.raises(ExecutionError, match="no 1"):
+        trial([100, 90, 80], cost=cost)
+
+
 def test_candidates_that_are_nearly_the_same_are_no_different_ideas():
     sizes = [100, 101, 120, 80, 60, 125, 200]
     ordered = [Candidate(1.0, None, Size(size)) for size in sizes]
