@@ -1,8 +1,8 @@
-"""What the buffers on the chip hold, so that nothing is loaded that is still there."""
+"""What the buffers on the chip hold, so that nothing is loaded or padded that is still there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from .nest import Buffer
@@ -19,6 +19,7 @@ class Contents:
     turns: dict[tuple[Buffer, int], int] = field(default_factory=dict)
     holds: dict[tuple[Buffer, int], list[Content | None]] = field(default_factory=dict)
     loaded: set[tuple[Buffer, int]] = field(default_factory=set)    # holds it already
+    borders: dict[tuple[Buffer, int], Hashable] = field(default_factory=dict)   # by first tile
 
     def first_tile(self, buffer: Buffer, thread: int, content: Content | None) -> int:
         """Where a buffer is this time, if it gets this content."""
@@ -26,6 +27,13 @@ class Contents:
         first = place.of(thread, self._turn(buffer, thread, content))
         self._overwrite(buffer, range(first, first + place.tiles))
         return first
+
+    def renew_border(self, buffer: Buffer, first: int, border: Hashable) -> bool:
+        """Whether the copy of a buffer that begins with a tile has this border already. Afterwards
+        it does."""
+        known = border is not None and self.borders.get((buffer, first)) == border
+        self.borders[buffer, first] = border
+        return known
 
     def _turn(self, buffer: Buffer, thread: int, content: Content | None) -> int:
         """Which of its copies a buffer is: one that holds what is about to be loaded, which then
@@ -50,3 +58,4 @@ class Contents:
                     first = place.of(thread, turn)
                     if first < tiles.stop and first + place.tiles > tiles.start:
                         holds[turn] = None
+                        self.borders.pop((other, first), None)

@@ -25,7 +25,7 @@ from .programs import program_of
 from .rules import Loops
 from .scratchpads import SCRATCHPADS, place_buffers, tile_index
 from .starts import Starts, tiles_copied, tiles_touched
-from .transfers import bits_in_dram, loads, scratchpad_of, sides_of, stores
+from .transfers import Side, bits_in_dram, loads, scratchpad_of, sides_of, stores
 
 Environment = dict[Axis, int]
 
@@ -183,10 +183,24 @@ class Emitter:
         if loading:
             base = Load(buffer=scratchpad, segment=segment, offset=offset,
                         sram=first.constant // (chip.buffer.tile_rows or 1))
-            self.code += loads(base, sides, tile_bytes, padding=copy.padding)
+            self.code += self._loads(base, sides, tile_bytes, copy)
         else:
             self.code += stores(Store(buffer=scratchpad, segment=segment, offset=offset,
                                       sram=first.constant), sides, tile_bytes)
+
+
+    def _loads(self, base: Load, sides: list[Side], tile_bytes: int, copy: ir.Copy) -> list[Load]:
+        """The loads of a copy. A border that is still there from the last time is left alone, if
+        that does not take more of them."""
+        whole = list(loads(base, sides, tile_bytes, padding=copy.padding))
+        if copy.target.extents != copy.target.buffer.shape:
+            return whole
+        has_border = copy.padding is not None and any(side.before or side.after for side in sides)
+        border = (tuple(sides), copy.padding) if has_border else None
+        if not self.contents.renew_border(copy.target.buffer, base.sram, border):
+            return whole
+        inside = list(loads(base, sides, tile_bytes, padding=None))
+        return inside if len(inside) <= len(whole) else whole
 
 
 def _around(statement: ir.Statement) -> tuple[list[Axis], list[Expression], ir.Statement]:

@@ -33,7 +33,9 @@ from microtron.compiler.schedule import Schedule
 from microtron.compiler.scratchpads import tile_index, tiles_of
 from microtron.compiler.tensor import compute, placeholder
 from microtron.isa.config import base, tiny
-from microtron.isa.instructions import Rounding
+from microtron.isa.instructions import Buffer as Scratchpad
+from microtron.isa.instructions import Load, Rounding
+from microtron.isa.stream import decode
 
 from .convolutions import CONFIGS, grouped, numbers, result
 
@@ -106,6 +108,17 @@ def test_every_candidate_gives_the_same():
     for knobs in candidates(depthwise, expressions(spec, tiny))[::5]:
         got, right, _ = computed(spec, tiny, knobs=knobs)
         assert np.array_equal(got, right), knobs
+
+
+def test_a_border_that_is_still_there_is_not_written_again():
+    spec = Depthwise(height=5, width=6, channels_in=24, channels_out=24, pad=(1, 1, 1, 1),
+                     zero_point_in=7)
+    knobs = depthwise.Knobs(blocks=1, rows=5, columns=6)
+    loads = [each for each in decode(compile_depthwise(spec, tiny, knobs=knobs).program.code)
+             if isinstance(each, Load) and each.buffer == Scratchpad.INP]
+    assert [each.pad for each in loads] == [(1, 1, 1, 1)] * 2 + [(0, 0, 0, 0)] * 4
+    got, right, _ = computed(spec, tiny, knobs=knobs)
+    assert np.array_equal(got, right)
 
 
 def test_the_expressions_mean_a_depthwise_convolution():
