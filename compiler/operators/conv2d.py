@@ -11,55 +11,22 @@ from dataclasses import dataclass
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
-from ..errors import CompileError
 from ..expression import Call, Function, both, select, total
 from ..intrinsic import requantize_function
 from ..tensor import Tensor, compute, placeholder, reduce_axis
-from .epilogue import Epilogue
+from .window import Windowed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conv2d(Epilogue):
-    """What is to be computed. `pad` is top, bottom, left, right."""
+class Conv2d(Windowed):
+    """What is to be computed."""
 
-    height: int
-    width: int
     channels_in: int
     channels_out: int
     kernel: tuple[int, int] = (3, 3)
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
-    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
-    images: int = 1
-    zero_point_in: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("height", "width", "channels_in", "channels_out", "images"):
-            if getattr(self, name) < 1:
-                raise CompileError(f"conv2d: {name} is {getattr(self, name)}, but must be at "
-                                   f"least 1")
-        if min(*self.kernel, *self.stride, *self.dilation) < 1 or min(self.pad) < 0:
-            raise CompileError("conv2d: kernel, stride and dilation must be at least 1, pad at "
-                               "least 0")
-        if min(self.out_height, self.out_width) < 1:
-            raise CompileError(f"conv2d: the kernel reaches over {self._reach(0)} × "
-                               f"{self._reach(1)}, more than the padded input")
-
-    def _reach(self, axis: int) -> int:
-        return (self.kernel[axis] - 1) * self.dilation[axis] + 1
-
-    @property
-    def padded(self) -> tuple[int, int]:
-        top, bottom, left, right = self.pad
-        return self.height + top + bottom, self.width + left + right
-
-    @property
-    def out_height(self) -> int:
-        return (self.padded[0] - self._reach(0)) // self.stride[0] + 1
-
-    @property
-    def out_width(self) -> int:
-        return (self.padded[1] - self._reach(1)) // self.stride[1] + 1
+        self.check("conv2d", "channels_in", "channels_out")
 
     @property
     def skips_rows(self) -> bool:

@@ -23,7 +23,7 @@ from ..expression import Call, Function, both, largest, select, total
 from ..intrinsic import requantize_function
 from ..packing import Array, pack_parameters
 from ..tensor import Tensor, compute, placeholder, reduce_axis
-from .epilogue import Epilogue
+from .window import Windowed
 
 LATENCY = 12                # cycles until the ALU's result can be its operand, about
 
@@ -34,8 +34,8 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool(Epilogue):
-    """What is to be computed. `pad` is top, bottom, left, right.
+class Pool(Windowed):
+    """What is to be computed.
 
     An average is divided by the number of elements inside the image, or by that of the whole
     window with `count_include_pad`; what is padded then is `zero_point_in`. With the defaults for
@@ -43,48 +43,17 @@ class Pool(Epilogue):
     """
 
     kind: Kind
-    height: int
-    width: int
     channels: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
-    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
-    images: int = 1
     count_include_pad: bool = False
     scale_in: float = 1.0
     scale_out: float = 1.0
-    zero_point_in: int = 0
     rounding: Rounding = Rounding.AWAY
 
     def __post_init__(self) -> None:
-        for name in ("height", "width", "channels", "images"):
-            if getattr(self, name) < 1:
-                raise CompileError(f"pool: {name} is {getattr(self, name)}, but must be at least 1")
-        if min(*self.kernel, *self.stride, *self.dilation) < 1 or min(self.pad) < 0:
-            raise CompileError("pool: kernel, stride and dilation must be at least 1, pad at "
-                               "least 0")
-        if min(self.out_shape) < 1:
-            raise CompileError(f"pool: the window reaches over {self.reach(0)} × {self.reach(1)}, "
-                               f"more than the padded input")
+        self.check("pool", "channels")
         if min(self.counts(0).min(), self.counts(1).min()) < 1:
             raise CompileError(f"pool: with pad {self.pad} there are windows that lie outside the "
                                f"image altogether; take less padding")
-
-    def reach(self, axis: int) -> int:
-        return (self.kernel[axis] - 1) * self.dilation[axis] + 1
-
-    @property
-    def padded(self) -> tuple[int, int]:
-        top, bottom, left, right = self.pad
-        return self.height + top + bottom, self.width + left + right
-
-    @property
-    def out_shape(self) -> tuple[int, int]:
-        """Rows and columns of the output."""
-        rows, columns = ((self.padded[axis] - self.reach(axis)) // self.stride[axis] + 1
-                         for axis in range(2))
-        return rows, columns
 
     def counts(self, axis: int) -> Array:
         """Elements of each window inside the image, along rows (0) or columns (1)."""
