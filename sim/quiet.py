@@ -7,9 +7,10 @@ turns on the bus one of two. The registers are compared with those of the last c
 before, and, for longer periods, with some that are kept anew after a growing number of cycles
 (Brent's method).
 
-Tiles of the accumulator are the one thing that moves and is decided by: two engines want the same
-bank, or a step of the ALU reads what another is going to write. `banks` and `alu_walks` see to it
-that neither begins or ends within the stretch.
+Two things move and are decided by. Tiles of the accumulator: two engines want the same bank, or a
+step of the ALU reads what another is going to write. And the number of the ALU's tickets, of which
+there may be none left. `banks` and `alu_walks` see to it that nothing of that begins or ends within
+the stretch.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ a cycle. The machine skips over stretches in which every cycle repeats the one b
     same        equal every time. If it differs, something new has happened.
     noted       changes only together with one that is `same`, and is not looked at
     falling     falls in equal steps; nothing new happens before it reaches its floor
-    moving      goes on in equal steps, and nobody decides anything by it
+    moving      goes on in equal steps, and nobody decides anything by it, unless `quiet` says so
     storage     arrays; as what is noted
 
 What is `same` is compared and copied most often, so it takes half the space, 32 bits; registers
