@@ -54,7 +54,9 @@ class Harness:
         weakref.finalize(self, self._functions.microtron_destroy, self._handle)
 
     def reset(self) -> None:
-        """Reset everything, as switching a board on does. Memory keeps its content."""
+        """Reset everything, as switching a board on does. Memory keeps its content. Nothing is
+        noted any more: what is reset may seem to start in the first cycle of that."""
+        self._functions.microtron_trace(self._handle, None, None, 0)
         self._functions.microtron_reset(self._handle)
 
     def place(self, windows: Sequence[Window]) -> None:

@@ -138,6 +138,14 @@ def test_a_run_that_is_given_up_at_work_is_compared_up_to_there(late):
             assert comparison.rtl.counters is None
 
 
+def test_a_run_can_be_given_up_in_any_cycle():
+    """Also in one in which something starts: that it is reset is no start."""
+    program = random_program(tiny, 1)
+    starts = run_cycles(program).timeline.start
+    for limit in sorted({int(start) + late for start in starts[starts > 0] for late in (0, 1)}):
+        assert not compare(program, limit=limit).differences, limit
+
+
 def test_another_accelerator_may_differ_in_what_does_not_matter_to_the_program():
     comparison = compare(copying(config=RELATIVE), config=INT4)
     assert not comparison.differences
