@@ -30,11 +30,12 @@ class Place(NamedTuple):
 
 def check_end(program: Program, run: Run, limit: int) -> None:
     """Refuse a run that did not reach the program's end. A simulator notices a deadlock when it
-    begins; that the program has not ended by the limit is true all the same."""
-    if run.fault != Fault.NONE:
-        raise ExecutionError(faulted(program, run.fault, run.fault_position))
+    begins; that the program has not ended by the limit is true all the same. After a fault it has
+    ended when the bus is quiet."""
     if run.stuck:
         raise ExecutionError(not_ended(program, limit, places_in(program, run.timeline)))
+    if run.fault != Fault.NONE:
+        raise ExecutionError(faulted(program, run.fault, run.fault_position))
 
 
 def faulted(program: Program, cause: Fault, position: int) -> str:

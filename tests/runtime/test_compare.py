@@ -13,8 +13,9 @@ from microtron.isa import image
 from microtron.isa.config import tiny
 from microtron.isa.config_files import save_config
 from microtron.isa.errors import ExecutionError
+from microtron.isa.faults import Fault
 from microtron.isa.generator import random_program
-from microtron.isa.instructions import Engine, Engines, Load, Store, Sync
+from microtron.isa.instructions import Buffer, Engine, Engines, Load, Store, Sync
 from microtron.isa.timing import MemoryTiming, parse_timing
 from microtron.runtime import compare as both
 from microtron.runtime.compare import compare
@@ -144,6 +145,15 @@ def test_a_run_can_be_given_up_in_any_cycle():
     starts = run_cycles(program).timeline.start
     for limit in sorted({int(start) + late for start in starts[starts > 0] for late in (0, 1)}):
         assert not compare(program, limit=limit).differences, limit
+
+
+def test_a_run_can_be_given_up_after_a_fault_while_the_bus_is_busy():
+    wrong = with_code(Load(sram=tiny.tiles(Buffer.INP) - 2, shape=(1, 1, 16)), Sync())
+    timing = MemoryTiming(cycles_per_beat=5)
+    ended = run_cycles(wrong, timing=timing)
+    assert ended.fault == Fault.INDEX
+    for limit in range(ended.cycles - 20, ended.cycles + 3):
+        assert not compare(wrong, timing=timing, limit=limit).differences, limit
 
 
 def test_another_accelerator_may_differ_in_what_does_not_matter_to_the_program():
