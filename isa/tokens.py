@@ -40,10 +40,12 @@ def with_tokens(program: Program) -> Program:
         full = [each for each in counters(program, clocks)
                 if each.held.max() > program.config.token_limit]
         if not full:
-            break
+            return program
         for counter in full:
             _relieve(counter, sequences_of(program), least, program.config.token_limit)
-    return program
+    raise VerificationError(f"the token counter {full[0].name} can reach {full[0].held.max()}, but "
+                            f"holds {program.config.token_limit}, whatever waits are added; take "
+                            f"more token_bits")
 
 
 def _derived(program: Program,
