@@ -19,7 +19,7 @@ def compile_op(spec: Any, config: Config, *, memory: MemoryTiming | None = None,
                **options: Any) -> Any:
     """The kernel of an operator on a configuration, see `compiler.operation.compile_op`: with the
     schedule that is fastest, among a few, on the cycle-exact simulator with this memory."""
-    from .compiler.operation import compile_op as compiled
+    from .compiler.compile import compile_op as compiled
     from .isa.timing import MemoryTiming
 
     memory = memory or MemoryTiming()

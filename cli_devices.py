@@ -136,7 +136,7 @@ def _device(name: str, seed: int | None, memory: str, trace: Path | None, wavefo
                                  f"{name}")
     if seed is not None:
         from .runtime.functional import FunctionalDevice
-        from .sim.order import Adversarial
+        from .sim.functional.order import Adversarial
         if seed < 0:
             raise MicrotronError(f"--seed is {seed}, but must not be negative")
         return FunctionalDevice(program.config, order=Adversarial(seed))

@@ -15,7 +15,7 @@ from .cli_files import AsJson
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
-    from .compiler.build import Kernel
+    from .compiler.operators.build import Kernel
     from .compiler.operators.conv2d import Conv2d
     from .compiler.operators.conv2d_schedule import Knobs
     from .isa.config import Config
@@ -112,7 +112,7 @@ def _schedule(spec: Conv2d, config: Config, knobs: Knobs) -> Iterator[str]:
 
 
 def _nest(compiled: Kernel) -> Iterator[str]:
-    from .compiler.nest_print import listing
+    from .compiler.nest.listing import listing
     yield "nest:"
     yield from (f"    {line}" for line in listing(compiled.nest).rstrip("\n").split("\n"))
 
@@ -130,7 +130,7 @@ def _stream(compiled: Kernel, everything: bool) -> Iterator[str]:
 
 
 def _costs(spec: Conv2d, compiled: Kernel, timing: MemoryTiming) -> dict[str, Any]:
-    from .compiler.roofline import bound, convolution_bytes
+    from .compiler.operators.roofline import bound, convolution_bytes
     from .sim.simulate import simulate
     cycles = simulate(compiled.program, memory=timing).cycles
     assert cycles is not None
@@ -149,7 +149,7 @@ def _compiled(spec: Conv2d, config: Config, knobs: str, timing: MemoryTiming,
               hide_latency: bool) -> Kernel:
     """With the fastest schedule, or what the text says instead of it."""
     from . import simulated_cost
-    from .compiler.build import compile_conv2d
+    from .compiler.operators.build import compile_conv2d
     given = _given(knobs)
     best = compile_conv2d(spec, config, hide_latency=hide_latency, memory=timing,
                           cost=simulated_cost(timing))

@@ -41,7 +41,7 @@ from microtron.isa.instructions import (
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode, encode_micro_ops
 from microtron.isa.tokens import with_tokens
-from microtron.sim.scratchpads import pack
+from microtron.sim.functional.scratchpads import pack
 
 Array = npt.NDArray[np.int64]
 MICRO_OPS, INPUT, WEIGHTS, PARAMETERS, OUTPUT = range(5)        # segments

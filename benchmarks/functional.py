@@ -25,8 +25,8 @@ from microtron.isa.instructions import (
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode, encode_micro_ops
 from microtron.isa.tokens import with_tokens
-from microtron.sim.functional import Functional
-from microtron.sim.scratchpads import pack
+from microtron.sim.functional.scratchpads import pack
+from microtron.sim.functional.simulator import Functional
 
 MICRO_OPS, LEFT, RIGHT, RESULT = range(4)       # segments
 ACC_BYTES = 4

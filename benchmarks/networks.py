@@ -10,7 +10,7 @@ from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.first_layer import default_fold, folded
-from microtron.compiler.roofline import Bound, bound_of, moved_bytes
+from microtron.compiler.operators.roofline import Bound, bound_of, moved_bytes
 from microtron.isa.config import Config
 from microtron.isa.timing import MemoryTiming
 

@@ -15,7 +15,7 @@ from microtron.isa.verifier import inspect, verify
 from microtron.runtime.device import run
 from microtron.runtime.functional import FunctionalDevice
 from microtron.runtime.tables import report_rows, show
-from microtron.sim.order import Adversarial
+from microtron.sim.functional.order import Adversarial
 
 SOURCE = Path(__file__).with_suffix(".asm")
 ORDERS = 20

@@ -13,17 +13,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from microtron.compiler.dma import form_transfers
-from microtron.compiler.emit import emit
-from microtron.compiler.evaluate import evaluate
-from microtron.compiler.intrinsic import Intrinsic
-from microtron.compiler.kernels import alus
-from microtron.compiler.lower import lower
-from microtron.compiler.nest import Scope
-from microtron.compiler.rules import Loops
-from microtron.compiler.schedule import Schedule
-from microtron.compiler.tensor import compute, placeholder
-from microtron.compiler.tensorize import tensorize
+from microtron.compiler.accelerator.emit import emit
+from microtron.compiler.accelerator.form_transfers import form_transfers
+from microtron.compiler.accelerator.instructions import alus
+from microtron.compiler.accelerator.intrinsic import Intrinsic
+from microtron.compiler.accelerator.rules import Loops
+from microtron.compiler.accelerator.tensorize import tensorize
+from microtron.compiler.expression.evaluate import evaluate
+from microtron.compiler.expression.tensor import compute, placeholder
+from microtron.compiler.nest.nest import Scope
+from microtron.compiler.schedule.lower import lower
+from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import AluI, AluOp, Engine, Instruction
 from microtron.isa.verifier import verify

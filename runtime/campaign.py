@@ -12,7 +12,7 @@ from ..isa.config import Config, tiny
 from ..isa.errors import MicrotronError
 from ..isa.generator import random_program
 from ..isa.timing import MemoryTiming
-from ..sim.functional import Functional
+from ..sim.functional.simulator import Functional
 from .compare import Case, Comparison, compare_case
 from .long_programs import stretched
 from .wrong_programs import spoiled

@@ -20,11 +20,11 @@ from ..isa.registers import Control, counter_names
 from ..isa.stream import positions_of
 from ..isa.timing import MemoryTiming
 from ..isa.verifier import inspect
-from ..sim.cycle import check_meaning, run_cycles
+from ..sim.cycle.replay import Replay
+from ..sim.cycle.run import check_meaning, run_cycles
+from ..sim.cycle.stops import check_end
+from ..sim.functional.memory import Memory
 from ..sim.limit import generous_limit
-from ..sim.memory import Memory
-from ..sim.replay import Replay
-from ..sim.stops import check_end
 from ..sim.timeline import Timeline, empty_timeline
 from .device import Bytes
 from .rtl import RtlDevice

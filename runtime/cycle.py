@@ -7,13 +7,13 @@ from ..isa.errors import ExecutionError
 from ..isa.program import Program
 from ..isa.timing import MemoryTiming
 from ..sim.counts import Counts, count
-from ..sim.cycle import run_prepared
+from ..sim.cycle.prepared import Prepared, prepare
+from ..sim.cycle.replay import Replay
+from ..sim.cycle.run import run_prepared
+from ..sim.cycle.stops import check_end
+from ..sim.functional.memory import Memory
 from ..sim.limit import generous_limit
-from ..sim.memory import Memory
-from ..sim.prepared import Prepared, prepare
-from ..sim.replay import Replay
 from ..sim.report import Report
-from ..sim.stops import check_end
 from .device import Address, Bytes, check_config
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..isa.config import Config
 from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.program import Access, Program
-from ..sim.memory import from_bytes, to_bytes
+from ..sim.functional.memory import from_bytes, to_bytes
 from ..sim.report import Report
 
 # Name → module beside this one and class in it.

@@ -17,8 +17,8 @@ from ..isa.layout import engines_of
 from ..isa.program import Program
 from ..isa.stream import check
 from ..isa.timing import MemoryTiming
-from ..sim.cycle import registers_at
-from ..sim.stops import line
+from ..sim.cycle.run import registers_at
+from ..sim.cycle.stops import line
 from ..sim.timeline import Timeline
 from .compare import Comparison, Difference, Outcome
 

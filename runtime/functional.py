@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..isa.config import Config
 from ..isa.errors import ExecutionError
 from ..isa.program import Program
-from ..sim.functional import Functional
-from ..sim.order import Order
+from ..sim.functional.order import Order
+from ..sim.functional.simulator import Functional
 from ..sim.report import Report
 from .device import Address, Bytes, check_config
 

@@ -14,9 +14,9 @@ from ..isa.instructions import Engine
 from ..isa.layout import engines_of
 from ..isa.program import Program
 from ..isa.timing import MemoryTiming
+from ..sim.cycle.stops import text_of
 from ..sim.report import Report
 from ..sim.simulate import simulate
-from ..sim.stops import text_of
 from ..sim.timeline import Cycles, Timeline
 from .token_pairs import tokens_of
 

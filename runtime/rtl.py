@@ -19,11 +19,11 @@ from ..isa.registers import IDENTITY, Control, Status, counter_names
 from ..isa.stream import as_bytes
 from ..isa.timing import MemoryTiming
 from ..sim.counts import count
+from ..sim.cycle.stops import Place, faulted, not_ended
+from ..sim.functional.memory import Memory
 from ..sim.limit import generous_limit
-from ..sim.memory import Memory
 from ..sim.placement import placed
 from ..sim.report import Report
-from ..sim.stops import Place, faulted, not_ended
 from ..sim.timeline import empty_timeline
 from .device import Address, Bytes, check_config
 from .rtl_build import WAVEFORMS, Design, library

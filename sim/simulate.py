@@ -19,9 +19,9 @@ from ..isa.program import Program
 from ..isa.stream import encode
 from ..isa.timing import MemoryTiming
 from .counts import count
+from .cycle.stops import check_end
 from .limit import generous_limit
 from .report import Report
-from .stops import check_end
 
 DEVICE = "cycle"            # what the reports say: the device of that name takes the same cycles
 AHEAD = 4                   # batches for each process that wait or run: none of them is ever idle
@@ -46,7 +46,7 @@ def simulate(program: Program, config: Config | None = None,
     scratchpads. `memory` is the reference system's unless given. Raises ExecutionError if the
     program does not reach its end.
     """
-    from .cycle import run_cycles
+    from .cycle.run import run_cycles
 
     memory = memory or MemoryTiming()
     config = config or program.config

@@ -25,6 +25,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explore": {"isa", "sim", "compiler", "runtime", "boards"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
+# Inside a folder, each room and what it may import of the others; rooms further down are built on
+# those above. A file beside the rooms is a room of its own.
+ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}}
+for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile"):
+    ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
+for rooms in ("timeline", "placement", "counts", "limit", "compiled", "functional", "twins",
+              "cycle", "report", "simulate"):
+    ROOMS["sim"][rooms] = set(ROOMS["sim"])
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")
 
@@ -114,6 +122,22 @@ def test_arrows_between_folders_point_one_way(part):
         target = rest.partition(".")[0]
         if first == "microtron" and target in MAY_IMPORT:
             assert target in MAY_IMPORT[part] | {part}, f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_arrows_between_rooms_of_a_folder_point_one_way(part):
+    for file, name in imports_of(part):
+        room = Path(file).relative_to(part).parts[0].removesuffix(".py")
+        target = name.removeprefix(f"microtron.{part}.").partition(".")[0]
+        if room != "__init__" and name.startswith(f"microtron.{part}."):
+            assert target in ROOMS[part][room] | {room}, f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_every_room_of_a_folder_is_listed(part):
+    found = {path.stem for path in (ROOT / part).iterdir()
+             if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert found - {"__init__"} == set(ROOMS[part])
 
 
 @pytest.mark.parametrize("part", sorted(set(MAY_IMPORT) - HAS_AMARANTH))

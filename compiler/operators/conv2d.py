@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
-from ..expression import Call, Function, both, select, total
-from ..intrinsic import requantize_function
-from ..tensor import Tensor, compute, placeholder, reduce_axis
+from ..accelerator.intrinsic import requantize_function
+from ..expression.expression import Call, Function, both, select, total
+from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .window import Windowed
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
-from ..schedule import Schedule
+from ..schedule.schedule import Schedule
 from .conv2d import Expressions, blocks_of
 from .divisions import even_sizes, fair_sizes, grid, some_sizes
 from .pace import Steps

@@ -41,12 +41,12 @@ import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Rounding
+from ..accelerator.intrinsic import requantize_function
 from ..errors import CompileError
-from ..expression import Call, Expression, Function, total
-from ..intrinsic import requantize_function
-from ..packing import Array, pack_activations, pack_weights, unpack_activations
-from ..tensor import Tensor, compute, placeholder, reduce_axis
+from ..expression.expression import Call, Expression, Function, total
+from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .epilogue import Epilogue
+from .packing import Array, pack_activations, pack_weights, unpack_activations
 
 ACTIVATION_BITS = 8
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
-from ..expression import Axis
-from ..nest import Scope
-from ..schedule import Schedule, Stage
-from ..tensor import Tensor
+from ..expression.expression import Axis
+from ..expression.tensor import Tensor
+from ..nest.nest import Scope
+from ..schedule.schedule import Schedule, Stage
 from .dense import Correction, Expressions, Layout
 from .divisions import grid, some_sizes
 from .pace import Steps

@@ -19,11 +19,11 @@ import numpy as np
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
+from ..accelerator.intrinsic import lane_product, requantize_function
 from ..errors import CompileError
-from ..expression import Call, Function, both, select, total
-from ..intrinsic import lane_product, requantize_function
-from ..schedule import Schedule
-from ..tensor import Tensor, compute, placeholder, reduce_axis
+from ..expression.expression import Call, Function, both, select, total
+from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ..schedule.schedule import Schedule
 from .conv2d import Conv2d, blocks_of
 from .divisions import even_sizes, grid
 from .pace import Steps

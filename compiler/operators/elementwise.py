@@ -23,15 +23,21 @@ from ...isa.arithmetic import quantize_scale, scale_array
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, AluOp, Buffer, Rounding
 from ...isa.timing import MemoryTiming
+from ..accelerator.intrinsic import (
+    Intrinsic,
+    immediate,
+    requantize,
+    requantize_function,
+    scale_function,
+)
 from ..errors import CompileError
-from ..expression import Call, Expression, Function, binary
-from ..intrinsic import Intrinsic, immediate, requantize, requantize_function, scale_function
-from ..nest import Scope
-from ..packing import Array, pack_parameters
-from ..schedule import Schedule
-from ..tensor import Tensor, compute, placeholder
+from ..expression.expression import Call, Expression, Function, binary
+from ..expression.tensor import Tensor, compute, placeholder
+from ..nest.nest import Scope
+from ..schedule.schedule import Schedule
 from .divisions import even_sizes, grid
 from .epilogue import Epilogue
+from .packing import Array, pack_parameters
 
 HEADROOM = 20               # bits by which TFLite shifts the terms of a sum left
 STEP_START = 40             # cycles that a step costs beside its work

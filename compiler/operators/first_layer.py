@@ -19,10 +19,10 @@ from math import gcd
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer
-from ..choice import ranked
-from ..expression import both, select
-from ..tensor import Tensor, compute, placeholder
+from ..expression.expression import both, select
+from ..expression.tensor import Tensor, compute, placeholder
 from . import conv2d, conv2d_schedule
+from .choice import ranked
 from .conv2d import Conv2d, blocks_of
 
 MOST_ESTIMATED = 2          # folds whose schedules are looked at

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
-from ..choice import ranked
+from ..accelerator.intrinsic import requantize_function
 from ..errors import CompileError
-from ..expression import Call, both, select, total
-from ..intrinsic import requantize_function
-from ..tensor import compute, placeholder, reduce_axis
+from ..expression.expression import Call, both, select, total
+from ..expression.tensor import compute, placeholder, reduce_axis
 from . import conv2d_schedule
+from .choice import ranked
 from .conv2d import Conv2d, Expressions, blocks_of
 
 MOST_ESTIMATED = 3          # merges whose schedules are looked at

@@ -18,11 +18,11 @@ import numpy as np
 from ...isa.arithmetic import quantize_scale
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Rounding
+from ..accelerator.intrinsic import requantize_function
 from ..errors import CompileError
-from ..expression import Call, Function, both, largest, select, total
-from ..intrinsic import requantize_function
-from ..packing import Array, pack_parameters
-from ..tensor import Tensor, compute, placeholder, reduce_axis
+from ..expression.expression import Call, Function, both, largest, select, total
+from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from .packing import Array, pack_parameters
 from .window import Windowed
 
 LATENCY = 12                # cycles until the ALU's result can be its operand, about

@@ -12,9 +12,9 @@ import numpy as np
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
-from ..expression import Axis
-from ..nest import Scope
-from ..schedule import Schedule, Stage
+from ..expression.expression import Axis
+from ..nest.nest import Scope
+from ..schedule.schedule import Schedule, Stage
 from .divisions import even_sizes, grid, some_sizes
 from .pool import LATENCY, Expressions, Kind
 

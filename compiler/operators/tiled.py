@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..nest import Scope
-from ..schedule import Schedule
-from ..tensor import Tensor
+from ..expression.tensor import Tensor
+from ..nest.nest import Scope
+from ..schedule.schedule import Schedule
 
 
 def tiled(what: Any, knobs: Any, *, one_by_one: bool = False,

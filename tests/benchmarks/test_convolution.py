@@ -11,8 +11,8 @@ from microtron.isa.config import Config, base, tiny, wide
 from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import Buffer, Gemm, Requantize, Store
 from microtron.isa.verifier import verify
-from microtron.sim.functional import Functional
-from microtron.sim.order import Adversarial
+from microtron.sim.functional.order import Adversarial
+from microtron.sim.functional.simulator import Functional
 
 SOURCE = Path(__file__).parents[2] / "benchmarks" / "convolution.py"
 

@@ -30,7 +30,7 @@ from microtron.isa.instructions import INSTRUCTION_BYTES, Buffer, Load, Store
 from microtron.isa.program import Access
 from microtron.isa.registers import Status
 from microtron.isa.stream import decode
-from microtron.sim.memory import Memory
+from microtron.sim.functional.memory import Memory
 
 ERRORS = (AxiResp.SLVERR, AxiResp.DECERR)
 BEAT = tiny.bus_bytes

@@ -1,7 +1,7 @@
 """A program on the bench against the functional simulator."""
 
 from microtron.isa.registers import Status
-from microtron.sim.functional import Functional
+from microtron.sim.functional.simulator import Functional
 
 
 async def compare(bench, program):

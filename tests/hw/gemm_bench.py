@@ -13,8 +13,8 @@ from microtron.hw.gemm import GemmEngine
 from microtron.hw.scratchpad import Scratchpad
 from microtron.isa.bounds import index_range
 from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags
-from microtron.sim.functional import compute
-from microtron.sim.scratchpads import Scratchpads, pack, unpack
+from microtron.sim.functional.scratchpads import Scratchpads, pack, unpack
+from microtron.sim.functional.simulator import compute
 
 from .simulate import simulate
 

@@ -106,8 +106,8 @@ def test_any_program_leaves_what_the_model_leaves_at_every_end(name, refusal):
 
 
 def test_the_model_is_the_functional_simulator():
-    from microtron.sim.functional import compute
-    from microtron.sim.scratchpads import Scratchpads
+    from microtron.sim.functional.scratchpads import Scratchpads
+    from microtron.sim.functional.simulator import compute
 
     rng = random.Random(8)
     model, pads = Model(TWO_ROWS, 3), Scratchpads(TWO_ROWS)

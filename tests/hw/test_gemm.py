@@ -10,7 +10,7 @@ from amaranth.back import verilog
 from microtron.hw.gemm import GemmEngine, start_to_end, write_stage
 from microtron.isa.config import Config, base, tiny
 from microtron.isa.instructions import Engines, Gemm, GemmFlags
-from microtron.sim.scratchpads import Scratchpads
+from microtron.sim.functional.scratchpads import Scratchpads
 
 from .gemm_bench import expected_acc, random_gemms, random_pads, run, slots_of
 

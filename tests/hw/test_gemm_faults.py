@@ -10,7 +10,7 @@ from microtron.hw.gemm import READ, write_stage
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags
-from microtron.sim import datapath
+from microtron.sim.functional import datapath
 
 from .gemm_bench import POSITION, random_pads, run
 

@@ -13,8 +13,8 @@ from microtron.hw.writer import Writer
 from microtron.isa.instructions import Buffer, Store, Sync
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode
-from microtron.sim.functional import Functional
-from microtron.sim.scratchpads import pack, unpack
+from microtron.sim.functional.scratchpads import pack, unpack
+from microtron.sim.functional.simulator import Functional
 
 from .axi_memory import Dram, Reads, Window, Writes
 from .bench import Bench

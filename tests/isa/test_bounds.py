@@ -25,7 +25,7 @@ from microtron.isa.instructions import (
 from microtron.isa.program import Access, Segment
 from microtron.isa.stream import encode
 
-from ..sim.reference import OutsideError, Reference
+from ..sim.functional.reference import OutsideError, Reference
 
 # Few tiles of everything, so that random numbers often end just inside or just outside.
 CONFIG = Config(block_in=4, block_out=2, wgt_bits=4, uop_bytes=64, inp_bytes=32, wgt_bytes=32,

@@ -14,7 +14,7 @@ from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import decode, encode
 from microtron.isa.tokens import with_tokens
 from microtron.isa.verifier import inspect, verify
-from microtron.sim.cycle import run_cycles
+from microtron.sim.cycle.run import run_cycles
 
 CONFIGS = (tiny, base, replace(tiny, batch=2, block_in=8), replace(tiny, wgt_bits=4, block_out=8))
 MEMORY = (Segment("memory", 4096, Access.WRITE),)

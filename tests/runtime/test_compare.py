@@ -20,7 +20,7 @@ from microtron.isa.timing import MemoryTiming, parse_timing
 from microtron.runtime import compare as both
 from microtron.runtime.compare import compare
 from microtron.runtime.differences import equal_line, explain, format_timing, save_case
-from microtron.sim.cycle import registers_at, run_cycles
+from microtron.sim.cycle.run import registers_at, run_cycles
 
 from .test_rtl import FAULTS, copying, with_code
 from .test_rtl_programs import CONFIGS

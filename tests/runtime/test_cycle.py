@@ -26,7 +26,7 @@ from microtron.isa.timing import MemoryTiming
 from microtron.runtime.cycle import CycleDevice
 from microtron.runtime.device import Address
 from microtron.runtime.rtl import RtlDevice
-from microtron.sim.functional import Functional
+from microtron.sim.functional.simulator import Functional
 from microtron.sim.placement import placed
 
 from .test_rtl import FAULTS, MOODY, copying, is_copied, with_code

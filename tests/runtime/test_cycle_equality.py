@@ -6,18 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import microtron.sim.kernel as twin
-from microtron.hw import (
-    alu_lanes,
-    alu_results,
-    fetch,
-    gemm,
-    load,
-    mac,
-    rows,
-    store,
-    store_reader,
-)
+import microtron.sim.cycle.loop as twin
+from microtron.hw import alu_lanes, alu_results, fetch, gemm, load, mac, rows, store, store_reader
 from microtron.isa.config import Config, base, small, tiny, wide
 from microtron.isa.errors import ConfigError
 from microtron.isa.faults import Fault

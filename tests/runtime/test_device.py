@@ -8,19 +8,12 @@ import pytest
 
 from microtron.isa.config import small, tiny
 from microtron.isa.errors import ExecutionError, IsaError, MicrotronError
-from microtron.isa.instructions import (
-    AluI,
-    Buffer,
-    Engines,
-    Load,
-    Store,
-    Sync,
-)
+from microtron.isa.instructions import AluI, Buffer, Engines, Load, Store, Sync
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode
 from microtron.runtime.device import DEVICES, Address, open_device, run
 from microtron.runtime.functional import FunctionalDevice
-from microtron.sim.order import Adversarial
+from microtron.sim.functional.order import Adversarial
 
 
 def plus_seven(config=tiny):

@@ -11,16 +11,7 @@ import pytest
 
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError, MicrotronError
-from microtron.isa.instructions import (
-    AluI,
-    Buffer,
-    Engines,
-    Gemm,
-    Load,
-    Store,
-    Sync,
-    SyncAction,
-)
+from microtron.isa.instructions import AluI, Buffer, Engines, Gemm, Load, Store, Sync, SyncAction
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.registers import Control, Status, counter_names
 from microtron.isa.stream import as_bytes, encode, from_bytes

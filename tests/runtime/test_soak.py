@@ -8,7 +8,7 @@ from microtron.isa import image
 from microtron.runtime import compare as both
 from microtron.runtime import soak
 from microtron.runtime.soak import FIRST_SEED, PART, Part, Progress, remaining, work
-from microtron.sim.cycle import run_cycles
+from microtron.sim.cycle.run import run_cycles
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from microtron.isa.instructions import Gemm, Load
 from microtron.isa.timing import MemoryTiming
 from microtron.sim.limit import MOST, generous_limit
 
-from .support import program
+from .functional.support import program
 
 COPY = program(tiny, Load(shape=(1, 1, 40)), memory=160)
 

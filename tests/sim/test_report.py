@@ -10,7 +10,7 @@ from microtron.sim.counts import count
 from microtron.sim.report import Report
 from microtron.sim.timeline import empty_timeline
 
-from .support import program
+from .functional.support import program
 
 PROGRAM = program(tiny, Load(buffer=Buffer.WGT, shape=(1, 1, 3)), Gemm(loops=(1, 1, 50)),
                   memory=4096)

@@ -18,7 +18,7 @@ from microtron.isa.registers import counter_names
 from microtron.isa.timing import MemoryTiming
 from microtron.sim.simulate import Job, simulate, simulate_many
 
-from .support import program
+from .functional.support import program
 
 PROGRAMS = [random_program(tiny, seed, length=6) for seed in range(20)]
 COPY = program(tiny, Load(shape=(1, 1, 40)), memory=160)

@@ -1,0 +1,1 @@
+"""The accelerator's back end: from loop nests to instruction streams."""

@@ -1,0 +1,34 @@
+"""A schedule through all of the compiler: a list of passes, each verified, and the emission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...isa.config import Config
+from ...isa.program import Program
+from ..nest.nest import Nest
+from ..nest.verify import verify_nest
+from ..schedule.lower import lower
+from ..schedule.schedule import Schedule
+from .emit import emit
+from .form_transfers import form_transfers
+from .intrinsic import Intrinsic, accelerator_intrinsics
+from .tensorize import tensorize
+
+
+def accelerated(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = ()) -> Nest:
+    """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those beside
+    the accelerator's own."""
+    known = accelerator_intrinsics(config) | {each.name: each for each in intrinsics}
+    nest = lower(plan)
+    for change in (lambda nest: tensorize(nest, known), form_transfers):
+        nest = change(nest)
+        verify_nest(nest)
+    return nest
+
+
+def build(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
+          hide_latency: bool = True) -> tuple[Nest, Program]:
+    """The nest and the program of a schedule."""
+    nest = accelerated(plan, config, intrinsics)
+    return nest, emit(nest, config, hide_latency=hide_latency)

@@ -1,0 +1,79 @@
+"""Sums that begin with their first product, so that accumulators need not be cleared before.
+
+Where a sum should begin, its tiles are only noted. Products that come next to just these tiles
+begin it; before anything else touches one of them, they are cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ...isa.instructions import Instruction
+from ..expression.affine import Affine
+from ..expression.expression import Axis
+from ..nest.nest import Region
+from .hardware_loops import Walk, fused, offsets
+from .instructions import filled
+from .scratchpads import strides_of
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles that an operand is in some iteration, without a list of them."""
+
+    first: int
+    walks: tuple[Walk, ...]
+
+    def each(self) -> set[int]:
+        return {self.first + offset for offset, in offsets(self.walks, 1)}
+
+    def span(self) -> tuple[int, int]:
+        """The first and the last of them."""
+        reach = [(walk.count - 1) * walk.steps[0] for walk in self.walks]
+        return (self.first + sum(min(each, 0) for each in reach),
+                self.first + sum(max(each, 0) for each in reach))
+
+    def meets(self, other: Tiles) -> bool:
+        """Whether some tile is in both."""
+        (low, high), (other_low, other_high) = self.span(), other.span()
+        return low <= other_high and other_low <= high and not self.each().isdisjoint(other.each())
+
+
+def tiles_touched(axes: Sequence[Axis], operand: Affine) -> Tiles:
+    walks = fused([axis for axis in axes if operand.of(axis)], (operand,))
+    return Tiles(operand.constant, tuple(sorted(walks, key=lambda walk: walk.steps)))
+
+
+def tiles_copied(first: int, region: Region) -> Tiles:
+    """Those of a box, whose first tile is known."""
+    sizes = zip(region.extents, strides_of(region.buffer), strict=False)
+    return Tiles(first, tuple(Walk(extent, (stride,)) for extent, stride in sizes if extent > 1))
+
+
+@dataclass
+class Starts:
+    """What has been noted and not begun yet. No tile is in two of them."""
+
+    noted: dict[Tiles, None] = field(default_factory=dict)
+
+    def note(self, tiles: Tiles) -> Iterator[Instruction]:
+        """Sums begin here with the next products."""
+        self.begun(tiles)
+        yield from self.cleared([tiles])
+        self.noted[tiles] = None
+
+    def begun(self, tiles: Tiles) -> bool:
+        """Whether products to these tiles begin their sums. They have then begun."""
+        known = tiles in self.noted
+        self.noted.pop(tiles, None)
+        return known
+
+    def cleared(self, touched: Iterable[Tiles]) -> Iterator[Instruction]:
+        """Clears what is touched before its sum has begun."""
+        if not self.noted:
+            return
+        for other in touched:
+            for tiles in [each for each in self.noted if each.meets(other)]:
+                del self.noted[tiles]
+                yield from filled(tiles.first, tiles.walks, 0)

@@ -1,0 +1,117 @@
+"""What tensor expressions mean, in NumPy. Slow, literal, and the judge of everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CompileError
+from .expression import (
+    ARITHMETIC,
+    BOOL,
+    COMPARISONS,
+    FLOATS,
+    INDEX,
+    LOGIC,
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Constant,
+    Element,
+    Expression,
+    Reduction,
+    Select,
+)
+from .tensor import Tensor, in_order
+
+Array = npt.NDArray[Any]
+Values = dict[Tensor, Array]
+COMBINERS = {"+": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def evaluate(output: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Array:
+    """The values of a tensor, given those of its placeholders."""
+    values: Values = {}
+    for tensor in in_order(output):
+        if tensor.body is None:
+            values[tensor] = _given(tensor, inputs)
+        else:
+            values[tensor] = evaluate_body(tensor, values)
+    return values[output]
+
+
+def _given(tensor: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Array:
+    if tensor not in inputs:
+        raise CompileError(f"{tensor.name} is not given")
+    array = np.asarray(inputs[tensor])
+    if array.shape != tensor.shape or array.dtype != numpy_type(tensor.dtype):
+        raise CompileError(f"{tensor.name} is {tensor.dtype} of shape {tensor.shape}, but "
+                           f"{array.dtype} of shape {array.shape} is given")
+    return array
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    return np.dtype(np.int64 if dtype == INDEX else np.bool_ if dtype == BOOL else dtype)
+
+
+def evaluate_body(tensor: Tensor, values: Values) -> Array:
+    """The values of a computed tensor, given those it reads."""
+    assert tensor.body is not None
+    everything = (*tensor.axes, *tensor.reduce_axes)
+    # Every axis is a dimension of its own; expressions broadcast over those they do not have.
+    grid = {axis: np.arange(axis.extent).reshape(
+        [-1 if number == place else 1 for place in range(len(everything))])
+        for number, axis in enumerate(everything)}
+    body = tensor.body
+    inner = body.value if isinstance(body, Reduction) else body
+    with np.errstate(all="ignore"):     # integers wrap; what a select drops may be anything
+        result = np.broadcast_to(_value(inner, grid, values),
+                                 [axis.extent for axis in everything])
+        if isinstance(body, Reduction):
+            over = tuple(range(len(tensor.axes), len(everything)))
+            result = COMBINERS[body.combiner].reduce(result, axis=over, dtype=result.dtype)
+    return np.array(result, numpy_type(tensor.dtype), order="C")
+
+
+def _value(node: Expression, grid: Mapping[Axis, Array], values: Values) -> Array:
+    match node:
+        case Constant():
+            return np.asarray(node.value, numpy_type(node.dtype))
+        case Axis():
+            return grid[node]
+        case Binary():
+            operators = {**ARITHMETIC, **COMPARISONS, **LOGIC}
+            left, right = _value(node.left, grid, values), _value(node.right, grid, values)
+            result: Array = operators[node.operator](left, right)
+            return result
+        case Cast():
+            cast: Array = as_type(_value(node.value, grid, values), node.dtype)
+            return cast
+        case Select():
+            return np.where(_value(node.condition, grid, values), _value(node.then, grid, values),
+                            _value(node.otherwise, grid, values))
+        case Call():
+            arguments = [_value(each, grid, values) for each in node.arguments]
+            return np.asarray(node.function.evaluate(*arguments), numpy_type(node.dtype))
+        case Element():
+            return _read(values[node.tensor], [_value(each, grid, values) for each in node.indices])
+    raise AssertionError(f"no meaning for {node}")
+
+
+def as_type(value: Any, dtype: str) -> Any:
+    """An array or NumPy scalar as another type; fractions are cut off, high bits lost."""
+    if value.dtype.kind == "f" and dtype not in FLOATS:
+        return np.trunc(value).astype(np.int64).astype(numpy_type(dtype))
+    return value.astype(numpy_type(dtype))
+
+
+def _read(array: Array, indices: list[Array]) -> Array:
+    """Elements of an array. An index outside belongs to a value that a select does not choose."""
+    clipped = [np.clip(index, 0, extent - 1)
+               for index, extent in zip(indices, array.shape, strict=True)]
+    result: Array = array[tuple(clipped)]
+    return result

@@ -1,0 +1,94 @@
+"""Scalar expressions: what one element of a tensor is.
+
+    select(both(1 <= y, y < 9), x[y - 1].cast("int32"), 0)
+
+Nodes and Python's operators on them are in `nodes`; here are the functions that go with them, and
+everything that expressions are written with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+from ..errors import CompileError
+from .nodes import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Constant,
+    Element,
+    Expression,
+    Function,
+    Reduction,
+    Select,
+    as_expression,
+    binary,
+    of_one_type,
+)
+from .scalars import ARITHMETIC, BOOL, COMPARISONS, FLOATS, INDEX, INTEGERS, LOGIC, TYPES
+
+__all__ = [
+    "ARITHMETIC", "BOOL", "COMPARISONS", "FLOATS", "INDEX", "INTEGERS", "LOGIC", "TYPES",
+    "Axis", "Binary", "Call", "Cast", "Constant", "Element", "Expression", "Function",
+    "Reduction", "Select",
+    "as_expression", "binary", "both", "either", "largest", "maximum", "minimum", "select",
+    "total", "walk",
+]
+
+
+def minimum(left: Any, right: Any) -> Expression:
+    return binary("min", left, right)
+
+
+def maximum(left: Any, right: Any) -> Expression:
+    return binary("max", left, right)
+
+
+def both(*conditions: Expression) -> Expression:
+    """All of some conditions."""
+    return reduce(lambda left, right: binary("and", left, right), conditions)
+
+
+def either(*conditions: Expression) -> Expression:
+    """At least one of some conditions."""
+    return reduce(lambda left, right: binary("or", left, right), conditions)
+
+
+def select(condition: Expression, then: Any, otherwise: Any) -> Expression:
+    """`then` where a condition holds, `otherwise` elsewhere."""
+    if not isinstance(condition, Expression) or condition.dtype != BOOL:
+        raise CompileError(f"select: {condition} is not a condition, such as i < 3")
+    return Select(condition, *of_one_type("or", then, otherwise))
+
+
+def total(value: Expression, *axes: Axis) -> Reduction:
+    """The sum over reduce axes."""
+    return _reduction("+", value, axes)
+
+
+def largest(value: Expression, *axes: Axis) -> Reduction:
+    """The maximum over reduce axes."""
+    return _reduction("max", value, axes)
+
+
+def _reduction(combiner: str, value: Expression, axes: tuple[Axis, ...]) -> Reduction:
+    if not isinstance(value, Expression) or value.dtype == BOOL:
+        raise CompileError(f"{value} is not an expression that has a sum or a maximum")
+    for place, axis in enumerate(axes):
+        if not isinstance(axis, Axis) or not axis.reduces:
+            raise CompileError(f"{axis} is not a reduce axis")
+        if axis in axes[:place]:
+            raise CompileError(f"axis {axis} is named twice")
+    if not axes:
+        raise CompileError(f"{value}: name at least one axis to reduce over")
+    return Reduction(combiner, value, axes)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and everything inside it, outside first."""
+    yield expression
+    for operand in expression.operands():
+        yield from walk(operand)

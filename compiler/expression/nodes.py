@@ -1,0 +1,319 @@
+"""The nodes of scalar expressions, and how operators build them.
+
+Nodes are frozen and small. Python's operators build them; types are never converted in silence: a
+plain number takes the type of the other side, anything else needs a `cast`. Axes and positions
+have the type `index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import CompileError
+from .scalars import ARITHMETIC, BOOL, FLOATS, INDEX, INTEGERS, LOGIC, TYPES
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+class Expression:
+    """Anything that has a value. `dtype` is its type."""
+
+    dtype: str
+
+    def __add__(self, other: Any) -> Expression:
+        return binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Expression:
+        return binary("+", other, self)
+
+    def __sub__(self, other: Any) -> Expression:
+        return binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return binary("-", other, self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expression:
+        return binary("*", other, self)
+
+    def __floordiv__(self, other: Any) -> Expression:
+        return binary("//", self, other)
+
+    def __mod__(self, other: Any) -> Expression:
+        return binary("%", self, other)
+
+    def __rshift__(self, other: Any) -> Expression:
+        return binary(">>", self, other)
+
+    def __lshift__(self, other: Any) -> Expression:
+        return binary("<<", self, other)
+
+    def __lt__(self, other: Any) -> Expression:
+        return binary("<", self, other)
+
+    def __le__(self, other: Any) -> Expression:
+        return binary("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expression:
+        return binary("<", other, self)
+
+    def __ge__(self, other: Any) -> Expression:
+        return binary("<=", other, self)
+
+    def equals(self, other: Any) -> Expression:
+        """Equality as an expression; `==` compares nodes."""
+        return binary("==", self, other)
+
+    def cast(self, dtype: str) -> Expression:
+        return self if dtype == self.dtype else Cast(dtype, self)
+
+    def __bool__(self) -> bool:
+        raise CompileError(f"{self} has no value yet; use `select`, `both` or `either` instead of "
+                           f"if, and, or")
+
+    def operands(self) -> tuple[Expression, ...]:
+        """The expressions directly inside this one."""
+        return ()
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        """The same around other operands, in the order of `operands()`."""
+        assert not operands, f"{type(self).__name__} does not say how to replace its operands"
+        return self
+
+
+@dataclass(frozen=True, repr=False)
+class Constant(Expression):
+    """A number."""
+
+    value: int | float
+    dtype: str = INDEX
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Axis(Expression):
+    """Runs from 0 to `extent` - 1. Two axes are the same only if they are one object."""
+
+    name: str
+    extent: int
+    reduces: bool = False
+    dtype: str = INDEX
+
+    def __post_init__(self) -> None:
+        if self.extent < 1:
+            raise CompileError(f"axis {self.name}: extent is {self.extent}, but must be at least 1")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, repr=False)
+class Element(Expression):
+    """One element of a tensor."""
+
+    tensor: Tensor
+    indices: tuple[Expression, ...]
+
+    @property
+    def dtype(self) -> str:                                         # type: ignore[override]
+        return self.tensor.dtype
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.indices
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return Element(self.tensor, operands)
+
+    def __str__(self) -> str:
+        return f"{self.tensor.name}[{', '.join(map(str, self.indices))}]"
+
+
+@dataclass(frozen=True, repr=False)
+class Binary(Expression):
+    """An operator between two values of one type."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    @property
+    def dtype(self) -> str:                                         # type: ignore[override]
+        return self.left.dtype if self.operator in ARITHMETIC else BOOL
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.left, self.right
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return binary(self.operator, *operands)
+
+    def __str__(self) -> str:
+        if self.operator in ("min", "max"):
+            return f"{self.operator}({self.left}, {self.right})"
+        return f"({self.left} {self.operator} {self.right})"
+
+
+@dataclass(frozen=True, repr=False)
+class Cast(Expression):
+    """A value as another type; integers that do not fit lose their high bits."""
+
+    dtype: str
+    value: Expression
+
+    def __post_init__(self) -> None:
+        if self.dtype not in TYPES:
+            raise CompileError(f"there is no type {self.dtype!r}; there are {', '.join(TYPES)}")
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return Cast(self.dtype, *operands)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}({self.value})"
+
+
+@dataclass(frozen=True, repr=False)
+class Select(Expression):
+    """One of two values. Only the chosen one has to exist: the other may lie outside a tensor."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+    @property
+    def dtype(self) -> str:                                         # type: ignore[override]
+        return self.then.dtype
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.condition, self.then, self.otherwise
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return Select(*operands)
+
+    def __str__(self) -> str:
+        return f"select({self.condition}, {self.then}, {self.otherwise})"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A named function of scalars, given by what it does to arrays."""
+
+    name: str
+    dtype: str
+    evaluate: Callable[..., Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Call(Expression):
+    """A function of scalars, such as a requantization."""
+
+    function: Function
+    arguments: tuple[Expression, ...]
+
+    @property
+    def dtype(self) -> str:                                         # type: ignore[override]
+        return self.function.dtype
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return Call(self.function, operands)
+
+    def __str__(self) -> str:
+        return f"{self.function.name}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True, repr=False)
+class Reduction(Expression):
+    """All values over some axes, combined: `+`, `min` or `max`. Only at the top of a body."""
+
+    combiner: str
+    value: Expression
+    axes: tuple[Axis, ...]
+
+    @property
+    def dtype(self) -> str:                                         # type: ignore[override]
+        return self.value.dtype
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return Reduction(self.combiner, operands[0], self.axes)
+
+    def __str__(self) -> str:
+        name = {"+": "sum"}.get(self.combiner, self.combiner)
+        return f"{name}({self.value}, over {', '.join(axis.name for axis in self.axes)})"
+
+
+def as_expression(value: Any, dtype: str = INDEX) -> Expression:
+    """A plain number becomes a constant of the given type."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise CompileError(f"{value!r} is neither an expression nor a number")
+    number = value.item() if isinstance(value, np.generic) else value
+    if dtype == BOOL:
+        raise CompileError(f"{number} is a number, but the other side has type {dtype}")
+    if isinstance(number, float) and dtype not in FLOATS:
+        raise CompileError(f"{number} is not a whole number, but the other side has type {dtype}")
+    if dtype in INTEGERS and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+        raise CompileError(f"{number} does not fit in {dtype}")
+    return Constant(number, dtype)
+
+
+def binary(operator: str, left: Any, right: Any) -> Expression:
+    """An operator applied, with constants folded where both sides are known."""
+    left, right = of_one_type(operator, left, right)
+    if operator in LOGIC and left.dtype != BOOL:
+        raise CompileError(f"{left} {operator} {right}: both sides must be bool, not {left.dtype}")
+    if operator in ARITHMETIC and left.dtype == BOOL:
+        raise CompileError(f"{left} {operator} {right}: both sides must be numbers, not bool")
+    if operator in (">>", "<<") and left.dtype in FLOATS:
+        raise CompileError(f"{left} {operator} {right}: only whole numbers are shifted, not "
+                           f"{left.dtype}")
+    if operator in ("//", "%") and isinstance(right, Constant) and right.value == 0:
+        raise CompileError(f"{left} {operator} {right}: nothing is divided by zero")
+    if left.dtype == INDEX and isinstance(left, Constant) and isinstance(right, Constant) and (
+            operator in ARITHMETIC):
+        return Constant(int(ARITHMETIC[operator](left.value, right.value)), INDEX)
+    simpler = _simpler(operator, left, right)
+    return Binary(operator, left, right) if simpler is None else simpler
+
+
+def of_one_type(what: str, left: Any, right: Any) -> tuple[Expression, Expression]:
+    """Two sides, of which one may be a plain number."""
+    if not isinstance(left, Expression):
+        left = as_expression(left, right.dtype if isinstance(right, Expression) else INDEX)
+    right = as_expression(right, left.dtype)
+    if left.dtype != right.dtype:
+        raise CompileError(f"{left} {what} {right}: the types are {left.dtype} and "
+                           f"{right.dtype}; cast one of them")
+    return left, right
+
+
+def _simpler(operator: str, left: Expression, right: Expression) -> Expression | None:
+    """x + 0, x * 1 and the like: indices are full of them."""
+    for value, other in ((left, right), (right, left)):
+        if isinstance(value, Constant) and value.dtype == INDEX:
+            if operator == "+" and value.value == 0:
+                return other
+            if operator == "*" and value.value in (0, 1):
+                return other if value.value else Constant(0)
+    if isinstance(right, Constant) and right.dtype == INDEX:
+        if (operator == "-" and right.value == 0) or (operator == "//" and right.value == 1):
+            return left
+        if operator == "%" and right.value == 1:
+            return Constant(0)
+    return None

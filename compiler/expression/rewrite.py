@@ -1,0 +1,54 @@
+"""Expressions with parts of them replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from .expression import Axis, Element, Expression
+from .tensor import Tensor
+
+Change = Callable[[Expression], Expression | None]
+
+
+def rewrite(expression: Expression, change: Change) -> Expression:
+    """The expression with every part that `change` gives another for, from the outside in. What
+    is put in is not looked at again."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    operands = expression.operands()
+    if not operands:
+        return expression
+    return expression.with_operands(tuple(rewrite(each, change) for each in operands))
+
+
+def substitute(expression: Expression, values: Mapping[Axis, Expression]) -> Expression:
+    """The expression with axes replaced by their values."""
+    return rewrite(expression, lambda node: values.get(node) if isinstance(node, Axis) else None)
+
+
+def with_tensor(reader: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    """A tensor that reads another one in place of the old one."""
+    assert reader.body is not None
+
+    def change(node: Expression) -> Expression | None:
+        if isinstance(node, Element) and node.tensor is old:
+            return Element(new, tuple(rewrite(each, change) for each in node.indices))
+        return None
+
+    return replace(reader, body=rewrite(reader.body, change))
+
+
+def inlined(expression: Expression, tensor: Tensor) -> Expression:
+    """The expression with a tensor's body in place of each of its elements."""
+    assert tensor.body is not None
+    body = tensor.body
+
+    def change(node: Expression) -> Expression | None:
+        if isinstance(node, Element) and node.tensor is tensor:
+            indices = [rewrite(each, change) for each in node.indices]
+            return substitute(body, dict(zip(tensor.axes, indices, strict=True)))
+        return None
+
+    return rewrite(expression, change)

@@ -1,0 +1,147 @@
+"""Tensor expressions: what is computed, without a word on how.
+
+    x = placeholder("x", (64, 32), "int8")
+    w = placeholder("w", (16, 32), "int8")
+    k = reduce_axis("k", 32)
+    y = compute("y", (64, 16), lambda i, j: total(
+        x[i, k].cast("int32") * w[j, k].cast("int32"), k))
+
+A computed tensor is checked when it is built: every index must lie inside its tensor, unless a
+`select` says when it is used.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CompileError
+from .expression import INDEX, TYPES, Axis, Element, Expression, Reduction, as_expression, walk
+from .intervals import Known, children, interval_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tensor:
+    """A placeholder, which has no body, or what `body` says for every combination of `axes`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    axes: tuple[Axis, ...] = ()
+    body: Expression | None = None
+
+    def __getitem__(self, indices: Any) -> Element:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != len(self.shape):
+            raise CompileError(f"{self.name} has {len(self.shape)} dimensions, but {len(given)} "
+                               f"indices are given")
+        expressions = tuple(as_expression(index) for index in given)
+        for index in expressions:
+            if index.dtype != INDEX:
+                raise CompileError(f"{self.name}[… {index} …]: an index is made of axes, but this "
+                                   f"has type {index.dtype}")
+        return Element(self, expressions)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return self.body.axes if isinstance(self.body, Reduction) else ()
+
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the body reads, each once, in the order of their first use."""
+        found = dict.fromkeys(node.tensor for node in walk(self.body)
+                              if isinstance(node, Element)) if self.body is not None else {}
+        return tuple(found)
+
+    def __str__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        if self.body is None:
+            return f"{self.name}: {self.dtype}[{shape}]"
+        indices = ", ".join(axis.name for axis in self.axes)
+        return f"{self.name}[{indices}] = {self.body}"
+
+
+def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:
+    """A tensor that is given."""
+    if dtype not in TYPES or dtype == INDEX:
+        raise CompileError(f"{name}: there is no type {dtype!r}; there are "
+                           f"{', '.join(each for each in TYPES if each != INDEX)}")
+    return Tensor(name, _checked_shape(name, shape), dtype)
+
+
+def reduce_axis(name: str, extent: int) -> Axis:
+    """An axis to sum over, or to take a maximum over."""
+    return Axis(name, extent, reduces=True)
+
+
+def compute(name: str, shape: Sequence[int], function: Callable[..., Expression]) -> Tensor:
+    """A tensor whose elements a function of its axes says. Axes are named like its parameters."""
+    extents = _checked_shape(name, shape)
+    names = _axis_names(function, len(extents))
+    axes = tuple(Axis(axis, extent) for axis, extent in zip(names, extents, strict=True))
+    body = function(*axes)
+    if not isinstance(body, Expression):
+        raise CompileError(f"{name}: the function gives {body!r}, but must give an expression")
+    if body.dtype == INDEX:
+        raise CompileError(f"{name}: {body} is an index, but a tensor holds numbers; cast it")
+    _check(name, body, axes)
+    return Tensor(name, extents, body.dtype, axes, body)
+
+
+def in_order(*outputs: Tensor) -> tuple[Tensor, ...]:
+    """Outputs and all they are computed from, each after what it reads."""
+    found: dict[Tensor, None] = {}
+
+    def visit(tensor: Tensor) -> None:
+        if tensor not in found:
+            for each in tensor.inputs():
+                visit(each)
+            found[tensor] = None
+
+    for output in outputs:
+        visit(output)
+    return tuple(found)
+
+
+def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    for extent in shape:
+        if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+            raise CompileError(f"{name}: shape is {tuple(shape)}, but extents must be whole "
+                               f"numbers from 1 on")
+    return tuple(shape)
+
+
+def _axis_names(function: Callable[..., Expression], count: int) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())
+    if len(parameters) == 1 and parameters[0].kind == inspect.Parameter.VAR_POSITIONAL:
+        return [f"{parameters[0].name}{number}" for number in range(count)]
+    if len(parameters) != count:
+        raise CompileError(f"the function has {len(parameters)} parameters, but the shape has "
+                           f"{count} extents")
+    return [parameter.name for parameter in parameters]
+
+
+def _check(name: str, body: Expression, axes: tuple[Axis, ...]) -> None:
+    known_axes = set(axes) | set(body.axes if isinstance(body, Reduction) else ())
+    for node in walk(body):
+        if isinstance(node, Reduction) and node is not body:
+            raise CompileError(f"{name}: {node} stands inside an expression, but a reduction must "
+                               f"be a tensor of its own")
+        if isinstance(node, Axis) and node not in known_axes:
+            raise CompileError(f"{name}: axis {node.name} is neither an axis of {name} nor "
+                               f"reduced over")
+    for element, known in _elements(body, {}):
+        for index, extent in zip(element.indices, element.tensor.shape, strict=True):
+            low, high = interval_of(index, known)
+            if low < 0 or high >= extent:
+                raise CompileError(f"{name}: {element}: {index} goes from {low} to {high}, but "
+                                   f"there are only 0 to {extent - 1}")
+
+
+def _elements(expression: Expression, known: Known) -> Iterator[tuple[Element, Known]]:
+    """Every element that is read, with what is known about indices where that happens."""
+    if isinstance(expression, Element):
+        yield expression, known
+    for child, more in children(expression, known):
+        yield from _elements(child, more)

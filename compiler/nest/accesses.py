@@ -1,0 +1,82 @@
+"""What a statement of a loop nest reads and writes: boxes of buffers, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..expression.expression import Expression, Select
+from ..expression.intervals import Interval, Known, implied
+from .nest import Access, Assign, Copy, Invoke, Region, Statement, When
+
+Conditions = tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A box of a buffer that is read or written where all conditions hold."""
+
+    region: Region
+    writes: bool
+    conditions: Conditions = ()
+    clipped: bool = False           # what lies outside the buffer is not touched
+
+
+def touches(statement: Statement, conditions: Conditions = ()) -> Iterator[Touch]:
+    """What a statement itself touches, reads before writes; not what statements inside it do.
+
+    An intrinsic writes its first region and reads the others. It may read the first one too, if
+    it adds to what is there; that is not listed.
+    """
+    match statement:
+        case When():
+            yield from _reads(statement.condition, conditions)
+        case Assign():
+            yield from _reads(statement.value, conditions)
+            yield from _box(_element(statement.target), conditions, writes=True)
+        case Copy():
+            yield from _box(statement.source, conditions, clipped=True)
+            yield from _box(statement.target, conditions, writes=True, clipped=True)
+        case Invoke():
+            for region in statement.regions[1:]:
+                yield from _box(region, conditions)
+            for region in statement.regions[:1]:
+                yield from _box(region, conditions, writes=True)
+
+
+def _element(access: Access) -> Region:
+    return Region(access.buffer, access.indices, (1,) * len(access.indices))
+
+
+def _box(region: Region, conditions: Conditions, writes: bool = False,
+         clipped: bool = False) -> Iterator[Touch]:
+    for index in region.start:
+        yield from _reads(index, conditions)
+    yield Touch(region, writes, conditions, clipped)
+
+
+def _reads(expression: Expression, conditions: Conditions) -> Iterator[Touch]:
+    """Every element that an expression reads. A select reads only the side that it chooses."""
+    if isinstance(expression, Access):
+        yield from _box(_element(expression), conditions)
+    elif isinstance(expression, Select):
+        yield from _reads(expression.condition, conditions)
+        yield from _reads(expression.then, (*conditions, expression.condition))
+        yield from _reads(expression.otherwise, conditions)
+    else:
+        for operand in expression.operands():
+            yield from _reads(operand, conditions)
+
+
+def known_where(conditions: Conditions, known: Known) -> Known | None:
+    """What is known where some conditions hold; None if they never do."""
+    for condition in conditions:
+        more = implied(condition, known)
+        if any(_empty(interval) for interval in more.values()):
+            return None
+        known = {**known, **more}
+    return known
+
+
+def _empty(interval: Interval) -> bool:
+    return interval[0] > interval[1]

@@ -1,0 +1,171 @@
+"""Whether the iterations of a loop are independent: no two write the same element, and none reads
+what another writes.
+
+Two boxes that two iterations touch are apart if they are so in one dimension. There the distance
+between their starts is a sum of terms; those that have the same value in both iterations cancel.
+Its range and its step, the greatest common divisor of the factors that remain, say whether it can
+be small enough to overlap. Where this proves nothing, the iterations count as dependent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement, permutations
+from math import gcd
+
+from ..expression.expression import Axis, Binary, Constant, Expression, walk
+from ..expression.intervals import Interval, Known, interval_of
+from .accesses import Conditions, Touch, known_where, touches
+from .nest import Access, Allocate, Buffer, Loop, Statement, When, statements_of
+
+Sum = Mapping[Expression | None, int]       # of terms times factors; None has the value 1
+
+
+@dataclass(frozen=True)
+class Event:
+    """A statement touches something."""
+
+    statement: Statement
+    touch: Touch
+
+    @cached_property
+    def sums(self) -> list[Sum]:
+        """Where the box starts in each dimension."""
+        return [_sum(start) for start in self.touch.region.start]
+
+    def known_in(self, loop: Loop, iteration: int) -> Known | None:
+        """What is known in one iteration of a loop; None if nothing happens in it."""
+        return known_where(self.touch.conditions, {loop.axis: (iteration, iteration)})
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two events, one of them a write, that may touch the same element in two iterations."""
+
+    first: Event
+    first_iteration: int
+    second: Event
+    second_iteration: int
+
+
+def conflict(loop: Loop, conditions: Conditions = ()) -> Conflict | None:
+    """Two events that keep a loop's iterations from being independent; None if there are none.
+    The conditions are those that hold around the loop."""
+    inside = {loop.axis, *(each.axis for each in statements_of(loop.body)
+                           if isinstance(each, Loop))}
+    for events in _events_by_buffer(loop, conditions).values():
+        known = [[event.known_in(loop, iteration) for iteration in range(loop.axis.extent)]
+                 for event in events]
+        for first, second in combinations_with_replacement(range(len(events)), 2):
+            if not (events[first].touch.writes or events[second].touch.writes):
+                continue
+            pair = _Pair(events[first], events[second], inside)
+            for one, other in permutations(range(loop.axis.extent), 2):
+                if not pair.apart(known[first][one], known[second][other]):
+                    return Conflict(events[first], one, events[second], other)
+    return None
+
+
+def _events_by_buffer(loop: Loop, conditions: Conditions) -> dict[Buffer, list[Event]]:
+    """What happens to each buffer that the iterations share."""
+    found: dict[Buffer, list[Event]] = {}
+    private = {each.buffer for each in statements_of(loop.body) if isinstance(each, Allocate)}
+    for event in _events(loop.body, conditions):
+        if event.touch.region.buffer not in private:
+            found.setdefault(event.touch.region.buffer, []).append(event)
+    return found
+
+
+def _events(statement: Statement, conditions: Conditions) -> Iterator[Event]:
+    for touch in touches(statement, conditions):
+        yield Event(statement, touch)
+    if isinstance(statement, When):
+        conditions = (*conditions, statement.condition)
+    for child in statement.children():
+        yield from _events(child, conditions)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two events in two different iterations."""
+
+    first: Event
+    second: Event
+    inside: Collection[Axis]        # these differ between iterations; all others are the same
+
+    def apart(self, first_known: Known | None, second_known: Known | None) -> bool:
+        """Whether they surely touch different elements, or one of them does not happen."""
+        if first_known is None or second_known is None:
+            return True
+        return any(self._sides_apart(place, first_known, second_known)
+                   or self._distant(place, first_known, second_known)
+                   for place in range(len(self.first.sums)))
+
+    def _extents(self, place: int) -> tuple[int, int]:
+        return self.first.touch.region.extents[place], self.second.touch.region.extents[place]
+
+    def _sides_apart(self, place: int, first_known: Known, second_known: Known) -> bool:
+        """Whether all of one lies before all of the other: this sees what conditions say."""
+        first_low, first_high = interval_of(self.first.touch.region.start[place], first_known)
+        second_low, second_high = interval_of(self.second.touch.region.start[place], second_known)
+        first_extent, second_extent = self._extents(place)
+        return first_high + first_extent <= second_low or (
+            second_high + second_extent <= first_low)
+
+    def _distant(self, place: int, first_known: Known, second_known: Known) -> bool:
+        """Whether the distance between their starts is never small enough to overlap."""
+        low = high = step = 0
+        for factor, (least, most) in self._distance(place, first_known, second_known):
+            low += min(factor * least, factor * most)
+            high += max(factor * least, factor * most)
+            if least != most:
+                step = gcd(step, factor)
+        first_extent, second_extent = self._extents(place)
+        nearest = max(low, 1 - first_extent)        # they overlap at distances from here
+        farthest = min(high, second_extent - 1)     # to here
+        if step:
+            nearest += (low - nearest) % step       # the first one that there is
+        return nearest > farthest
+
+    def _distance(self, place: int, first_known: Known,
+                  second_known: Known) -> Iterator[tuple[int, Interval]]:
+        """The terms of the distance, each with its factor and the range of its value."""
+        first, second = self.first.sums[place], self.second.sums[place]
+        for term in {**first, **second}:
+            one, other = first.get(term, 0), second.get(term, 0)
+            if term is None:
+                yield one - other, (1, 1)
+            elif self._same(term):
+                yield one - other, interval_of(term, first_known)
+            else:
+                yield one, interval_of(term, first_known)
+                yield -other, interval_of(term, second_known)
+
+    def _same(self, term: Expression) -> bool:
+        """Whether a term has the same value in both iterations."""
+        return not any(node in self.inside if isinstance(node, Axis) else isinstance(node, Access)
+                       for node in walk(term))
+
+
+def _sum(expression: Expression) -> Sum:
+    """An index as a sum; what is neither sum nor multiple is a term as it stands."""
+    match expression:
+        case Constant():
+            return {None: int(expression.value)}
+        case Binary(operator="+" | "-"):
+            right = _sum(expression.right)
+            return _added(_sum(expression.left), right, 1 if expression.operator == "+" else -1)
+        case Binary(operator="*", right=Constant(value=factor)):
+            return _added({}, _sum(expression.left), int(factor))
+        case Binary(operator="*", left=Constant(value=factor)):
+            return _added({}, _sum(expression.right), int(factor))
+    return {expression: 1}
+
+
+def _added(left: Sum, right: Sum, factor: int) -> Sum:
+    result = dict(left)
+    for term, each in right.items():
+        result[term] = result.get(term, 0) + factor * each
+    return result

@@ -1,0 +1,278 @@
+"""Refuses loop nests that are wrong in themselves, whatever they compute.
+
+Every buffer is used where it is allocated and every axis inside its loop; no index leaves its
+buffer; types fit; nothing is read before anything was written to it; threads are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from ..errors import CompileError
+from ..expression.expression import (
+    BOOL,
+    FLOATS,
+    INDEX,
+    INTEGERS,
+    TYPES,
+    Axis,
+    Binary,
+    Element,
+    Expression,
+    Reduction,
+    Select,
+    walk,
+)
+from ..expression.intervals import Interval, Known, interval_of
+from .accesses import Conditions, Touch, known_where, touches
+from .listing import Printer
+from .nest import (
+    Access,
+    Allocate,
+    Assign,
+    Buffer,
+    Copy,
+    Invoke,
+    Loop,
+    LoopKind,
+    Nest,
+    Region,
+    Scope,
+    Statement,
+    When,
+)
+from .threads import Conflict, conflict
+
+MOST_THREADS = 64       # every pair of iterations is compared
+
+
+def verify_nest(nest: Nest) -> None:
+    """Refuse a nest that is wrong, with a sentence that names the statement."""
+    verifier = _Verifier(nest)
+    for buffer in (*nest.inputs, *nest.outputs):
+        verifier.check_buffer(buffer, verifier.printer.declaration(buffer))
+    verifier.visit(nest.body, _Place(frozenset((*nest.inputs, *nest.outputs))))
+    for buffer in nest.outputs:
+        if buffer not in verifier.written:
+            raise CompileError(f"{verifier.printer.buffer(buffer)} is a result, but nothing writes "
+                               f"it")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What holds where a statement stands."""
+
+    buffers: frozenset[Buffer]
+    axes: frozenset[Axis] = frozenset()
+    conditions: Conditions = ()
+    known: Known | None = field(default_factory=dict)       # None where nothing ever runs
+
+
+class _Verifier:
+    """One walk through a nest, in the order of execution."""
+
+    def __init__(self, nest: Nest):
+        self.nest = nest
+        self.written = set(nest.inputs)
+
+    @cached_property
+    def printer(self) -> Printer:
+        return Printer(self.nest)
+
+    def refuse(self, statement: Statement, why: str) -> NoReturn:
+        raise CompileError(f"{self.printer.line(statement)}: {why}")
+
+    def visit(self, statement: Statement, place: _Place) -> None:
+        match statement:
+            case Loop():
+                self._loop(statement, place)
+            case Allocate():
+                self._allocate(statement, place)
+            case When():
+                self._uses(statement, place)
+                conditions = (*place.conditions, statement.condition)
+                self.visit(statement.body, replace(
+                    place, conditions=conditions, known=self._known(statement, conditions, place)))
+            case Assign() | Copy() | Invoke():
+                self._uses(statement, place)
+            case _:
+                for child in statement.children():
+                    self.visit(child, place)
+
+    def _loop(self, loop: Loop, place: _Place) -> None:
+        if loop.axis in place.axes:
+            self.refuse(loop, "the axis already runs in a loop around this one")
+        self.visit(loop.body, replace(place, axes=place.axes | {loop.axis}))
+        if loop.kind == LoopKind.THREADS and place.known is not None:
+            if loop.axis.extent > MOST_THREADS:
+                self.refuse(loop, f"there can be {MOST_THREADS} threads at most")
+            found = conflict(loop, place.conditions)
+            if found is not None:
+                self.refuse(loop, self._explained(found))
+
+    def _explained(self, found: Conflict) -> str:
+        first, second = found.first, found.second
+        what, other = (("writes", "reads") if not second.touch.writes else
+                       ("reads", "writes") if not first.touch.writes else ("writes", "writes"))
+        if first.statement is second.statement and what == other:
+            return (f"{self.printer.line(first.statement)} may write the same elements in "
+                    f"iterations {found.first_iteration} and {found.second_iteration}")
+        return (f"{self.printer.line(first.statement)} in iteration {found.first_iteration} "
+                f"{what} elements that {self.printer.line(second.statement)} may {other[:-1]} "
+                f"in iteration {found.second_iteration}")
+
+    def _allocate(self, allocate: Allocate, place: _Place) -> None:
+        buffer = allocate.buffer
+        self.check_buffer(buffer, self.printer.line(allocate))
+        if buffer in place.buffers:
+            self.refuse(allocate, "the buffer exists already")
+        self.written.discard(buffer)
+        self.visit(allocate.body, replace(place, buffers=place.buffers | {buffer}))
+
+    def check_buffer(self, buffer: Buffer, where: str) -> None:
+        if buffer.dtype not in TYPES or buffer.dtype == INDEX:
+            raise CompileError(f"{where}: there is no type {buffer.dtype!r} for a buffer")
+        if any(extent < 1 for extent in buffer.shape):
+            raise CompileError(f"{where}: extents are at least 1")
+
+    def _uses(self, statement: Statement, place: _Place) -> None:
+        """Everything about a statement that touches buffers."""
+        self._check_form(statement)
+        for region in _regions(statement):
+            self._check_region(statement, region, place)
+        for expression in _expressions(statement):
+            self._check_expression(statement, expression, place)
+        if place.known is None:
+            return
+        for touch in touches(statement, place.conditions):
+            self._check_bounds(statement, touch, place)
+            buffer = touch.region.buffer
+            if touch.writes:
+                self.written.add(buffer)
+            elif buffer not in self.written:
+                self.refuse(statement, f"{self.printer.buffer(buffer)} is read, but nothing has "
+                                       f"written it yet")
+
+    def _check_form(self, statement: Statement) -> None:
+        """Types and extents."""
+        match statement:
+            case When() if statement.condition.dtype != BOOL:
+                self.refuse(statement, f"the condition has type {statement.condition.dtype}, but "
+                                       f"must be bool")
+            case Assign() if statement.target.dtype != statement.value.dtype:
+                self.refuse(statement, f"a value of type {statement.value.dtype} is assigned to "
+                                       f"{statement.target.dtype}; cast it")
+            case Copy():
+                target, source = statement.target, statement.source
+                if target.extents != source.extents:
+                    self.refuse(statement, f"the target's extents are {target.extents}, the "
+                                           f"source's are {source.extents}")
+                if target.buffer.dtype != source.buffer.dtype and not _widens(target, source):
+                    self.refuse(statement, f"{source.buffer.dtype} is copied to "
+                                           f"{target.buffer.dtype}; a copy does not convert")
+                if statement.padding is not None and not _fits(statement.padding,
+                                                               target.buffer.dtype):
+                    self.refuse(statement, f"padding {statement.padding} does not fit in "
+                                           f"{target.buffer.dtype}")
+
+    def _check_region(self, statement: Statement, region: Region, place: _Place) -> None:
+        name, rank = self.printer.buffer(region.buffer), len(region.buffer.shape)
+        if region.buffer not in place.buffers:
+            self.refuse(statement, f"{name} is used outside its allocation")
+        if len(region.start) != rank or len(region.extents) != rank:
+            self.refuse(statement, f"{name} has {rank} dimensions, but the region has "
+                                   f"{len(region.start)} starts and {len(region.extents)} extents")
+        if any(extent < 1 for extent in region.extents):
+            self.refuse(statement, f"extents are at least 1, but {name}'s are {region.extents}")
+
+    def _check_expression(self, statement: Statement, expression: Expression,
+                          place: _Place) -> None:
+        for node in walk(expression):
+            text = self.printer.expression(node)
+            match node:
+                case Axis() if node not in place.axes:
+                    self.refuse(statement, f"axis {text} is used outside its loop")
+                case Access() if node.buffer not in place.buffers:
+                    self.refuse(statement, f"{self.printer.buffer(node.buffer)} is used outside "
+                                           f"its allocation")
+                case Access() if len(node.indices) != len(node.buffer.shape):
+                    self.refuse(statement, f"{text} has {len(node.indices)} indices, but the "
+                                           f"buffer has {len(node.buffer.shape)} dimensions")
+                case Binary() if node.left.dtype != node.right.dtype:
+                    self.refuse(statement, f"{text}: the types are {node.left.dtype} and "
+                                           f"{node.right.dtype}; cast one of them")
+                case Select() if node.then.dtype != node.otherwise.dtype:
+                    self.refuse(statement, f"{text}: the types are {node.then.dtype} and "
+                                           f"{node.otherwise.dtype}; cast one of them")
+                case Element() | Reduction():
+                    self.refuse(statement, f"{text} belongs in a tensor expression; a nest has "
+                                           f"accesses and loops")
+
+    def _known(self, statement: Statement, conditions: Conditions, place: _Place) -> Known | None:
+        """What is known where those of a place and some more conditions hold."""
+        if place.known is None:
+            return None
+        try:
+            return known_where(conditions[len(place.conditions):], place.known)
+        except CompileError as error:
+            self.refuse(statement, str(error))
+
+    def _interval(self, statement: Statement, index: Expression, known: Known) -> Interval:
+        try:
+            return interval_of(index, known)
+        except CompileError as error:
+            self.refuse(statement, str(error))
+
+    def _check_bounds(self, statement: Statement, touch: Touch, place: _Place) -> None:
+        known = self._known(statement, touch.conditions, place)
+        may_miss = touch.clipped and not touch.writes and (
+            isinstance(statement, Copy) and statement.padding is not None)
+        if known is None or may_miss:
+            return
+        region = touch.region
+        for start, count, extent in zip(region.start, region.extents, region.buffer.shape,
+                                        strict=True):
+            low, high = self._interval(statement, start, known)
+            last = high + count - 1
+            leaves = low < 0 or last >= extent
+            if last < 0 or low >= extent if touch.clipped else leaves:
+                self.refuse(statement, f"{self.printer.expression(start)} in "
+                                       f"{self.printer.buffer(region.buffer)} goes from {low} to "
+                                       f"{last}, but there are only 0 to {extent - 1}")
+
+
+def _regions(statement: Statement) -> tuple[Region, ...]:
+    match statement:
+        case Copy():
+            return statement.target, statement.source
+        case Invoke():
+            return statement.regions
+    return ()
+
+
+def _expressions(statement: Statement) -> Iterator[Expression]:
+    match statement:
+        case When():
+            yield statement.condition
+        case Assign():
+            yield from (statement.target, statement.value)
+    for region in _regions(statement):
+        yield from region.start
+
+
+def _widens(target: Region, source: Region) -> bool:
+    """Whether a copy is a load that extends bytes to the accumulator's words."""
+    return (target.buffer.scope == Scope.ACC
+            and (source.buffer.dtype, target.buffer.dtype) == ("int8", "int32"))
+
+
+def _fits(value: int, dtype: str) -> bool:
+    if dtype in INTEGERS:
+        limits = np.iinfo(dtype)
+        return int(limits.min) <= value <= int(limits.max)
+    return dtype in FLOATS

@@ -1,0 +1,278 @@
+"""From a schedule to a loop nest: loops, buffers, and when each tensor is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from numpy import iinfo
+
+from ..errors import CompileError
+from ..expression.affine import simplified
+from ..expression.expression import (
+    INTEGERS,
+    Axis,
+    Constant,
+    Element,
+    Expression,
+    Reduction,
+    binary,
+    both,
+    walk,
+)
+from ..expression.rewrite import inlined, rewrite, substitute
+from ..expression.tensor import Tensor, in_order
+from ..nest.nest import (
+    Access,
+    Allocate,
+    Assign,
+    Buffer,
+    Loop,
+    LoopKind,
+    Marked,
+    Nest,
+    Statement,
+    When,
+    in_sequence,
+)
+from .regions import Part, boxes_read, covering, whole, with_whole
+from .schedule import Schedule
+from .stage import Stage
+from .stage_loops import Frame, frame_of
+
+
+@dataclass
+class Lowering:
+    """What is known while a schedule is lowered."""
+
+    buffers: dict[Tensor, Buffer] = field(default_factory=dict)
+    parts: dict[Tensor, Part] = field(default_factory=dict)
+    stages: dict[Tensor, Stage] = field(default_factory=dict)
+    bodies: dict[Tensor, Expression] = field(default_factory=dict)
+    inside: dict[tuple[Stage, Axis], list[Stage]] = field(default_factory=dict)
+
+
+def lower(schedule: Schedule) -> Nest:
+    """The nest that computes a schedule's outputs as its stages say."""
+    state = Lowering()
+    stages = [stage for stage in schedule.stages.values() if not stage.inlined]
+    for stage in stages:
+        stage.check_mark()
+        state.stages[stage.tensor] = stage
+        state.bodies[stage.tensor] = _body(stage, schedule)
+    inputs = []
+    for tensor in in_order(*schedule.outputs):
+        if tensor.body is None:
+            state.buffers[tensor] = Buffer(tensor.name, tensor.shape, tensor.dtype)
+            state.parts[tensor] = whole(tensor)
+            inputs.append(state.buffers[tensor])
+    roots = []
+    for stage in stages:
+        if stage.attach is None:
+            roots.append(stage)
+        else:
+            _check_readers(state, stage)
+            state.inside.setdefault(stage.attach, []).append(stage)
+    return _roots(schedule, state, roots, inputs)
+
+
+def _check_readers(state: Lowering, stage: Stage) -> None:
+    """Refuse a stage that is computed where not all who read it can see it."""
+    assert stage.attach is not None
+    around, axis = stage.attach
+    readers = [state.stages[tensor] for tensor, body in state.bodies.items()
+               if stage.tensor in _tensors(body)]
+    strangers = [each for each in readers if each is not around and not _is_inside(each, around)]
+    if strangers or not readers:
+        why = f"but {strangers[0]} reads it too" if strangers else "but nobody reads it"
+        raise CompileError(f"{stage} is computed in loop {axis} of {around}, {why}; it must be a "
+                           f"loop around all that read it")
+
+
+def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],
+           inputs: list[Buffer]) -> Nest:
+    """Stages that are computed one after the other, each whole."""
+    for stage in roots:
+        _realize(state, stage, whole(stage.tensor))
+    body = in_sequence(*(_produce(state, stage) for stage in roots))
+    outputs = [state.buffers[tensor] for tensor in schedule.outputs]
+    for stage in reversed(roots):
+        if state.buffers[stage.tensor] not in outputs:
+            body = Allocate(state.buffers[stage.tensor], body)
+    return Nest(tuple(inputs), tuple(outputs), body)
+
+
+def _body(stage: Stage, schedule: Schedule) -> Expression:
+    """The body of a stage, with inlined tensors put in."""
+    body = stage.tensor.body
+    assert body is not None
+    for tensor in reversed(list(schedule.stages)):
+        if schedule.stages[tensor].inlined:
+            body = inlined(body, tensor)
+    return body
+
+
+def _realize(state: Lowering, stage: Stage, part: Part) -> Buffer:
+    tensor = stage.tensor
+    if stage.uncut:
+        part = with_whole(tensor, part, stage.uncut)
+    state.parts[tensor] = part
+    state.buffers[tensor] = Buffer(tensor.name, part.extents, tensor.dtype, stage.scope,
+                                   stage.tile_rows)
+    return state.buffers[tensor]
+
+
+def _produce(state: Lowering, stage: Stage) -> Statement:
+    """The loops that compute a stage's part."""
+    frame = frame_of(stage, state.parts[stage.tensor])
+    leaves = stage.leaves
+    first = next((place for place, axis in enumerate(leaves) if axis.reduces), len(leaves))
+    return _loops(state, frame, 0, first)
+
+
+def _loops(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
+    """The loops from one place inwards, with what is computed inside them."""
+    stage = frame.stage
+    body = state.bodies[stage.tensor]
+    if place == first_reduction and isinstance(body, Reduction):
+        start = _start_sums(state, frame, place, body)
+        return in_sequence(start, _loop(state, frame, place, first_reduction))
+    return _loop(state, frame, place, first_reduction)
+
+
+def _loop(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
+    stage = frame.stage
+    if place == len(stage.leaves):
+        return _innermost(state, frame)
+    axis = stage.leaves[place]
+    if stage.intrinsic is not None and axis is stage.intrinsic[0]:
+        tile = {frame.axes[each] for each in stage.leaves[place:]}
+        outside = [guard for guard in frame.guards if not _has_axis(guard, tile)]
+        inner = replace(frame, guards=[each for each in frame.guards if each not in outside])
+        marked = Marked(stage.intrinsic[1], _plain_loop(state, inner, place, first_reduction))
+        return When(both(*outside), marked) if outside else marked
+    return _plain_loop(state, frame, place, first_reduction)
+
+
+def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
+    """A loop, around what is computed inside it and the loops inside it."""
+    stage = frame.stage
+    axis = stage.leaves[place]
+    attached = state.inside.get((stage, axis), [])
+    within = [frame.axes[each] for each in stage.leaves[place + 1:]]
+    for each in reversed(attached):         # readers first: they say what is needed of others
+        _realize(state, each, _required(state, frame, each.tensor, within))
+    inner = _loops(state, frame, place + 1, first_reduction)
+    statement = in_sequence(*(_produce(state, each) for each in attached), inner)
+    for each in reversed(attached):
+        statement = Allocate(state.buffers[each.tensor], statement, each.copies)
+    return Loop(frame.axes[axis], statement,
+                stage.kinds.get(axis, Loop.kind))
+
+
+def _required(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis]) -> Part:
+    """The part of a tensor that the body of a loop needs, itself or through stages that are
+    computed inside it; `within` are the loops inside."""
+    boxes = boxes_read(tensor, state.bodies[frame.stage.tensor], frame.values, within)
+    for reader, body in state.bodies.items():
+        stage = state.stages[reader]
+        if reader is not tensor and tensor in _tensors(body) and _is_inside(stage, frame.stage):
+            part = _required(state, frame, reader, within)
+            inner = frame_of(stage, part)
+            boxes += boxes_read(tensor, body, inner.values, set(inner.axes.values()))
+    if not boxes:
+        raise CompileError(f"{tensor.name} is computed in a loop of {frame.stage}, which does not "
+                           f"read it")
+    return covering(tensor, boxes)
+
+
+def _is_inside(stage: Stage, outer: Stage) -> bool:
+    """Whether a stage is computed in a loop of another, or of one that is."""
+    while stage.attach is not None:
+        stage = stage.attach[0]
+        if stage is outer:
+            return True
+    return False
+
+
+def _tensors(body: Expression) -> set[Tensor]:
+    return {node.tensor for node in walk(body) if isinstance(node, Element)}
+
+
+def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> Statement:
+    """Give every element of the rest of the loops the value that a reduction starts from."""
+    renamed = {frame.axes[axis]: Axis(frame.axes[axis].name, frame.axes[axis].extent)
+               for axis in frame.stage.leaves[place:] if not axis.reduces}
+    target = substitute(_target(state, frame), dict(renamed))
+    guards = [substitute(guard, dict(renamed)) for guard in frame.guards
+              if not _reduces(guard)]
+    assert isinstance(target, Access)
+    statement: Statement = Assign(target, _identity(body))
+    if frame.stage.intrinsic is None:
+        guarded = When(both(*guards), statement) if guards else statement
+        return _around(guarded, list(renamed.values()))
+    marked = frame.stage.leaves.index(frame.stage.intrinsic[0])
+    tile = {frame.axes[axis] for axis in frame.stage.leaves[marked:]}
+    within = [new for old, new in renamed.items() if old in tile]
+    outside = [new for old, new in renamed.items() if old not in tile]
+    near = [guard for guard in guards if _has_axis(guard, set(within))]
+    far = [guard for guard in guards if guard not in near]
+    inner = When(both(*near), statement) if near else statement
+    mark: Statement = Marked(frame.stage.intrinsic[1], _around(inner, within), starts=True)
+    kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
+             if frame.axes[axis] in renamed}
+    return _around(When(both(*far), mark) if far else mark, outside, kinds)
+
+
+def _around(statement: Statement, axes: list[Axis],
+            kinds: Mapping[Axis, LoopKind] | None = None) -> Statement:
+    """Loops over some axes, the first one outside."""
+    for axis in reversed(axes):
+        statement = Loop(axis, statement, (kinds or {}).get(axis, Loop.kind))
+    return statement
+
+
+def _has_axis(expression: Expression, axes: set[Axis]) -> bool:
+    return any(isinstance(node, Axis) and node in axes for node in walk(expression))
+
+
+def _reduces(expression: Expression) -> bool:
+    return any(isinstance(node, Axis) and node.reduces for node in walk(expression))
+
+
+def _identity(body: Reduction) -> Constant:
+    if body.combiner == "+":
+        return Constant(0, body.dtype)
+    if body.dtype not in INTEGERS:
+        return Constant(float("-inf" if body.combiner == "max" else "inf"), body.dtype)
+    limits = iinfo(body.dtype)
+    return Constant(int(limits.min if body.combiner == "max" else limits.max), body.dtype)
+
+
+def _target(state: Lowering, frame: Frame) -> Access:
+    tensor = frame.stage.tensor
+    return Access(state.buffers[tensor], tuple(simplified(frame.local[axis])
+                                               for axis in tensor.axes))
+
+
+def _innermost(state: Lowering, frame: Frame) -> Statement:
+    body = state.bodies[frame.stage.tensor]
+    target = _target(state, frame)
+    value = body.value if isinstance(body, Reduction) else body
+    result = _read(state, substitute(value, frame.values))
+    if isinstance(body, Reduction):
+        result = binary(body.combiner, target, result)
+    statement: Statement = Assign(target, result)
+    return When(both(*frame.guards), statement) if frame.guards else statement
+
+
+def _read(state: Lowering, expression: Expression) -> Expression:
+    """Elements of tensors as accesses to the buffers that hold the parts of them."""
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, Element):
+            return None
+        part = state.parts[node.tensor]
+        starts = zip(node.indices, part.start, strict=True)
+        return Access(state.buffers[node.tensor], tuple(simplified(index - start)
+                                                        for index, start in starts))
+    return rewrite(expression, change)

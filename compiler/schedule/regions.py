@@ -1,0 +1,103 @@
+"""Which part of a tensor a loop needs: the bounds of what is computed inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ..expression.affine import Affine, affine
+from ..expression.expression import Axis, Element, Expression, walk
+from ..expression.rewrite import substitute
+from ..expression.tensor import Tensor
+from .stage import Split, Stage
+
+Side = tuple[Affine, int]       # where a dimension of a box starts, and its extent
+
+
+@dataclass(frozen=True)
+class Part:
+    """A box of a tensor: it starts at expressions of the loops around it."""
+
+    start: tuple[Expression, ...]
+    extents: tuple[int, ...]
+
+
+def whole(tensor: Tensor) -> Part:
+    return Part(tuple(Affine().expression() for _ in tensor.shape), tensor.shape)
+
+
+def with_whole(tensor: Tensor, part: Part, axes: Collection[Axis]) -> Part:
+    """The part, with all there is along some axes of the tensor."""
+    everything = whole(tensor)
+    places = [place for place, axis in enumerate(tensor.axes) if axis in axes]
+    start, extents = list(part.start), list(part.extents)
+    for place in places:
+        start[place], extents[place] = everything.start[place], everything.extents[place]
+    return Part(tuple(start), tuple(extents))
+
+
+def boxes_read(tensor: Tensor, reader: Expression, values: Mapping[Axis, Expression],
+               inside: Collection[Axis]) -> list[list[Side]]:
+    """For each element of a tensor that the reader reads, the box of all it is while the axes
+    `inside` run. `values` says what the reader's own axes are in terms of loops."""
+    return [_box(element, values, inside, tensor) for element in walk(reader)
+            if isinstance(element, Element) and element.tensor is tensor]
+
+
+def covering(tensor: Tensor, boxes: list[list[Side]]) -> Part:
+    """The box that covers several. Reads in the part of a select that is not chosen may leave the
+    tensor; the box does not, as far as that is known."""
+    starts, extents = [], []
+    for dimension in range(len(tensor.shape)):
+        start, extent = _union([box[dimension] for box in boxes])
+        if extent >= tensor.shape[dimension]:
+            start, extent = Affine(), tensor.shape[dimension]
+        starts.append(start.expression())
+        extents.append(extent)
+    return Part(tuple(starts), tuple(extents))
+
+
+def _box(element: Element, values: Mapping[Axis, Expression], inside: Collection[Axis],
+         tensor: Tensor) -> list[Side]:
+    sides = []
+    for index, extent in zip(element.indices, tensor.shape, strict=True):
+        form = affine(substitute(index, values))
+        if form is None:        # not affine: all of it
+            sides.append((Affine(), extent))
+            continue
+        moving = {axis: each for axis, each in form.terms.items() if axis in inside}
+        low, high = Affine(0, moving).range()
+        sides.append((form.without(*moving) + Affine(low), high - low + 1))
+    return sides
+
+
+def _union(sides: list[Side]) -> Side:
+    """The smallest side that covers several that start the same way, up to a constant."""
+    first, _ = sides[0]
+    low = min(start.constant for start, _ in sides)
+    high = max(start.constant + extent for start, extent in sides)
+    if any(dict(start.terms) != dict(first.terms) for start, _ in sides):
+        return Affine(), 1 << 62        # nothing in common: the caller takes the whole
+    return Affine(low, first.terms), high - low
+
+
+def sized(stage: Stage, extents: tuple[int, ...]) -> dict[Axis, Axis]:
+    """The axes of a stage when its tensor is computed for a part only: each axis of the schedule
+    with the one that has the extent it then has."""
+    tensor = stage.tensor
+    axes = {axis: Axis(axis.name, extent) for axis, extent
+            in zip(tensor.axes, extents, strict=True)}
+    axes |= {axis: axis for axis in tensor.reduce_axes}
+    for relation in stage.relations:
+        if isinstance(relation, Split):
+            parent, factor = axes[relation.parent], relation.inner.extent
+            inner = min(factor, parent.extent)
+            axes[relation.inner] = Axis(relation.inner.name, inner, parent.reduces)
+            axes[relation.outer] = Axis(relation.outer.name, -(-parent.extent // inner),
+                                        parent.reduces)
+        else:
+            outer, inner_axis = axes[relation.outer], axes[relation.inner]
+            axes[relation.fused] = Axis(relation.fused.name, outer.extent * inner_axis.extent,
+                                        outer.reduces)
+    return axes
+

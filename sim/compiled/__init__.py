@@ -1,0 +1,1 @@
+"""Helpers for code that numba compiles."""

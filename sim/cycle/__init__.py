@@ -1,0 +1,1 @@
+"""The cycle-exact run: the loop over all twins, and what it skips."""

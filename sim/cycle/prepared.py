@@ -1,0 +1,138 @@
+"""A program as the compiled simulator takes it: worked out once, run as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.config import Config
+from ...isa.instructions import Buffer, Engine, Load, MicroOp
+from ...isa.program import Program
+from ..placement import placed
+from ..twins.decoded import Column, Rows, decoded
+
+ADDRESS_LIMIT = 1 << 62
+WORD = np.dtype(f"u{MicroOp.size}")         # a micro-op as one number
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """A program on one accelerator."""
+
+    config: Config
+    code: Rows                              # a row for each instruction
+    positions: npt.NDArray[np.int64]        # of each engine's instructions, in order
+    bases: list[int]                        # addresses of the code and of each segment, less …
+    moved: int                              # … this: only distances matter, registers are signed
+    micro_ops: MicroOps
+
+
+@dataclass(frozen=True, eq=False)
+class MicroOps:
+    """What loads of micro-ops bring, by instruction: the scratchpad's tiles `tile[span[0]:span[1]]`
+    get what the program's memory has in these places."""
+
+    tile: Column
+    span: Column
+    sources: tuple[Source, ...]
+
+    def values(self, segments: Sequence[Bytes | None]) -> npt.NDArray[np.uint16]:
+        """As memory is now. Bytes that a segment has no data for are zero."""
+        found = np.zeros(len(self.tile), WORD)
+        for source in self.sources:
+            words = _words(segments[source.segment])
+            if source.end <= len(words):
+                found[source.number] = words[source.place]
+            else:
+                there = source.place < len(words)
+                found[source.number[there]] = words[source.place[there]]
+        return found.view(np.uint16).reshape(len(found), MicroOp.size // 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The micro-ops that come from one segment."""
+
+    segment: int
+    number: Column                          # among all of them
+    place: Column                           # in the segment, counted in micro-ops
+    end: int                                # behind the last place
+
+
+def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
+    """A segment as micro-ops, of which the last may be cut off."""
+    whole = np.zeros(0, np.uint8) if data is None else data
+    if len(whole) % MicroOp.size:
+        whole = np.append(whole, np.zeros(-len(whole) % MicroOp.size, np.uint8))
+    words: npt.NDArray[np.uint64] = whole.view(WORD)
+    return words
+
+
+def prepare(program: Program, config: Config) -> Prepared:
+    """The program for an accelerator with its tiles and scratchpads."""
+    bases = placed(program)
+    moved = bases[0] if bases[-1] >= ADDRESS_LIMIT else 0
+    bases = [base - moved for base in bases]
+    code = decoded(program.code, config, program.segments, bases[1:])
+    return Prepared(config=config, code=code, positions=_positions(code), bases=bases,
+                    moved=moved, micro_ops=_micro_ops(program, code))
+
+
+def _positions(code: Rows) -> npt.NDArray[np.int64]:
+    """The positions of each engine's instructions, in order."""
+    engines = np.where(code["legal"] != 0, code["engine"], -1)
+    each = [np.flatnonzero(engines == int(engine)) for engine in Engine]
+    table = np.zeros((len(Engine), max(map(len, each)) + 1), np.int64)
+    for engine, positions in enumerate(each):
+        table[engine, :len(positions)] = positions
+    return table
+
+
+def _micro_ops(program: Program, code: Rows) -> MicroOps:
+    """Of all loads of micro-ops that end: row by row, then tile by tile."""
+    loads = np.flatnonzero((code["legal"] != 0) & (code["engine"] == Engine.LOAD)
+                           & (code["buffer"] == Buffer.UOP))
+    loads = loads[_reaching(code[loads])]
+    words = code[loads]
+    z, y, x = words["planes"], words["rows"], words["tiles"]
+    rows, row = _counted(z * y)                         # the load of each row, and its number
+    tiles, tile = _counted(x[rows])                     # the row of each tile, and its number
+    plane, line = np.divmod(row, y[rows])
+    first = words["sram"][rows] + plane * words["plane_pitch"][rows] + line * x[rows]
+    offset = (words["offset"][rows] + plane * words["plane_stride"][rows]
+              + line * words["row_stride"][rows])
+    span = np.zeros((len(code), 2), np.int64)
+    span[loads, 1] = np.cumsum(z * y * x)
+    span[loads, 0] = span[loads, 1] - z * y * x
+    segment = program.code.view(Load.dtype())["segment"][loads].astype(np.int64)
+    return MicroOps(tile=first[tiles] + tile, span=span, sources=_sources(
+        segment[rows[tiles]], offset[tiles] // MicroOp.size + tile))
+
+
+def _sources(segment: Column, place: Column) -> tuple[Source, ...]:
+    """Sorted by segment."""
+    numbers = [(int(each), np.flatnonzero(segment == each)) for each in np.unique(segment)]
+    return tuple(Source(segment=each, number=number, place=place[number],
+                        end=int(place[number].max()) + 1) for each, number in numbers)
+
+
+def _counted(lengths: Column) -> tuple[Column, Column]:
+    """Of lists with so many elements, one after the other: the list of each, and its place."""
+    lists = np.repeat(np.arange(len(lengths)), lengths)
+    return lists, np.arange(len(lists)) - (np.cumsum(lengths) - lengths)[lists]
+
+
+def _reaching(loads: Rows) -> npt.NDArray[np.bool_]:
+    """Which loads touch only what there is. The others never end."""
+    low = high = loads["offset"]
+    for count, stride in (("planes", "plane_stride"), ("rows", "row_stride")):
+        reach = (loads[count] - 1) * loads[stride]
+        low, high = low + np.minimum(reach, 0), high + np.maximum(reach, 0)
+    there = (low >= 0) & (high + loads["tiles"] * loads["tile_bytes"] <= loads["size"])
+    good: npt.NDArray[np.bool_] = ((loads["inside"] != 0) & (loads["misaligned"] == 0)
+                                   & (there | (loads["no_bytes"] != 0)))
+    return good

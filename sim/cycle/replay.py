@@ -1,0 +1,62 @@
+"""Data for a run whose timing is known: the effects of its instructions, as they happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...isa.bounds import check
+from ...isa.instructions import Alu, AluI, Gemm, Requantize
+from ...isa.program import Program
+from ...isa.stream import decode
+from ..functional.machine_table import OUTSIDE
+from ..functional.memory import Memory
+from ..functional.scratchpads import Scratchpads
+from ..functional.simulator import compute
+from ..timeline import Timeline
+
+if TYPE_CHECKING:
+    from ..functional.effects import Effects
+
+
+class Replay:
+    """Executes the instructions that ended, in the order in which they started.
+
+    That order is a fact, so tokens are not asked again; and as each of them ended, it could. For
+    a program without races it leaves what the hardware leaves. A run that was stopped may have
+    begun effects that are left out here: those of instructions which did not end.
+    """
+
+    def __init__(self, program: Program, memory: Memory):
+        self.program = program
+        self.memory = memory
+        self._pads: Scratchpads
+        self._effects: Effects | None = None
+
+    def run(self, timeline: Timeline) -> None:
+        """Change memory as the run did, from scratchpads that are zero."""
+        effects, order, step = self._ready(), timeline.order(), 0
+        while step < len(order):
+            step, heard = effects.execute_all(order, step)
+            if step < len(order):
+                self._execute(int(order[step]), outside=heard == OUTSIDE)
+                step += 1
+
+    def _ready(self) -> Effects:
+        if self._effects is None:
+            from ..functional.effects import Effects
+            self._pads = Scratchpads(self.program.config)
+            self._effects = Effects(self.program, self.memory)
+            self._effects.use(self._pads)
+        else:
+            self._pads.clear()
+        return self._effects
+
+    def _execute(self, position: int, *, outside: bool) -> None:
+        """An instruction that compiled code has left: it has no function for it, or it reaches
+        outside, as it may if its micro-ops were computed."""
+        instruction, = decode(self.program.code[position:position + 1])
+        check(instruction, self.program.config, self.program.segments, self._pads.uop,
+              position=position)
+        assert not outside, f"instruction {position} reaches only what there is"
+        assert isinstance(instruction, Gemm | Alu | AluI | Requantize)
+        compute(instruction, self._pads)

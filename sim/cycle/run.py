@@ -1,0 +1,125 @@
+"""The cycle-exact simulator: the accelerator's own cycles, without its hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...isa.config import Config
+from ...isa.errors import ExecutionError
+from ...isa.faults import Fault
+from ...isa.instructions import Buffer, Engine
+from ...isa.program import Program
+from ...isa.registers import counter_names
+from ...isa.timing import MemoryTiming
+from ..timeline import Timeline
+from .prepared import Bytes, Prepared, prepare
+
+NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What a program did until it stopped."""
+
+    cycles: int
+    counters: dict[str, int]        # by isa.registers.counter_names
+    timeline: Timeline
+    fault: Fault                    # NONE if the program reached its end
+    fault_position: int
+    stuck: bool                     # it never stops, or had not when the limit was reached
+
+
+def run_cycles(program: Program, *, config: Config | None = None,
+               timing: MemoryTiming | None = None, limit: int | None = None,
+               failing: range = range(0), skip: bool = True) -> Run:
+    """Run a program for its time only: no tensor is touched.
+
+    config      another accelerator than the program was made for, with the same tiles and
+                scratchpads: what may differ is the bus, the queues, the banks
+    timing      how memory behaves; the reference system unless told otherwise
+    limit       cycles after which to give up
+    failing     DRAM addresses that answer with a bus error
+    skip        False: go through every single cycle, which gives the same more slowly
+    """
+    config = config or program.config
+    check_meaning(config, program.config)
+    return run_prepared(prepare(program, config), _image(program), timing=timing, limit=limit,
+                        failing=failing, skip=skip)
+
+
+def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
+                 timing: MemoryTiming | None = None, limit: int | None = None,
+                 failing: range = range(0), skip: bool = True) -> Run:
+    """As `run_cycles`, when the rest is known; `segments` are what its memory holds."""
+    count = len(prepared.code)
+    times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
+    registers, stuck = _simulate(prepared, segments, timing or MemoryTiming(), failing, times,
+                                 waits, NO_LIMIT if limit is None else limit, skip)
+    end = registers["control"]
+    return Run(cycles=int(registers["clock"]["now"][0]), counters=_counters(registers),
+               timeline=Timeline(dispatched=times[:, 0], start=times[:, 1], end=times[:, 2],
+                                 waits=waits),
+               fault=Fault(int(end["fault"][0])), fault_position=int(end["fault_position"][0]),
+               stuck=stuck)
+
+
+def _counters(registers: Any) -> dict[str, int]:
+    """Those of both sides, in the order in which the hardware has them."""
+    from ..twins.control import COUNTER_ORDER
+    from ..twins.top import FIRST_COUNTER
+    words = registers.view(np.int64)[FIRST_COUNTER:FIRST_COUNTER + len(COUNTER_ORDER)]
+    found = dict(zip(COUNTER_ORDER, words.tolist(), strict=True))
+    return {name: found[name] for name in counter_names()}
+
+
+def registers_at(program: Program, cycle: int, *, timing: MemoryTiming | None = None,
+                 failing: range = range(0)) -> dict[str, dict[str, Any]]:
+    """What every register of every unit holds at the beginning of a cycle, by unit and name."""
+    count = len(program.code)
+    times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
+    registers, _ = _simulate(prepare(program, program.config), _image(program),
+                             timing or MemoryTiming(), failing, times, waits, cycle, False)
+    return {unit: {name: registers[0][unit][name].tolist() for name in registers.dtype[unit].names}
+            for unit in registers.dtype.names}
+
+
+def _image(program: Program) -> list[Bytes | None]:
+    """Memory as the program brings it."""
+    return [segment.data for segment in program.segments]
+
+
+def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: MemoryTiming,
+              failing: range, times: Any, waits: Any, limit: int,
+              skip: bool) -> tuple[Any, bool]:
+    """The registers after a run, and whether it was given up. Fills in `times` and `waits`."""
+    from ..twins import top
+    from . import loop
+    config, micro_ops = prepared.config, prepared.micro_ops
+    failing = range(failing.start - prepared.moved, failing.stop - prepared.moved)
+    registers = top.at_rest()
+    stuck = loop.simulate(
+        registers, prepared.code, top.settings(config, len(prepared.code), prepared.bases[0]),
+        top.timing_of(timing, config.bus_bytes, failing), prepared.positions,
+        np.zeros((config.tiles(Buffer.UOP), 4), np.uint16), micro_ops.tile,
+        micro_ops.values(segments), micro_ops.span, times, waits, top.floors(config),
+        limit, skip)
+    return registers, bool(stuck)
+
+
+def check_meaning(config: Config, made_for: Config) -> None:
+    """Refuse an accelerator on which the program would mean something else."""
+    ours, theirs = config.to_dict(), made_for.to_dict()
+    differing = [f"{name} {theirs[name]} (asked for {ours[name]})" for name in ours
+                 if ours[name] != theirs[name] and name not in FREE]
+    if differing:
+        raise ExecutionError(f"the program is for another accelerator: {', '.join(differing)}; "
+                             f"only {', '.join(FREE)} may differ")
+
+
+# Fields of a configuration on which a program's meaning does not depend.
+FREE = ("acc_banks", "bus_bits", "queue_depth", "token_bits", "reads_in_flight",
+        "writes_in_flight")

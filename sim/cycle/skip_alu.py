@@ -1,0 +1,188 @@
+"""Whether the ALU's walk goes on evenly while cycles are skipped (see `quiet`).
+
+That is: all its steps are in one loop and inside the scratchpads, and none of them waits for what
+another has yet to write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..twins.alu_results import DEPTH
+from ..twins.registers import inlined
+
+FOREVER = 1 << 62
+
+
+@inlined
+def even_steps(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+    """So many periods, or fewer, in which the ALU goes on as in the last one; 0 if that is not
+    sure."""
+    results = machine.alu_results
+    if not _moves_evenly(machine, kept) or not _lanes_go_on(machine, kept):
+        return 0
+    entered = results.entered - kept.alu_results.entered        # in a period
+    retired = results.head - kept.alu_results.head
+    if entered != retired:
+        times = min(times, _with_tickets_left(machine, kept, entered - retired))
+    if retired:
+        times = min(times, _same_tickets(results) // retired)
+    if entered == 0 or times == 0:
+        return times
+    if (not _walks_inside_a_loop(machine, kept, code, entered)
+            or not _free_of_hazards(machine, kept, code, entered, times * entered)
+            or not _walks_are_inside(machine, kept, code, config, entered, times * entered)):
+        return 0
+    return times
+
+
+@inlined
+def _with_tickets_left(machine: Any, kept: Any, more: int) -> Any:
+    """How many cycles can go on in which the number of tickets changes, before there is none left
+    or after there was none. In longer periods that might be in their midst."""
+    tickets = machine.alu_results.tickets
+    if (machine.clock.now - kept.clock.now > 1
+            or max(tickets, kept.alu_results.tickets) == DEPTH):
+        return 0
+    return DEPTH - 1 - tickets if more > 0 else FOREVER
+
+
+@inlined
+def _lanes_go_on(machine: Any, kept: Any) -> Any:
+    """Whether the lanes are as they were, or a period nearer to the next edge. An edge that passed
+    in the period may have left the others, but not as far away as they were."""
+    nearer = kept.alu_results.edge_in - machine.alu_results.edge_in
+    return nearer in (0, machine.clock.now - kept.clock.now)
+
+
+@inlined
+def _moves_evenly(machine: Any, kept: Any) -> Any:
+    """Whether copies of tiles move as the tiles they are copied from. They need not yet in the
+    first period after a new row or instruction."""
+    issue, then = machine.alu_issue, kept.alu_issue
+    left = machine.alu_sequencer.lhs - kept.alu_sequencer.lhs
+    right = machine.alu_sequencer.rhs - kept.alu_sequencer.rhs
+    if issue.front and ((issue.front_reads_left and issue.front_left - then.front_left != left)
+                        or (issue.front_reads_right
+                            and issue.front_right - then.front_right != right)):
+        return False
+    return issue.back == 0 or (
+        (issue.back_reads_left == 0 or issue.back_left - then.back_left == left)
+        and (issue.back_reads_right == 0 or issue.back_right - then.back_right == right))
+
+
+@inlined
+def _walks_are_inside(machine: Any, kept: Any, code: Any, config: Any, entered: int,
+                      steps: int) -> Any:
+    """Whether the next steps of the ALU stay in their scratchpads."""
+    now, then = machine.alu_sequencer, kept.alu_sequencer
+    row, ahead = code[now.of], steps - 1
+    dst = now.dst + ahead * ((now.dst - then.dst) // entered)
+    lhs = now.lhs + ahead * ((now.lhs - then.lhs) // entered)
+    rhs = now.rhs + ahead * ((now.rhs - then.rhs) // entered)
+    return (_within(now.dst, dst, config.out_tiles if row.to_out else config.acc_tiles)
+            and (row.reads_left == 0 or _within(now.lhs, lhs, config.acc_tiles))
+            and (row.reads_right == 0 or _within(now.rhs, rhs, config.acc_tiles)))
+
+
+@inlined
+def _within(one: int, other: int, tiles: int) -> Any:
+    return min(one, other) >= 0 and max(one, other) < tiles
+
+
+@inlined
+def _same_tickets(results: Any) -> Any:
+    """How many tickets can retire before one that is the last of its instruction or writes
+    elsewhere than the others."""
+    newest = (results.head + results.tickets - 1) & DEPTH - 1
+    for number in range(results.tickets):
+        place = (results.head + number) & DEPTH - 1
+        if (results.last[place] or results.outside[place]
+                or results.kind[place] != results.kind[newest]):
+            return number
+    return FOREVER
+
+
+@inlined
+def _walks_inside_a_loop(machine: Any, kept: Any, code: Any, entered: int) -> Any:
+    """Whether all steps of a period belonged to the same loop, so that strides are equal. An
+    outer loop does not count where parameters are read in it."""
+    now, then = machine.alu_sequencer, kept.alu_sequencer
+    issue, row = machine.alu_issue, code[now.of]
+    if row.requantize and then.inner_left == row.inner and then.middle_left == row.middle:
+        return False            # the period began with reads of parameters, which do not come again
+    if issue.front_before or issue.back_before or issue.delays != kept.alu_issue.delays:
+        return False            # nor does a period in which a step had to wait for another
+    inner = then.inner_left - now.inner_left
+    middle = then.middle_left - now.middle_left
+    outer = then.outer_left - now.outer_left
+    return ((inner == entered and middle == 0 and outer == 0)
+            or (inner == 0 and middle == entered and outer == 0 and now.inner_left == 1)
+            or (inner == 0 and middle == 0 and outer == entered and now.inner_left == 1
+                and now.middle_left == 1 and row.requantize == 0))
+
+
+@inlined
+def steps_before(now: Any, then: Any, code: Any) -> Any:
+    """How many steps of the walk were made before the period."""
+    row = code[now.of]
+    if now.inner_left != then.inner_left:
+        return row.inner - then.inner_left
+    if now.middle_left != then.middle_left:
+        return row.middle - then.middle_left
+    return row.outer - then.outer_left
+
+
+@inlined
+def _free_of_hazards(machine: Any, kept: Any, code: Any, entered: int, steps: int) -> Any:
+    """Whether no step reads a tile that one before it has yet to write."""
+    now, then, results = machine.alu_sequencer, kept.alu_sequencer, machine.alu_results
+    row = code[now.of]
+    writes_acc = row.to_out == 0
+    if results.pending == 0 and not writes_acc:
+        return True
+    dst_stride = (now.dst - then.dst) // entered
+    if row.reads_left and not _clear(results, writes_acc, now.dst, dst_stride, now.lhs,
+                                     (now.lhs - then.lhs) // entered, steps):
+        return False
+    return row.reads_right == 0 or _clear(results, writes_acc, now.dst, dst_stride, now.rhs,
+                                          (now.rhs - then.rhs) // entered, steps)
+
+
+@inlined
+def _clear(results: Any, writes_acc: bool, dst: int, dst_stride: int, source: int, stride: int,
+           steps: int) -> Any:
+    """Whether reads from `source` on meet neither writes under way nor those from `dst` on."""
+    low = min(source, source + (steps - 1) * stride)
+    high = max(source, source + (steps - 1) * stride)
+    for number in range(results.tickets):
+        target = results.target[(results.head + number) & DEPTH - 1]
+        if results.pending >> number & 1 and low <= target <= high:
+            return False
+    if not writes_acc:
+        return True
+    if stride == dst_stride:
+        ahead = dst - source            # a hazard if it is a few strides
+        if stride == 0:
+            return ahead != 0
+        return ahead % stride != 0 or not 0 < ahead // stride <= DEPTH
+    return (min(dst, dst + (steps - 1) * dst_stride) > high
+            or max(dst, dst + (steps - 1) * dst_stride) < low)
+
+
+@inlined
+def renew_tickets(machine: Any, kept: Any, times: int) -> None:
+    """Note the tickets that steps get in so many periods; of many, the last ones."""
+    results = machine.alu_results
+    entered = results.entered - kept.alu_results.entered
+    if entered == 0:
+        return
+    stride = (machine.alu_sequencer.dst - kept.alu_sequencer.dst) // entered
+    free = results.head + results.tickets
+    newest = free - 1 & DEPTH - 1
+    of, kind, target = results.of[newest], results.kind[newest], results.target[newest]
+    for number in range(max(0, times * entered - DEPTH), times * entered):
+        place = free + number & DEPTH - 1
+        results.of[place], results.kind[place] = of, kind
+        results.target[place] = target + (number + 1) * stride
+        results.last[place] = results.outside[place] = 0

@@ -1,0 +1,173 @@
+"""Whether who shares accumulator banks with whom stays as it is while cycles are skipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.instructions import Engine
+from ..twins import alu, gemm
+from ..twins.alu_results import DEPTH
+from ..twins.registers import inlined
+from . import skip_alu
+
+LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
+BANKS = 8
+EVERYWHERE = (2 << BANKS) - 1
+
+
+@inlined
+def stay_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
+               times: int) -> Any:
+    """Whether who shares a bank with whom stays as it is. GEMM comes and goes: none may share
+    with it."""
+    right, left = _operand_banks(machine, kept, code, config, times)
+    store = _store_banks(machine, kept, code, config, positions, times)
+    alu = _result_banks(machine, kept, code, config, times)
+    fill = _fill_banks(machine, kept, code, config, positions, times)
+    if right | left | store | alu | fill == 0:
+        return True
+    if store & (right | left) and not _reads_alike(machine, kept, code, positions):
+        return False
+    return (_gemm_banks(machine.gemm, config) & (right | left | store | alu | fill) == 0
+            and _apart(right, left) and _apart(right, store) and _apart(left, store)
+            and _apart(alu, fill))
+
+
+@inlined
+def compute_stays_apart(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+    """The same, where neither LOAD nor STORE uses the accumulator."""
+    right, left = _operand_banks(machine, kept, code, config, times)
+    alu = _result_banks(machine, kept, code, config, times)
+    return right | left | alu == 0 or (
+        _gemm_banks(machine.gemm, config) & (right | left | alu) == 0 and _apart(right, left))
+
+
+@inlined
+def alu_blocked(machine: Any, kept: Any, code: Any, config: Any, uops: Any) -> Any:
+    """For how many cycles GEMM surely reads from the bank that the ALU, which has nothing else to
+    do, waits for; 0 if that is not so."""
+    issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_tiles
+    right = alu.wants(issue.front_reads_right, issue.right_read, issue)
+    left = alu.wants(issue.front_reads_left, issue.left_read, issue)
+    if results.entered != kept.alu_results.entered or results.pending or not (right or left):
+        return 0
+    wanted = issue.front_right // bank if right else issue.front_left // bank
+    if right and left and issue.front_left // bank != wanted:
+        return 0
+    return gemm.reads_from(machine.gemm, code, uops, machine.clock.now - config.gemm_read_stage,
+                           wanted * bank, (wanted + 1) * bank)
+
+
+@inlined
+def _mask(low: int, high: int, config: Any) -> Any:
+    """The banks of tiles from `low` to `high`, as a set."""
+    return ((2 << min(high // config.acc_bank_tiles, BANKS))
+            - (1 << max(low // config.acc_bank_tiles, 0)))
+
+
+@inlined
+def _apart(one: int, other: int) -> Any:
+    """Whether two users never meet, or always: both in the same single bank."""
+    return one & other == 0 or (one == other and one & one - 1 == 0)
+
+
+@inlined
+def _gemm_banks(engine: Any, config: Any) -> Any:
+    mask = 0
+    for number in range(engine.in_flight):
+        place = (engine.head + number) & gemm.IN_FLIGHT - 1
+        if engine.low[place] <= engine.high[place]:
+            mask |= _mask(engine.low[place], engine.high[place], config)
+    return mask
+
+
+@inlined
+def _swept(now: int, then: int, times: int, config: Any) -> Any:
+    """The banks of a walk from the beginning of this period to the end of the last one."""
+    end = now + times * (now - then)
+    return _mask(min(then, end), max(then, end), config)
+
+
+@inlined
+def _operand_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+    """What the ALU reads: right, left."""
+    issue, before = machine.alu_issue, kept.alu_issue
+    now, then = machine.alu_sequencer, kept.alu_sequencer
+    right = left = 0
+    if issue.front:
+        if issue.front_reads_right:
+            right |= _swept(issue.front_right, before.front_right, 0, config)
+        if issue.front_reads_left:
+            left |= _swept(issue.front_left, before.front_left, 0, config)
+    if issue.back:
+        if issue.back_reads_right:
+            right |= _swept(issue.back_right, before.back_right, 0, config)
+        if issue.back_reads_left:
+            left |= _swept(issue.back_left, before.back_left, 0, config)
+    if now.running:
+        row = code[now.of]
+        if row.reads_right or row.requantize:
+            right |= _swept(now.rhs, then.rhs, times, config)
+        if row.reads_left:
+            left |= _swept(now.lhs, then.lhs, times, config)
+    return right, left
+
+
+@inlined
+def _result_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+    """What the ALU writes. If it goes on, the results of the last period must have been steps of
+    the same walk; nobody knows the tiles of those before."""
+    results, now, then = machine.alu_results, machine.alu_sequencer, kept.alu_sequencer
+    if results.pending == 0:
+        return 0
+    moved = now.dst - then.dst
+    goes_on = results.entered != kept.alu_results.entered
+    if goes_on and skip_alu.steps_before(now, then, code) < results.tickets:
+        return EVERYWHERE
+    mask = _swept(now.dst, then.dst, times, config) if goes_on else 0
+    for number in range(results.tickets):
+        if results.pending >> number & 1:
+            target = results.target[(results.head + number) & DEPTH - 1]
+            mask |= _swept(target, target - moved, 0, config)
+    return mask
+
+
+@inlined
+def _store_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
+                 times: int) -> Any:
+    if machine.store.queue == 0:
+        return 0
+    box = code[positions[STORE, machine.store.reading]]
+    if box.in_acc == 0:
+        return 0
+    return _swept_tiles(machine.store_steps.at, kept.store_steps.at, box.parts, times, config)
+
+
+@inlined
+def _reads_alike(machine: Any, kept: Any, code: Any, positions: Any) -> Any:
+    """Whether STORE asks for tiles in the same cycles of every period: it reads a tile of several
+    beats once, with the first."""
+    moved = machine.store_steps.at - kept.store_steps.at
+    return moved % code[positions[STORE, machine.store.reading]].parts == 0
+
+
+@inlined
+def _fill_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
+                times: int) -> Any:
+    write, before, mask = machine.load_write, kept.load_write, 0
+    if write.pending and write.enable and code[write.position].in_acc:
+        parts = code[write.position].parts
+        mask |= _swept_tiles(write.at, before.at, parts, 0, config)
+    if machine.load.queue:
+        box = code[positions[LOAD, machine.load.writing]]
+        if box.in_acc:
+            mask |= _swept_tiles(machine.load_steps.at, kept.load_steps.at, box.parts, times,
+                                 config)
+    return mask
+
+
+@inlined
+def _swept_tiles(now: int, then: int, parts: int, times: int, config: Any) -> Any:
+    """As `_swept`, for a walk in parts of tiles."""
+    end = now + times * (now - then)
+    return _mask(min(then, end) // parts, max(then, end) // parts, config)

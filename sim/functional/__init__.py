@@ -1,0 +1,1 @@
+"""What every instruction means: the reference semantics and their fast kernels."""

@@ -1,0 +1,179 @@
+"""ALU and ALUI, compiled: four lanes at once. Importing this module imports numba."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from llvmlite import ir
+
+from ...isa.arithmetic import ADD, MAX, MIN, MOVE, MUL, SHIFT_MASK, SHL, SHR, SUB
+from ...isa.instructions import Alu, AluI, Buffer
+from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.vectors import NUMBER, c_function, helper, intrinsic_of_constants, number_at
+from .four_lanes import (
+    FOUR,
+    FOUR_NUMBERS,
+    LANES,
+    WIDE_LANES,
+    four_at,
+    four_times,
+    walk_inside,
+    write_bytes,
+    write_numbers,
+)
+from .machine_table import (
+    ADDRESS,
+    BATCH,
+    BLOCK_OUT,
+    BUFFER,
+    DONE,
+    ELSEWHERE,
+    HEADER,
+    LANE,
+    OUTSIDE,
+    TILE,
+    TILES,
+    place,
+)
+
+OP, DST, LHS, RHS, LOOPS, DST_STRIDE, RHS_STRIDE, TARGET = (place(Alu, name) for name in (
+    "op", "dst", "lhs", "rhs", "loops", "dst_stride", "rhs_stride", "target"))
+OP_I, DST_I, SRC_I, LOOPS_I, DST_STRIDE_I, SRC_STRIDE_I, TARGET_I, IMMEDIATE = (
+    place(AluI, name) for name in (
+        "op", "dst", "src", "loops", "dst_stride", "src_stride", "target", "immediate"))
+OUT, OUT_LOW, OUT_HIGH = int(Buffer.OUT), -128, 127
+ACCS, OUTS = (HEADER + BUFFER * each for each in (Buffer.ACC, Buffer.OUT))
+CHECKSUM = checksum(FUNCTIONAL)
+
+
+@cache
+def alu() -> int:
+    """The address of a C function that does an alu, given its row and the machine; not if tiles
+    do not have a multiple of four lanes."""
+    def function(row: int, machine: int) -> Any:
+        loops, walk = row + NUMBER * LOOPS, row + NUMBER * DST_STRIDE
+        return _combine(machine, number_at(row, OP), number_at(row, TARGET), loops,
+                        number_at(row, DST), walk, number_at(row, LHS), walk,
+                        number_at(row, RHS), row + NUMBER * RHS_STRIDE, 0)
+    return c_function(function, CHECKSUM)
+
+
+@cache
+def alui() -> int:
+    """The same for an alui."""
+    def function(row: int, machine: int) -> Any:
+        return _combine(machine, number_at(row, OP_I), number_at(row, TARGET_I),
+                        row + NUMBER * LOOPS_I, number_at(row, DST_I), row + NUMBER * DST_STRIDE_I,
+                        number_at(row, SRC_I), row + NUMBER * SRC_STRIDE_I, 0, 0,
+                        number_at(row, IMMEDIATE))
+    return c_function(function, CHECKSUM)
+
+
+@helper
+def _combine(machine: int, op: int, target: int, loops: int, dst: int, walk: int, left: int,
+             left_walk: int, right: int, right_walk: int, immediate: int) -> int:
+    """Without a walk, the right operand is the immediate."""
+    if number_at(loops, 0) * number_at(loops, 1) * number_at(loops, 2) == 0:
+        return DONE
+    acc, to = machine + NUMBER * ACCS, machine + NUMBER * (OUTS if target == OUT else ACCS)
+    tiles = number_at(acc, TILES)
+    if not (walk_inside(dst, loops, walk, number_at(to, TILES))
+            and (op == MOVE or walk_inside(left, loops, left_walk, tiles))
+            and (right_walk == 0 or walk_inside(right, loops, right_walk, tiles))):
+        return OUTSIDE
+    lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
+    if lanes % FOUR:
+        return ELSEWHERE
+    # Lanes have nothing to do with one another, so four go through all tiles.
+    base, tile = number_at(acc, ADDRESS), number_at(acc, TILE)
+    for lane in range(0, lanes, FOUR):
+        first = base + lane * number_at(acc, LANE)
+        _combine_lanes(op, target == OUT, loops, tile, number_at(to, TILE),
+                       number_at(to, ADDRESS) + lane * number_at(to, LANE)
+                       + number_at(to, TILE) * dst, walk, first + tile * left, left_walk,
+                       first + tile * right, right_walk, four_times(immediate))
+    return DONE
+
+
+@helper
+def _combine_lanes(op: int, narrow: bool, loops: int, tile: int, to_tile: int, to: int, walk: int,
+                   left: int, left_walk: int, right: int, right_walk: int, fixed: Any) -> None:
+    """Four lanes, in all iterations. A move does not read its left operand."""
+    for outer in range(number_at(loops, 0)):
+        for middle in range(number_at(loops, 1)):
+            for inner in range(number_at(loops, 2)):
+                operand = fixed
+                if right_walk != 0:
+                    operand = four_at(right + tile * _walked(right_walk, outer, middle, inner))
+                value = operand
+                if op != MOVE:
+                    value = _combined(op, four_at(left + tile * _walked(left_walk, outer, middle,
+                                                                        inner)), operand)
+                place = to + to_tile * _walked(walk, outer, middle, inner)
+                if narrow:
+                    value = combined(MAX, value, four_times(OUT_LOW))
+                    write_bytes(combined(MIN, value, four_times(OUT_HIGH)), place)
+                else:
+                    write_numbers(value, place)
+
+
+@helper
+def _walked(strides: int, outer: int, middle: int, inner: int) -> Any:
+    return (number_at(strides, 0) * outer + number_at(strides, 1) * middle
+            + number_at(strides, 2) * inner)
+
+
+@helper
+def _combined(op: int, left: Any, right: Any) -> Any:
+    """`isa.arithmetic.alu` in four lanes; a move is none of its business."""
+    if op == ADD:
+        return combined(ADD, left, right)
+    if op == SUB:
+        return combined(SUB, left, right)
+    if op == MUL:
+        return combined(MUL, left, right)
+    if op == MIN:
+        return combined(MIN, left, right)
+    if op == MAX:
+        return combined(MAX, left, right)
+    if op == SHR:
+        return combined(SHR, left, right)
+    return combined(SHL, left, right)
+
+
+@intrinsic_of_constants
+def combined(context: Any, op: Any, left: Any, right: Any) -> Any:
+    """One operation, which is a constant."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return OPERATIONS[op.literal_value](builder, *values[1:])
+    return FOUR_NUMBERS(op, FOUR_NUMBERS, FOUR_NUMBERS), generate
+
+
+def _chosen(relation: str) -> Any:
+    return lambda builder, left, right: builder.select(
+        builder.icmp_signed(relation, left, right), left, right)
+
+
+def _amount(builder: Any, right: Any) -> Any:
+    return builder.and_(right, ir.Constant(LANES, [SHIFT_MASK] * FOUR))
+
+
+def _shifted_right(builder: Any, left: Any, right: Any) -> Any:
+    """With more bits: half of the divisor is added."""
+    one = ir.Constant(WIDE_LANES, [1] * FOUR)
+    amount = builder.zext(_amount(builder, right), WIDE_LANES)
+    half = builder.lshr(builder.shl(one, amount), one)
+    value = builder.add(builder.sext(left, WIDE_LANES), half)
+    return builder.trunc(builder.ashr(value, amount), LANES)
+
+
+OPERATIONS = {
+    ADD: lambda builder, left, right: builder.add(left, right),
+    SUB: lambda builder, left, right: builder.sub(left, right),
+    MUL: lambda builder, left, right: builder.mul(left, right),
+    MIN: _chosen("<"),
+    MAX: _chosen(">"),
+    SHR: _shifted_right,
+    SHL: lambda builder, left, right: builder.shl(left, _amount(builder, right)),
+}

@@ -1,0 +1,199 @@
+"""What GEMM and ALU compute, compiled: loops over arrays of tiles, iteration by iteration.
+
+The kernels know arrays and integers only, so that every simulator can call them. Nothing is
+checked here: `isa.bounds` comes first. Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from ...isa import arithmetic
+from ...isa.bounds import BIAS, DST, SRC, WGT
+from ...isa.instructions import AluOp, Buffer, GemmFlags, RequantizeFlags
+from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.vectors import callable_at
+from . import gemm_plan
+from . import requantize_kernels as in_fours
+from .gemm_kernels import kernel_for
+from .gemm_plan import SPACE
+from .machine_table import DONE, machine
+
+DEPTHWISE, START = int(GemmFlags.DEPTHWISE), int(GemmFlags.START)
+FROM_BIAS, FIRST_UOP = int(GemmFlags.BIAS), int(GemmFlags.FIRST_UOP)
+FIRST_INNER, FIRST_MIDDLE = int(GemmFlags.FIRST_INNER), int(GemmFlags.FIRST_MIDDLE)
+FIRST_OUTER = int(GemmFlags.FIRST_OUTER)
+WIDE = int(RequantizeFlags.WIDE)
+MOVE = int(AluOp.MOVE)
+OUT_LOW, OUT_HIGH = -128, 127
+NO_TILE = -1                # where a sum starts from nothing
+NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, of which GEMM and ALU know nothing
+
+# numba drops a cached kernel when this file changes, but not when a function it was compiled from
+# elsewhere does. Every kernel therefore ends with a parameter whose default is a checksum of
+# those files: defaults are part of the signature a cached kernel is found by. All have the same
+# one, and it is no integer like the cycle kernel's: where defaults of one type differ, numba
+# finds the compiled function of the second only the long way, 0.2 ms a call.
+FORMULAS = float(checksum(FUNCTIONAL))
+
+scale: Any = numba.njit(arithmetic.scale)
+alu_lane: Any = numba.njit(arithmetic.alu)
+
+
+def gemm(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_stride: Any,
+         src_stride: Any, wgt_stride: Any) -> None:
+    """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
+    uops = np.ascontiguousarray(uops, np.uint16)
+    kernel = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
+    row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
+    if not kernel or not _done(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), kernel):
+        gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride)
+
+
+def _done(function: int, row: tuple[int, ...], pads: tuple[Any, ...], kernel: int = 0) -> bool:
+    """Whether a compiled function does an instruction on scratchpads, in the order of buffers."""
+    numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, dense=kernel,
+                      depthwise=kernel, plan=SPACE.ctypes.data)
+    words = np.array(row, np.int64)
+    return callable_at(function)(words.ctypes.data, numbers.ctypes.data) == DONE
+
+
+@numba.njit
+def _walked(stride: Any, outer: int, middle: int, inner: int) -> Any:
+    return stride[0] * outer + stride[1] * middle + stride[2] * inner
+
+
+@numba.njit
+def _index(uops: Any, step: int, field: int) -> Any:
+    return np.int64(uops[step, field])
+
+
+@numba.njit(cache=True)
+def gemm_by_slots(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any,
+                  dst_stride: Any, src_stride: Any, wgt_stride: Any,
+                  formulas: float = FORMULAS) -> None:
+    """What `gemm` means, word for word, for any tiles: one slot after the other."""
+    for outer in range(loops[0]):
+        for middle in range(loops[1]):
+            for inner in range(loops[2]):
+                dst_walk = _walked(dst_stride, outer, middle, inner)
+                src_walk = _walked(src_stride, outer, middle, inner)
+                wgt_walk = _walked(wgt_stride, outer, middle, inner)
+                for step in range(len(uops)):
+                    dst = dst_walk + _index(uops, step, DST)
+                    src = src_walk + _index(uops, step, SRC)
+                    weight = wgt_walk + _index(uops, step, WGT)
+                    if flags & START and _is_first(flags, outer, middle, inner, step):
+                        bias = _index(uops, step, BIAS) if flags & FROM_BIAS else NO_TILE
+                        _start_sum(acc, dst, bias)
+                    if flags & DEPTHWISE:
+                        _add_lanes(acc, inp, wgt, dst, src, weight)
+                    else:
+                        _add_product(acc, inp, wgt, dst, src, weight)
+
+
+@numba.njit
+def _is_first(flags: int, outer: int, middle: int, inner: int, step: int) -> Any:
+    return not ((flags & FIRST_OUTER and outer) or (flags & FIRST_MIDDLE and middle)
+                or (flags & FIRST_INNER and inner) or (flags & FIRST_UOP and step))
+
+
+@numba.njit
+def _start_sum(acc: Any, dst: int, bias: int) -> None:
+    for row in range(acc.shape[1]):
+        for column in range(acc.shape[2]):
+            acc[dst, row, column] = 0 if bias == NO_TILE else acc[bias, row, column]
+
+
+# These take arrays with an index, not tiles: views would cost a third of the speed.
+@numba.njit
+def _add_product(acc: Any, inp: Any, wgt: Any, dst: int, src: int, weight: int) -> None:
+    for row in range(acc.shape[1]):
+        for column in range(acc.shape[2]):
+            total = np.int32(0)
+            for lane in range(inp.shape[2]):
+                total += np.int32(inp[src, row, lane]) * np.int32(wgt[weight, column, lane])
+            acc[dst, row, column] += total
+
+
+@numba.njit
+def _add_lanes(acc: Any, inp: Any, wgt: Any, dst: int, src: int, weight: int) -> None:
+    """Depthwise: `weight` counts rows of weight tiles. Lanes that one side lacks add nothing."""
+    tile, line = weight // wgt.shape[1], weight % wgt.shape[1]
+    for row in range(acc.shape[1]):
+        for lane in range(min(acc.shape[2], inp.shape[2])):
+            acc[dst, row, lane] += np.int32(inp[src, row, lane]) * np.int32(wgt[tile, line, lane])
+
+
+@numba.njit(cache=True)
+def alu(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any, dst_stride: Any,
+        rhs_stride: Any, formulas: float = FORMULAS) -> None:
+    """`target` is acc itself or the out scratchpad, whose 8 bits saturate."""
+    for outer in range(loops[0]):
+        for middle in range(loops[1]):
+            for inner in range(loops[2]):
+                step = _walked(dst_stride, outer, middle, inner)
+                to, right = target[dst + step], acc[rhs + _walked(rhs_stride, outer, middle, inner)]
+                left = right if op == MOVE else acc[lhs + step]
+                for row in range(to.shape[0]):
+                    for lane in range(to.shape[1]):
+                        value = alu_lane(op, np.int64(left[row, lane]), np.int64(right[row, lane]))
+                        if target.itemsize == 1:
+                            value = min(max(value, OUT_LOW), OUT_HIGH)
+                        to[row, lane] = value
+
+
+@numba.njit(cache=True)
+def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_stride: Any,
+         src_stride: Any, immediate: int, formulas: float = FORMULAS) -> None:
+    """As `alu`, with one number for the right operand. A move reads nothing."""
+    for outer in range(loops[0]):
+        for middle in range(loops[1]):
+            for inner in range(loops[2]):
+                to = target[dst + _walked(dst_stride, outer, middle, inner)]
+                left = acc[0 if op == MOVE else src + _walked(src_stride, outer, middle, inner)]
+                for row in range(to.shape[0]):
+                    for lane in range(to.shape[1]):
+                        value = alu_lane(op, np.int64(left[row, lane]), immediate)
+                        if target.itemsize == 1:
+                            value = min(max(value, OUT_LOW), OUT_HIGH)
+                        to[row, lane] = value
+
+
+def requantize(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int, params: int,
+               loops: Any, dst_stride: Any, src_stride: Any, params_stride: int, zero_point: int,
+               low: int, high: int) -> None:
+    """Parameters are read when an outer iteration begins: what it writes to them comes later."""
+    row = (0, 0, 0, flags, dst, src, params, *loops, *dst_stride, *src_stride, params_stride,
+           zero_point, low, high)
+    if not _done(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target)):
+        requantize_by_lanes(target, acc, flags, rounding, dst, src, params, loops, dst_stride,
+                            src_stride, params_stride, zero_point, low, high)
+
+
+@numba.njit(cache=True)
+def requantize_by_lanes(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int,
+                        params: int, loops: Any, dst_stride: Any, src_stride: Any,
+                        params_stride: int, zero_point: int, low: int, high: int,
+                        formulas: float = FORMULAS) -> None:
+    """What `requantize` means, word for word, for any tiles: one lane after the other."""
+    if loops[1] == 0 or loops[2] == 0:
+        return      # nothing is read either, wherever it may point
+    for outer in range(loops[0]):
+        at = params + params_stride * outer
+        bias, multiplier, shift = acc[at].copy(), acc[at + 1].copy(), acc[at + 2].copy()
+        for middle in range(loops[1]):
+            for inner in range(loops[2]):
+                to = target[dst + _walked(dst_stride, outer, middle, inner)]
+                value = acc[src + _walked(src_stride, outer, middle, inner)]
+                for row in range(to.shape[0]):
+                    for lane in range(to.shape[1]):
+                        biased = np.int32(np.int64(value[row, lane]) + np.int64(bias[row, lane]))
+                        scaled = scale(np.int64(biased), np.int64(multiplier[row, lane]),
+                                       np.int64(shift[row, lane]), rounding)
+                        if flags & WIDE == 0:
+                            scaled = min(max(scaled + zero_point, low), high)
+                        to[row, lane] = scaled

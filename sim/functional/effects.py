@@ -1,0 +1,125 @@
+"""The effects of instructions, compiled: of one, or of a whole program in one call.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.instructions import Buffer, Gemm, GemmFlags, Opcode
+from ...isa.program import Program
+from ...isa.stream import positions_of
+from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.vectors import address_of, call, callable_at
+from . import (
+    alu_kernels,
+    gemm_kernels,
+    gemm_plan,
+    requantize_kernels,
+    transfer_kernels,
+)
+from .machine_table import DONE, ELSEWHERE, Numbers, machine, rows_of
+from .memory import Memory
+from .scratchpads import Scratchpads
+
+FUNCTIONS: dict[int, Callable[[], int]] = {
+    Opcode.LOAD: transfer_kernels.load, Opcode.GEMM: gemm_plan.gemm, Opcode.ALU: alu_kernels.alu,
+    Opcode.ALUI: alu_kernels.alui, Opcode.REQUANTIZE: requantize_kernels.requantize,
+    Opcode.STORE: transfer_kernels.store}
+OPCODES = 256               # that a byte can hold
+CHECKSUM = float(checksum(FUNCTIONAL))
+
+
+class Effects:
+    """A program's instructions on scratchpads, which may be exchanged, and a memory.
+
+    Whoever executes an instruction hears whether it is DONE; if it reaches OUTSIDE, or must be
+    done ELSEWHERE, nothing has happened.
+    """
+
+    def __init__(self, program: Program, memory: Memory):
+        self.program = program
+        self.memory = memory
+        self.pads: Scratchpads | None = None
+        self._rows = rows_of(program.code)
+        self._numbers: Numbers
+
+    def use(self, pads: Scratchpads) -> None:
+        """Whose arrays must stay where they are."""
+        self.pads = pads
+        dense, depthwise = self._kernels
+        self._numbers = machine(
+            {each: pads.of(each) for each in Buffer}, self._tile_bytes, self.memory, dense=dense,
+            depthwise=depthwise, plan=gemm_plan.SPACE.ctypes.data)
+        self._machine = self._numbers.ctypes.data
+        self._first_row = self._rows.ctypes.data
+
+    @cached_property
+    def _tile_bytes(self) -> dict[Buffer, int]:
+        return {each: self.program.config.tile_bytes(each) for each in Buffer}
+
+    @cached_property
+    def _kernels(self) -> tuple[int, int]:
+        """For gemms, and for those that are depthwise, if the program has any."""
+        config = self.program.config
+        depthwise = positions_of(self.program.code, Gemm)[1]["flags"] & GemmFlags.DEPTHWISE != 0
+        dense, lanewise = (gemm_kernels.kernel_for(config.block_in, config.block_out, each)
+                           if each in depthwise else gemm_kernels.NO_KERNEL
+                           for each in (False, True))
+        return dense, lanewise
+
+    @cached_property
+    def _functions(self) -> Numbers:
+        """By opcode; 0 where the program does not need one."""
+        functions = np.zeros(OPCODES, np.int64)
+        for opcode in set(self._opcodes) & set(FUNCTIONS):
+            functions[opcode] = function_of(opcode)
+        return functions
+
+    @cached_property
+    def _opcodes(self) -> list[int]:
+        opcodes: list[int] = self.program.code["opcode"].tolist()
+        return opcodes
+
+    def execute(self, position: int) -> int:
+        """One instruction."""
+        opcode = self._opcodes[position]
+        if opcode not in FUNCTIONS:
+            return ELSEWHERE
+        return callable_at(function_of(opcode))(
+            self._first_row + position * self._rows.strides[0], self._machine)
+
+    def execute_all(self, order: npt.NDArray[np.intp], first: int) -> tuple[int, int]:
+        """The instructions at these positions, from the first on. Returns how many of `order` were
+        done when one was not, or all were; and what was heard of the last."""
+        done: int
+        done, heard = execute(order, first, self._rows, self._functions, self._numbers)
+        return done, heard
+
+
+@cache
+def function_of(opcode: int) -> int:
+    """The address of the compiled function for an instruction."""
+    return FUNCTIONS[opcode]()
+
+
+@numba.njit(cache=True)
+def execute(order: Any, first: int, rows: Any, functions: Any, machine: Any,
+            formulas: float = CHECKSUM) -> Any:
+    """What `execute_all` does."""
+    for step in range(first, len(order)):
+        position = order[step]
+        function, heard = functions[rows[position, 0]], ELSEWHERE
+        if function != 0:
+            heard = call(function, address_of(rows) + position * rows.strides[0],
+                         address_of(machine))
+        if heard != DONE:
+            return step, heard
+    return len(order), DONE

@@ -1,0 +1,86 @@
+"""Four 32-bit lanes as a value that compiled kernels carry in a variable, and walks over tiles.
+
+Nothing is checked. Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+
+from ..compiled.vectors import (
+    I8,
+    I32,
+    I64,
+    extending,
+    helper,
+    intrinsic,
+    load,
+    number_at,
+    repeated,
+    store,
+    vector,
+)
+
+FOUR, NUMBER_BYTES, LOOPS = 4, 4, 3
+LANES, WIDE_LANES, BYTE_LANES = (vector(kind, FOUR) for kind in (I32, I64, I8))
+
+
+class Four(types.Type):
+    """Four 32-bit numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Four")
+
+
+FOUR_NUMBERS = Four()
+
+
+def _model(manager: Any, four: Four) -> Any:
+    return extending.models.PrimitiveModel(manager, four, LANES)
+
+
+extending.register_model(Four)(_model)
+
+
+@intrinsic
+def four_at(context: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return load(builder, values[0], LANES, NUMBER_BYTES)
+    return FOUR_NUMBERS(types.int64), generate
+
+
+@intrinsic
+def four_times(context: Any, number: Any) -> Any:
+    """A number in every lane."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return repeated(builder, builder.trunc(values[0], I32), FOUR)
+    return FOUR_NUMBERS(types.int64), generate
+
+
+@intrinsic
+def write_numbers(context: Any, value: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        store(builder, values[0], values[1], NUMBER_BYTES)
+        return context.get_dummy_value()
+    return types.void(FOUR_NUMBERS, types.int64), generate
+
+
+@intrinsic
+def write_bytes(context: Any, value: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        store(builder, builder.trunc(values[0], BYTE_LANES), values[1])
+        return context.get_dummy_value()
+    return types.void(FOUR_NUMBERS, types.int64), generate
+
+
+@helper
+def walk_inside(base: int, loops: int, strides: int, limit: int) -> bool:
+    """Whether `base + Σ counter × stride` stays from 0 to `limit` - 1 in all iterations of three
+    loops, of which there is one at least."""
+    low = high = base
+    for loop in range(LOOPS):
+        reach = (number_at(loops, loop) - 1) * number_at(strides, loop)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low >= 0 and high < limit

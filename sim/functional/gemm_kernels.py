@@ -1,0 +1,91 @@
+"""The kernels that do a planned gemm. Importing this module imports numba."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba
+
+from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.vectors import NUMBER, c_function, number_at
+from .gemm_plan import (
+    ACC_ROW,
+    COLUMNS,
+    ELEMENT,
+    GROUPS,
+    HEADER,
+    INP_ROW,
+    LEFT,
+    ORIGIN,
+    POSITIONS,
+    REDUCTIONS,
+    RIGHT,
+    ROWS,
+    STARTS,
+    TO,
+)
+from .gemm_sums import FOUR, MOST_COLUMNS, MOST_TILES, VECTORS, Sums, lefts, nothing, plus, settle
+from .machine_table import DONE
+
+NO_KERNEL = 0
+CHECKSUM = checksum(FUNCTIONAL)
+
+
+# Both are inlined by numba already: else their sums would pass through memory.
+@numba.njit(inline="always")
+def _sum_up(empty: Any, positions: int, reductions: int, count: int, to: int, left: int,
+            right: int, starts: int, origin: int) -> None:
+    """The sums of as many positions as `empty` has tiles."""
+    sums, places = empty, lefts(empty, positions, left)
+    for each in range(reductions, reductions + count * ELEMENT * NUMBER, ELEMENT * NUMBER):
+        sums = plus(sums, places, number_at(each, LEFT), right + number_at(each, RIGHT))
+    settle(sums, positions, to, starts, origin)
+
+
+@numba.njit(inline="always")
+def _sum_positions(plan: int, empty: Any, single: Any, several: int, to: int, left: int,
+                   right: int, starts: int, origin: int) -> None:
+    """All positions of some columns of a row of a group: several at once, then one by one."""
+    positions = plan + NUMBER * (HEADER + ELEMENT * number_at(plan, GROUPS))
+    count, number = number_at(plan, REDUCTIONS), number_at(plan, POSITIONS)
+    reductions = positions + NUMBER * ELEMENT * number
+    for _ in range(number // several):
+        _sum_up(empty, positions, reductions, count, to, left, right, starts, origin)
+        positions += several * ELEMENT * NUMBER
+    for _ in range(number % several):
+        _sum_up(single, positions, reductions, count, to, left, right, starts, origin)
+        positions += ELEMENT * NUMBER
+
+
+def kernel_for(block_in: int, block_out: int, depthwise: bool) -> int:
+    """The address of a C function that does plans for such tiles; 0 if there is none."""
+    if min(block_in, block_out) < FOUR or (depthwise and block_out > block_in):
+        return NO_KERNEL
+    columns = min(block_out, MOST_COLUMNS)
+    return _kernel(columns if depthwise else block_in, columns, depthwise)
+
+
+@cache
+def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
+    """Each is compiled when it is needed, and kept by numba."""
+    several = max(1, min(VECTORS // Sums(lanes, columns, 1, depthwise).vectors, MOST_TILES))
+    left_step, right_step = (1, 1) if depthwise else (0, lanes)
+
+    def kernel(plan: int, unused: int) -> int:
+        groups = plan + NUMBER * HEADER
+        for group in range(groups, groups + NUMBER * ELEMENT * number_at(plan, GROUPS),
+                           NUMBER * ELEMENT):
+            for row in range(number_at(plan, ROWS)):
+                for column in range(0, number_at(plan, COLUMNS), columns):
+                    step = row * number_at(plan, ACC_ROW) + column * FOUR
+                    origin = number_at(plan, ORIGIN)
+                    left = row * number_at(plan, INP_ROW) + column * left_step
+                    _sum_positions(
+                        plan, nothing(lanes, columns, several, depthwise),
+                        nothing(lanes, columns, 1, depthwise), several,
+                        number_at(group, TO) + step, number_at(group, LEFT) + left,
+                        number_at(group, RIGHT) + column * right_step, number_at(group, STARTS),
+                        origin + step if origin else 0)
+        return DONE
+    return c_function(kernel, CHECKSUM)

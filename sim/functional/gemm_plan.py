@@ -1,0 +1,227 @@
+"""GEMM in another order, compiled: loops and micro-ops as three lists that are quick to walk.
+
+A gemm walks its slots as they are written: outer, middle, inner, micro-op. Most of them only add
+up products for tiles that have nothing to do with one another; then any order has the same
+result, and the best one reads a weight once for several tiles:
+
+    for each group
+        for each position           other tiles, the same weights
+            for each reduction      the products that a sum is made of
+                acc[dst] += inp[src] · wgt[weight]
+
+where each index is the sum of what the three have for it. A loop belongs to one of the lists,
+micro-ops to the reductions. A plan is a list of numbers: a header, then the elements of the
+lists, all in bytes; `summing` has the kernels for it. Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...isa.bounds import BIAS, DST, SRC, WGT
+from ...isa.instructions import Buffer, Gemm, GemmFlags, MicroOp
+from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.vectors import NUMBER, c_function, call, half_at, helper, number_at, write_number
+from . import machine_table
+from .machine_table import (
+    ADDRESS,
+    BATCH,
+    BLOCK_IN,
+    BLOCK_OUT,
+    BUFFER,
+    DENSE_KERNEL,
+    DEPTHWISE_KERNEL,
+    DONE,
+    ELSEWHERE,
+    LANE,
+    OUTSIDE,
+    PLAN,
+    TILE,
+    TILES,
+    place,
+)
+
+DEPTHWISE, START, FROM_BIAS = (int(each) for each in (GemmFlags.DEPTHWISE, GemmFlags.START,
+                                                      GemmFlags.BIAS))
+FIRST_UOP = int(GemmFlags.FIRST_UOP)
+FIRST_BIT = int(GemmFlags.FIRST_OUTER).bit_length() - 1     # below it those of the other loops
+UOPS, INPS, WGTS, ACCS = (machine_table.HEADER + BUFFER * each for each in (
+    Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC))
+FLAGS, UOP, COUNT, OUTER, DST_STRIDE, SRC_STRIDE, WGT_STRIDE = (place(Gemm, name) for name in (
+    "flags", "uop", "count", "loops", "dst_stride", "src_stride", "wgt_stride"))
+LOOPS, MIDDLE, INNER = 3, OUTER + 1, OUTER + 2
+UOP_BYTES = MicroOp.size
+FIELD = UOP_BYTES // 4
+
+# The header: elements of each list, the list of each loop, rows of a tile and their bytes, columns
+# that are computed, and the address of the tile that sums start from, or 0.
+GROUPS, POSITIONS, REDUCTIONS, LISTS = range(4)
+LIST_OF = LISTS
+ROWS, ACC_ROW, INP_ROW, COLUMNS, ORIGIN, HEADER = range(LIST_OF + LOOPS, LIST_OF + LOOPS + 6)
+# An element: where it leads in acc, inp and wgt, and whether sums start there; of a reduction,
+# the first and last mean nothing.
+TO, LEFT, RIGHT, STARTS, ELEMENT = range(5)
+LONGEST = 1 << 18                                   # elements of all lists
+SPACE = np.empty(HEADER + ELEMENT * LONGEST, np.int64)      # whose pages are taken when needed
+CHECKSUM = checksum(FUNCTIONAL)
+
+
+@cache
+def gemm() -> int:
+    """The address of a C function that does a gemm, given its row and the machine; not if there
+    is no kernel for such tiles, or the order of slots matters."""
+    def function(row: int, machine: int) -> int:
+        flags, count = number_at(row, FLAGS), number_at(row, COUNT)
+        if count * number_at(row, OUTER) * number_at(row, MIDDLE) * number_at(row, INNER) == 0:
+            return DONE
+        if number_at(row, UOP) + count > number_at(machine, UOPS + TILES):
+            return OUTSIDE
+        uops = number_at(machine, UOPS + ADDRESS) + number_at(row, UOP) * UOP_BYTES
+        if not _inside(row, machine, uops, count, flags):
+            return OUTSIDE
+        kernel = number_at(machine, DEPTHWISE_KERNEL if flags & DEPTHWISE else DENSE_KERNEL)
+        plan = number_at(machine, PLAN)
+        if kernel == 0 or not _free(row, uops, count, flags) or not _sorted(plan, row, count):
+            return ELSEWHERE
+        _begin(plan, machine, uops, flags)
+        _fill(plan, row, machine, uops, count, flags)
+        call(kernel, plan, 0)
+        return DONE
+    return c_function(function, CHECKSUM)
+
+
+@helper
+def _inside(row: int, machine: int, uops: int, count: int, flags: int) -> bool:
+    """Whether all slots find their tiles."""
+    for field, buffer, strides in ((DST, ACCS, DST_STRIDE), (SRC, INPS, SRC_STRIDE),
+                                   (WGT, WGTS, WGT_STRIDE)):
+        low = high = half_at(uops + field * FIELD)
+        for step in range(1, count):
+            index = half_at(uops + field * FIELD + step * UOP_BYTES)
+            low, high = min(low, index), max(high, index)
+        for loop in range(LOOPS):
+            reach = (number_at(row, OUTER + loop) - 1) * number_at(row, strides + loop)
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        limit = number_at(machine, buffer + TILES)
+        if flags & DEPTHWISE and field == WGT:
+            limit *= number_at(machine, BLOCK_OUT)
+        if low < 0 or high >= limit:
+            return False
+    biases = 0 if flags & FROM_BIAS == 0 else 1 if flags & FIRST_UOP else count
+    for step in range(biases):
+        if half_at(uops + BIAS * FIELD + step * UOP_BYTES) >= number_at(machine, ACCS + TILES):
+            return False
+    return True
+
+
+@helper
+def _free(row: int, uops: int, count: int, flags: int) -> bool:
+    """Whether every tile gets one sum that starts, if at all, with its first product, and none
+    that sums start from gets any (never wrongly true). Tiles differ if a step of a loop is longer
+    than all that loops with shorter ones reach."""
+    low = high = half_at(uops + DST * FIELD)
+    for step in range(1, count):
+        if half_at(uops + DST * FIELD + step * UOP_BYTES) != low:
+            return False
+    if flags & START and flags & FIRST_UOP == 0 and count > 1:
+        return False
+    for loop in range(LOOPS):
+        most, stride = number_at(row, OUTER + loop) - 1, number_at(row, DST_STRIDE + loop)
+        reach = 0
+        for other in range(LOOPS):
+            step = abs(number_at(row, DST_STRIDE + other))
+            if step < abs(stride) or (step == abs(stride) and other < loop):
+                reach += (number_at(row, OUTER + other) - 1) * step
+        if most > 0 and stride != 0 and abs(stride) <= reach:
+            return False
+        if most > 0 and stride == 0 and flags & START and flags >> FIRST_BIT - loop & 1 == 0:
+            return False
+        low, high = low + min(stride * most, 0), high + max(stride * most, 0)
+    bias = half_at(uops + BIAS * FIELD)
+    return flags & FROM_BIAS == 0 or bias < low or bias > high
+
+
+@helper
+def _sorted(plan: int, row: int, count: int) -> Any:
+    """Give each loop its list. Returns whether there is space for the lists."""
+    for kind in range(LISTS):
+        write_number(plan, kind, count if kind == REDUCTIONS else 1)
+    for loop in range(LOOPS):
+        kind = POSITIONS if number_at(row, WGT_STRIDE + loop) == 0 else GROUPS
+        if number_at(row, OUTER + loop) == 1 or number_at(row, DST_STRIDE + loop) == 0:
+            kind = REDUCTIONS
+        write_number(plan, LIST_OF + loop, kind)
+        write_number(plan, kind, number_at(plan, kind) * number_at(row, OUTER + loop))
+    return (number_at(plan, GROUPS) + number_at(plan, POSITIONS) + number_at(plan, REDUCTIONS)
+            <= LONGEST)
+
+
+@helper
+def _begin(plan: int, machine: int, uops: int, flags: int) -> None:
+    """The rest of the header."""
+    block_in, block_out = number_at(machine, BLOCK_IN), number_at(machine, BLOCK_OUT)
+    write_number(plan, ROWS, number_at(machine, BATCH))
+    write_number(plan, ACC_ROW, block_out * number_at(machine, ACCS + LANE))
+    write_number(plan, INP_ROW, block_in)
+    write_number(plan, COLUMNS, min(block_in, block_out) if flags & DEPTHWISE else block_out)
+    origin = 0
+    if flags & FROM_BIAS:
+        origin = (number_at(machine, ACCS + ADDRESS)
+                  + half_at(uops + BIAS * FIELD) * number_at(machine, ACCS + TILE))
+    write_number(plan, ORIGIN, origin)
+
+
+@helper
+def _fill(plan: int, row: int, machine: int, uops: int, count: int, flags: int) -> None:
+    """The lists. Each begins with one element, or one for each micro-op; groups have addresses.
+    Its loops add copies of what is there, moved by their strides."""
+    acc, inp = number_at(machine, ACCS + TILE), number_at(machine, INPS + TILE)
+    # Depthwise, weights are counted in rows.
+    wgt = number_at(machine, BLOCK_IN if flags & DEPTHWISE else WGTS + TILE)
+    at = plan + NUMBER * HEADER
+    for kind in range(LISTS):
+        first = at
+        for step in range(count if kind == REDUCTIONS else 1):
+            to, left, right = 0, 0, 0
+            if kind == GROUPS:
+                to = number_at(machine, ACCS + ADDRESS) + acc * half_at(uops + DST * FIELD)
+                left = number_at(machine, INPS + ADDRESS)
+                right = number_at(machine, WGTS + ADDRESS)
+            elif kind == REDUCTIONS:
+                left = inp * half_at(uops + SRC * FIELD + step * UOP_BYTES)
+                right = wgt * half_at(uops + WGT * FIELD + step * UOP_BYTES)
+            at = _write(at, to, left, right, 1 if flags & START else 0)
+        for loop in range(LOOPS - 1, -1, -1):
+            if number_at(plan, LIST_OF + loop) == kind:
+                at = _repeat(first, at, number_at(row, OUTER + loop),
+                             acc * number_at(row, DST_STRIDE + loop),
+                             inp * number_at(row, SRC_STRIDE + loop),
+                             wgt * number_at(row, WGT_STRIDE + loop),
+                             1 - (flags >> FIRST_BIT - loop & 1))
+
+
+@helper
+def _write(at: int, to: int, left: int, right: int, starts: int) -> int:
+    """An element. Returns where the next one goes."""
+    write_number(at, TO, to)
+    write_number(at, LEFT, left)
+    write_number(at, RIGHT, right)
+    write_number(at, STARTS, starts)
+    return at + NUMBER * ELEMENT
+
+
+@helper
+def _repeat(first: int, end: int, times: int, to: int, left: int, right: int,
+            starts: int) -> int:
+    """Some elements so many times, each time moved further. Returns where they end."""
+    at = end
+    for number in range(1, times):
+        for each in range(first, end, NUMBER * ELEMENT):
+            at = _write(at, number_at(each, TO) + number * to,
+                        number_at(each, LEFT) + number * left,
+                        number_at(each, RIGHT) + number * right,
+                        number_at(each, STARTS) & starts)
+    return at

@@ -1,0 +1,216 @@
+"""Sums of tile products in vector registers, as a value that compiled kernels carry in a variable.
+
+A `Sums` value belongs to a few columns of several accumulator tiles, in vector registers:
+`nothing` begins one, `plus` adds the products of rows of as many activation tiles with the same
+rows of a weight tile, so that each is read once; `settle` adds up what each column holds and
+writes it. Until then a column may be spread over several lanes:
+
+    lanes≥16:   a vector for each column, all of whose numbers belong to it
+    lanes=8:    two columns in a vector
+    lanes=4:    four columns in a vector, one number each
+    depthwise:  four columns in a vector, one number each
+
+Sums wrap at 32 bits, so that their order does not matter. All this is written in LLVM's vectors,
+which exist for every processor, because loops in plain numba reach a tenth of the speed: here
+sdot or pmaddwd multiplies. Nothing is checked. Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+
+from ..compiled.vectors import (
+    I8,
+    I32,
+    I64,
+    NUMBER,
+    ON_ARM,
+    cgutils,
+    extending,
+    intrinsic,
+    intrinsic_of_constants,
+    load,
+    moved,
+    repeated,
+    store,
+    vector,
+)
+from .gemm_plan import ELEMENT, LEFT, STARTS, TO
+
+REGISTER = 16               # bytes of the vectors
+FOUR = 4                    # 32-bit lanes of such a vector
+BYTES, PRODUCTS = vector(I8, REGISTER), vector(I32, REGISTER)
+NUMBERS, LONG = vector(I32, FOUR), vector(I32, 2 * FOUR)
+
+# How LLVM writes a sum that Arm's dot product of bytes can do: from version 20 on, under two names.
+# Elsewhere sums of neighbours are best: x86's pmaddwd is made for them.
+LLVM = llvmlite.binding.llvm_version_info[0]
+PARTIAL_SUM = "" if not ON_ARM or LLVM < 20 else (
+    f"llvm{'.experimental' if LLVM < 22 else ''}.vector.partial.reduce.add.v4i32.v16i32")
+# How large a Sums value may be: x86 has half as many registers.
+VECTORS, MOST_COLUMNS, MOST_TILES = (24, 8, 4) if PARTIAL_SUM else (8, 4, 4)
+
+
+class Sums(types.Type):
+    """For activation tiles with so many lanes; columns of so many accumulator tiles."""
+
+    def __init__(self, lanes: int, columns: int, tiles: int, depthwise: bool):
+        self.lanes, self.columns, self.tiles, self.depthwise = lanes, columns, tiles, depthwise
+        super().__init__(name=f"Sums({lanes}, {columns}, {tiles}, {depthwise})")
+
+    @property
+    def kind(self) -> Any:
+        """Of its vectors: where neighbours are added, twice as long ones save half of the sums."""
+        spread = self.lanes >= REGISTER and not self.depthwise and not PARTIAL_SUM
+        return LONG if spread else NUMBERS
+
+    @property
+    def vectors(self) -> int:
+        """Of each tile."""
+        if self.depthwise:
+            return self.columns // FOUR
+        return self.columns * min(self.lanes, REGISTER) // REGISTER
+
+
+def _model(manager: Any, sums: Sums) -> Any:
+    """In LLVM an array of vectors, which the optimizer takes apart into registers."""
+    return extending.models.PrimitiveModel(manager, sums,
+                                           ir.ArrayType(sums.kind, sums.tiles * sums.vectors))
+
+
+extending.register_model(Sums)(_model)
+
+
+@intrinsic_of_constants
+def nothing(context: Any, lanes: Any, columns: Any, tiles: Any, depthwise: Any) -> Any:
+    """Sums without products. All parameters are constants."""
+    kind = Sums(lanes.literal_value, columns.literal_value, tiles.literal_value,
+                bool(depthwise.literal_value))
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return ir.Constant(context.get_value_type(kind), None)
+    return kind(lanes, columns, tiles, depthwise), generate
+
+
+@intrinsic
+def lefts(context: Any, sums: Any, positions: Any, left: Any) -> Any:
+    """Where the activations of each tile begin: what its position has, and `left`."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        places = [builder.add(_part(builder, values[1], number, LEFT), values[2])
+                  for number in range(sums.tiles)]
+        return context.make_tuple(builder, signature.return_type, places)
+    several: Any = types.UniTuple
+    return several(types.int64, sums.tiles)(sums, types.int64, types.int64), generate
+
+
+@intrinsic
+def plus(context: Any, sums: Any, lefts: Any, left: Any, right: Any) -> Any:
+    """The sums and the products of rows of activation tiles with rows of a weight tile: those
+    `left` bytes after `lefts`, these at `right`."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        totals = [builder.extract_value(values[0], each)
+                  for each in range(sums.tiles * sums.vectors)]
+        places = [builder.add(each, values[2])
+                  for each in cgutils.unpack_tuple(builder, values[1])]
+        (_add_lanes if sums.depthwise else _add_products)(builder, sums, totals, places, values[3])
+        result = ir.Constant(context.get_value_type(sums), ir.Undefined)
+        for number, total in enumerate(totals):
+            result = builder.insert_value(result, total, number)
+        return result
+    return sums(sums, lefts, types.int64, types.int64), generate
+
+
+@intrinsic
+def settle(context: Any, sums: Any, positions: Any, to: Any, starts: Any, origin: Any) -> Any:
+    """Write the sums of each tile to where its position leads from `to`: plus what is there; or,
+    where both the position and `starts` say so, plus what is at `origin`, if that is not 0."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        totals, positions, to, starts, origin = values
+        for number in range(sums.tiles):
+            target = builder.add(to, _part(builder, positions, number, TO))
+            fresh = builder.and_(starts, _part(builder, positions, number, STARTS))
+            fresh = builder.icmp_signed("!=", fresh, I64(0))
+            alone = builder.and_(fresh, builder.icmp_signed("==", origin, I64(0)))
+            source = builder.select(builder.xor(fresh, alone), origin, target)
+            mine = range(number * sums.vectors, (number + 1) * sums.vectors)
+            columns = _columns(builder, sums, [builder.extract_value(totals, each)
+                                               for each in mine])
+            for place, total in enumerate(columns):
+                before = load(builder, moved(builder, source, place * REGISTER), NUMBERS, FOUR)
+                before = builder.select(alone, ir.Constant(NUMBERS, None), before)
+                store(builder, builder.add(total, before),
+                      moved(builder, target, place * REGISTER), FOUR)
+        return context.get_dummy_value()
+    return types.void(sums, *[types.int64] * 4), generate
+
+
+def _part(builder: Any, elements: Any, number: int, part: int) -> Any:
+    """A number of an element of a list of a plan."""
+    return load(builder, moved(builder, elements, (number * ELEMENT + part) * NUMBER), I64, NUMBER)
+
+
+def _add_products(builder: Any, sums: Sums, totals: list[Any], places: list[Any],
+                  right: Any) -> None:
+    for first in range(0, sums.lanes, REGISTER):
+        rows = [_row(builder, moved(builder, place, first), min(sums.lanes, REGISTER))
+                for place in places]
+        for each in range(sums.vectors):
+            weights = load(builder, moved(builder, right, each * max(sums.lanes, REGISTER) + first),
+                           BYTES)
+            for number, row in enumerate(rows):
+                at = number * sums.vectors + each
+                totals[at] = _dotted(builder, totals[at], row, weights, sums.lanes)
+
+
+def _add_lanes(builder: Any, sums: Sums, totals: list[Any], places: list[Any], right: Any) -> None:
+    lanes = vector(I8, sums.columns)
+    wide = vector(I32, sums.columns)
+    weights = builder.sext(load(builder, right, lanes), wide)
+    for number, place in enumerate(places):
+        products = builder.mul(builder.sext(load(builder, place, lanes), wide), weights)
+        for each in range(sums.vectors):
+            at, first = number * sums.vectors + each, each * FOUR
+            four = ir.Constant(NUMBERS, list(range(first, first + FOUR)))
+            totals[at] = builder.add(totals[at], builder.shuffle_vector(products, products, four))
+
+
+def _columns(builder: Any, sums: Sums, vectors: list[Any]) -> list[Any]:
+    """One number for each column."""
+    if sums.kind == LONG:
+        low, high = (ir.Constant(NUMBERS, list(range(first, first + FOUR))) for first in (0, FOUR))
+        vectors = [builder.add(builder.shuffle_vector(each, each, low),
+                               builder.shuffle_vector(each, each, high)) for each in vectors]
+    while len(vectors) * FOUR > sums.columns:
+        vectors = [_pairs(builder, left, right, 2 * FOUR)
+                   for left, right in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors
+
+
+def _row(builder: Any, place: Any, lanes: int) -> Any:
+    """So many bytes, as often as they fit in a register."""
+    number = load(builder, place, ir.IntType(8 * lanes))
+    return builder.bitcast(repeated(builder, number, REGISTER // lanes), BYTES)
+
+
+def _dotted(builder: Any, total: Any, left: Any, right: Any, lanes: int) -> Any:
+    """Add products of bytes to 32-bit lanes, two or four of the same column to each."""
+    products = builder.mul(builder.sext(left, PRODUCTS), builder.sext(right, PRODUCTS))
+    if lanes >= REGISTER and PARTIAL_SUM:       # LLVM may choose which four: all are of one column
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(NUMBERS, [NUMBERS, PRODUCTS]), PARTIAL_SUM)
+        return builder.call(function, [total, products])
+    sums = _pairs(builder, products, products, REGISTER)
+    return builder.add(total, sums if total.type == LONG
+                       else _pairs(builder, sums, sums, 2 * FOUR))
+
+
+def _pairs(builder: Any, left: Any, right: Any, lanes: int) -> Any:
+    """The sums of neighbours among so many lanes of `left` and then `right`."""
+    kind = vector(I32, lanes // 2)
+    even, odd = (ir.Constant(kind, list(range(first, lanes, 2))) for first in range(2))
+    return builder.add(builder.shuffle_vector(left, right, even),
+                       builder.shuffle_vector(left, right, odd))

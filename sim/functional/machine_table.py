@@ -1,0 +1,92 @@
+"""A machine as a list of numbers, and instructions as rows of them: what compiled code takes.
+
+Compiled functions get addresses of such lists instead of arrays, so that one of them serves
+every program and configuration. Importing this module does not import numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.instructions import INSTRUCTION_BYTES, ISA, Buffer, Instruction
+from ...isa.program import Access
+from ...isa.record import fields_of
+from ...isa.stream import Stream
+from .memory import Memory
+from .scratchpads import Tiles
+
+Numbers = npt.NDArray[np.int64]
+
+# What a compiled function says of an instruction: it is done; it reaches outside of a scratchpad
+# or a segment; it is not for this function. Only in the first case it has had an effect.
+DONE, OUTSIDE, ELSEWHERE = range(3)
+
+# A machine: addresses of the kernels for gemm and its space, the shape of tiles, segments …
+DENSE_KERNEL, DEPTHWISE_KERNEL, PLAN, BATCH, BLOCK_IN, BLOCK_OUT, SEGMENTS, HEADER = range(8)
+# … then a row for each buffer: where its scratchpad lies, the tiles it has, bytes of a tile and
+# of a lane there, bytes of a tile in DRAM …
+ADDRESS, TILES, TILE, LANE, IN_DRAM, BUFFER = range(6)
+FIRST_SEGMENT = HEADER + BUFFER * len(Buffer)
+# … and one for each segment: where it lies, its bytes, and those that may be written.
+SIZE, WRITABLE, SEGMENT = range(1, 4)
+
+
+def machine(pads: Mapping[Buffer, Tiles], tile_bytes: Mapping[Buffer, int],
+            memory: Memory | None = None, *, dense: int = 0, depthwise: int = 0,
+            plan: int = 0) -> Numbers:
+    """The numbers of a machine with these scratchpads. All must stay where it is."""
+    batch, block_out = pads[Buffer.ACC].shape[1:]
+    segments = () if memory is None else tuple(
+        zip(memory.program.segments, memory.segments, strict=True))
+    numbers = [dense, depthwise, plan, batch, pads[Buffer.INP].shape[-1], block_out,
+               len(segments)]
+    for buffer in Buffer:
+        tiles = pads[buffer]
+        numbers += [tiles.ctypes.data, len(tiles), tiles.strides[0], tiles.itemsize,
+                    tile_bytes[buffer]]
+    for segment, data in segments:
+        numbers += [data.ctypes.data, segment.size,
+                    segment.size if segment.access == Access.WRITE else 0]
+    return np.array(numbers, np.int64)
+
+
+def place(kind: type[Instruction], name: str) -> int:
+    """Where a row has the first element of a field: after the opcode and the fields before it."""
+    at = 1
+    for field in fields_of(kind):
+        if field.name == name:
+            return at
+        at += field.count
+    raise KeyError(name)
+
+
+def found_in(code: Stream) -> Iterator[tuple[type[Instruction], npt.NDArray[np.intp], Numbers]]:
+    """The kinds of instructions in a program: where they are, and the opcode and all elements of
+    the fields of each, in a row."""
+    opcodes = np.ascontiguousarray(code["opcode"])
+    whole = np.ascontiguousarray(code).view(WHOLE)      # as one item each, words are quick to pick
+    for kind in ISA:
+        positions = np.flatnonzero(opcodes == OPCODES[kind])
+        if len(positions):
+            words = whole[positions].view(kind.dtype()).astype(WIDE[kind])
+            yield kind, positions, words.view(np.int64).reshape(len(words), -1)
+
+
+def rows_of(code: Stream) -> Numbers:
+    """The rows of a program. A word without a known opcode has none: it is all zero."""
+    rows = np.zeros((len(code), WIDTH), np.int64)
+    for _, positions, found in found_in(code):
+        rows[positions, :found.shape[1]] = found
+    return rows
+
+
+WHOLE = np.dtype((np.void, INSTRUCTION_BYTES))
+OPCODES = {kind: np.uint8(kind.opcode) for kind in ISA}     # enums are slow to compare with
+# The fields of an instruction, with 64 bits for each element.
+WIDE = {kind: np.dtype([("opcode", np.int64), *(
+    (each.name, np.int64, (each.count,) if each.axes else ()) for each in fields_of(kind))])
+    for kind in ISA}
+WIDTH = max(each.itemsize for each in WIDE.values()) // np.dtype(np.int64).itemsize

@@ -1,0 +1,1 @@
+"""A twin for every hardware unit: its registers, and what it does in a cycle."""

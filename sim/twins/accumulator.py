@@ -1,0 +1,59 @@
+"""Twin of hw.accumulator: who gets which bank in a cycle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import alu, alu_results, gemm, store_reader
+from .registers import inlined
+
+NOBODY = -1
+
+
+@inlined
+def arbitrate(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> None:
+    """Grant what nobody more urgent wants: GEMM, the ALU's right and left operand, STORE; and
+    for writes GEMM, ALU, LOAD."""
+    wires.right_granted = 0
+    wires.left_granted = 0
+    wires.store_granted_read = 0
+    issue = machine.alu_issue
+    right = alu.wants(issue.front_reads_right, issue.right_read, issue)
+    left = alu.wants(issue.front_reads_left, issue.left_read, issue)
+    store_tile = store_reader.reads_acc(machine, code)
+    wires.store_reads = store_tile >= 0
+    if right or left or store_tile >= 0:
+        bank = config.acc_bank_tiles
+        taken = gemm.tile_of(machine.gemm, code, uops,
+                             machine.clock.now - config.gemm_read_stage, True)
+        first = taken // bank if taken >= 0 else NOBODY
+        second = issue.front_right // bank if right else NOBODY
+        third = issue.front_left // bank if left else NOBODY
+        wires.right_granted = right and second != first
+        wires.left_granted = left and third != first and third != second
+        if store_tile >= 0:
+            fourth = store_tile // bank
+            wires.store_granted_read = fourth not in (first, second, third)
+    _arbitrate_writes(machine, wires, code, config, uops)
+
+
+@inlined
+def _arbitrate_writes(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> None:
+    results, write = machine.alu_results, machine.load_write
+    wires.alu_write_granted = 0
+    wires.fill_ready = 1
+    alu_writes = alu_results.wants_acc(results, machine.control.halt)
+    fills = (write.pending != 0 and write.enable != 0 and code[write.position].in_acc != 0)
+    if not alu_writes and not fills:
+        return
+    bank = config.acc_bank_tiles
+    taken = gemm.tile_of(machine.gemm, code, uops, machine.clock.now - config.gemm_latency,
+                         False)
+    first = taken // bank if taken >= 0 else NOBODY
+    second = NOBODY
+    if alu_writes:
+        second = results.target[alu_results.oldest(results)] // bank
+        wires.alu_write_granted = second != first
+    if fills:
+        third = write.at // code[write.position].parts // bank
+        wires.fill_ready = third not in (first, second)

@@ -1,0 +1,206 @@
+"""Twin of hw.alu: when the ALU's instructions start and end, and what they read and write when.
+
+The steps wait in `issue` and the tickets of those under way in `results`, as in the hardware. A
+set of tickets is a number whose bit k stands for the k-th oldest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.instructions import PARAMETER_TILES, Engine
+from . import alu_results, tokens
+from .alu_results import ACC, NOWHERE, OUT
+from .registers import Registers, inlined
+
+ALU = int(Engine.ALU)
+
+# The loops of the instruction at hand, with their counters counting down; where its operands are,
+# and where they were when the inner and the middle loop began.
+SEQUENCER = Registers(
+    same=("running", "of"),
+    falling={"inner_left": 2, "middle_left": 2, "outer_left": 2},
+    moving=("dst", "dst_of_inner", "dst_of_middle", "lhs", "lhs_of_inner", "lhs_of_middle",
+            "rhs", "rhs_of_inner", "rhs_of_middle"))
+
+# The buffer of two steps: what each reads, and which tickets it has to wait for. `delays` counts
+# the cycles in which one of them did.
+ISSUE = Registers(
+    same=("front", "back", "left_read", "right_read", "front_before", "back_before",
+          "front_reads_left", "front_reads_right", "front_fetches", "back_reads_left",
+          "back_reads_right", "back_fetches", "parameter", "stopped"),
+    moving=("front_left", "front_right", "back_left", "back_right", "delays"))
+
+
+@inlined
+def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
+    """Returns the position of the instruction that starts, or -1."""
+    sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
+    commands, halt = machine.alu_queue, machine.control.halt
+    wires.alu_busy = results.begun != 0
+    if sequencer.running | results.begun | issue.front == 0:
+        return _rest(machine, wires, code)
+    issue.delays += (issue.front_before | issue.back_before) != 0
+    stopped = issue.stopped
+    free = issue.back == 0 and results.tickets != alu_results.DEPTH and stopped == 0
+    entering = sequencer.running != 0 and free
+    fetches, last = False, False
+    if sequencer.running:
+        row = code[sequencer.of]
+        fetches = row.requantize != 0 and issue.parameter != PARAMETER_TILES and _begins(
+            sequencer, row)
+        last = row.no_work != 0 or (sequencer.inner_left == 1 and sequencer.middle_left == 1
+                                    and sequencer.outer_left == 1)
+    advance = entering and not fetches
+    wires.alu_wait = 0
+    started = -1
+    if (commands.ready and (sequencer.running == 0 or (advance and last)) and stopped == 0
+            and halt == 0):
+        missing = tokens.missing(machine.tokens, ALU, commands.wait)
+        wires.alu_wait = missing
+        if missing == 0:
+            started = int(commands.position)
+    issued, taken = _read(issue, wires)
+    retired = int(alu_results.retire(results, wires, halt))
+    _enter(machine, code, config, entering, fetches, taken, retired, last)
+    alu_results.advance(results, int(issued), retired)
+    if advance:
+        _advance(sequencer, code[sequencer.of], last)
+    if started >= 0:
+        _start(sequencer, code[started], started)
+    results.begun += (started >= 0) - (wires.alu_end >= 0)
+    return started
+
+
+@inlined
+def _rest(machine: Any, wires: Any, code: Any) -> Any:
+    """Nothing is under way; the next instruction may start."""
+    wires.alu_fault, wires.alu_end, wires.alu_wait = 0, -1, 0
+    commands = machine.alu_queue
+    if commands.ready == 0 or machine.control.halt:
+        return -1
+    wires.alu_wait = tokens.missing(machine.tokens, ALU, commands.wait)
+    if wires.alu_wait:
+        return -1
+    _start(machine.alu_sequencer, code[commands.position], commands.position)
+    machine.alu_results.begun = 1
+    return int(commands.position)
+
+
+@inlined
+def wants(reads: int, read: int, issue: Any) -> Any:
+    """Whether the front step asks for an operand in this cycle."""
+    return issue.front != 0 and issue.front_before == 0 and reads != 0 and read == 0
+
+
+@inlined
+def _read(issue: Any, wires: Any) -> Any:
+    """Issue the front step when all it reads has been granted. Returns whether it is a vector
+    that goes to the lanes, and whether it leaves the buffer."""
+    left = issue.left_read or wires.left_granted
+    right = issue.right_read or wires.right_granted
+    taken = (issue.front != 0 and issue.front_before == 0
+             and (issue.front_reads_left == 0 or left != 0)
+             and (issue.front_reads_right == 0 or right != 0))
+    issue.left_read = left and not taken
+    issue.right_read = right and not taken
+    return taken and issue.front_fetches == 0, taken
+
+
+@inlined
+def _begins(sequencer: Any, row: Any) -> Any:
+    """Whether the slot at hand is the first of an outer iteration."""
+    return (row.no_work == 0 and sequencer.inner_left == row.inner
+            and sequencer.middle_left == row.middle)
+
+
+@inlined
+def _enter(machine: Any, code: Any, config: Any, entering: bool, fetches: bool, taken: bool,
+           retired: int, last: bool) -> None:
+    """Make the next step and put it into the buffer; with a ticket, unless it fetches."""
+    sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
+    reads_left = reads_right = False
+    left = right = before = 0
+    if entering:
+        row = code[sequencer.of]
+        writes = row.no_work == 0 and not fetches
+        reads_left = row.reads_left != 0 and writes
+        reads_right = (row.reads_right != 0 and writes) or fetches
+        left, right = sequencer.lhs, sequencer.rhs + issue.parameter
+        outside = ((reads_left and not 0 <= left < config.acc_tiles)
+                   or (reads_right and not 0 <= right < config.acc_tiles)
+                   or (writes and not 0 <= sequencer.dst < (
+                       config.out_tiles if row.to_out else config.acc_tiles)))
+        reads_left, reads_right = reads_left and not outside, reads_right and not outside
+        before = alu_results.writes_to(results, reads_left, left, reads_right, right, retired)
+        if not fetches or outside:
+            kind = (OUT if row.to_out else ACC) if writes and not outside else NOWHERE
+            alu_results.enter(results, sequencer.of, kind, sequencer.dst, last, outside)
+        issue.parameter = issue.parameter + 1 if fetches else 0
+        issue.stopped = outside
+        fetches = fetches and not outside
+    to_front = _shift(issue, taken, retired)
+    if to_front:
+        issue.front = entering
+        issue.front_reads_left, issue.front_left = reads_left, left
+        issue.front_reads_right, issue.front_right = reads_right, right
+        issue.front_fetches, issue.front_before = fetches, before >> retired
+    elif entering:
+        issue.back = 1
+        issue.back_reads_left, issue.back_left = reads_left, left
+        issue.back_reads_right, issue.back_right = reads_right, right
+        issue.back_fetches, issue.back_before = fetches, before >> retired
+
+
+@inlined
+def _shift(issue: Any, taken: int, retired: int) -> Any:
+    """Move the back step up when the front one has gone. Returns whether the front is free for
+    the one that enters."""
+    issue.front_before >>= retired
+    issue.back_before >>= retired
+    if issue.front != 0 and not taken:
+        return False
+    if issue.back == 0:
+        return True
+    issue.front, issue.back = 1, 0
+    issue.front_reads_left, issue.front_left = issue.back_reads_left, issue.back_left
+    issue.front_reads_right, issue.front_right = issue.back_reads_right, issue.back_right
+    issue.front_fetches, issue.front_before = issue.back_fetches, issue.back_before
+    return False
+
+
+@inlined
+def _start(sequencer: Any, row: Any, position: int) -> None:
+    sequencer.running, sequencer.of = 1, position
+    sequencer.outer_left, sequencer.middle_left = row.outer, row.middle
+    sequencer.inner_left = row.inner
+    sequencer.dst = sequencer.dst_of_inner = sequencer.dst_of_middle = row.dst
+    sequencer.lhs = sequencer.lhs_of_inner = sequencer.lhs_of_middle = row.lhs
+    sequencer.rhs = sequencer.rhs_of_inner = sequencer.rhs_of_middle = row.rhs
+
+
+@inlined
+def _advance(sequencer: Any, row: Any, last: int) -> None:
+    """To the next slot."""
+    if last:
+        sequencer.running = 0
+    elif sequencer.inner_left > 1:
+        sequencer.inner_left -= 1
+        sequencer.dst += row.dst_inner
+        sequencer.lhs += row.lhs_inner
+        sequencer.rhs += row.rhs_inner
+    elif sequencer.middle_left > 1:
+        sequencer.middle_left -= 1
+        sequencer.inner_left = row.inner
+        sequencer.dst = sequencer.dst_of_inner = sequencer.dst_of_inner + row.dst_middle
+        sequencer.lhs = sequencer.lhs_of_inner = sequencer.lhs_of_inner + row.lhs_middle
+        sequencer.rhs = sequencer.rhs_of_inner = sequencer.rhs_of_inner + row.rhs_middle
+    else:
+        sequencer.outer_left -= 1
+        sequencer.middle_left, sequencer.inner_left = row.middle, row.inner
+        dst = sequencer.dst_of_middle + row.dst_outer
+        sequencer.dst = sequencer.dst_of_inner = sequencer.dst_of_middle = dst
+        lhs = sequencer.lhs_of_middle + row.lhs_outer
+        sequencer.lhs = sequencer.lhs_of_inner = sequencer.lhs_of_middle = lhs
+        rhs = sequencer.rhs_of_middle + row.rhs_outer
+        sequencer.rhs = sequencer.rhs_of_inner = sequencer.rhs_of_middle = rhs

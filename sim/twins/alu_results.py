@@ -1,0 +1,106 @@
+"""Twin of hw.alu_results: a ticket for each step under way, and the writes in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.instructions import Engine
+from .registers import Registers, inlined
+
+ALU = int(Engine.ALU)
+DEPTH = 16                  # tickets
+LATENCY = 13                # cycles from the issue of a step to its result
+NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
+
+# `tickets` are taken, `results` of them have their result; `pending` is the set of those that will
+# write to acc, and `begun` counts instructions. The oldest ticket is at `head` modulo DEPTH.
+# Steps come out of the lanes as they were issued, LATENCY cycles later. What is in the lanes is
+# known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`, in
+# how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
+REGISTERS = Registers(
+    same=("results", "issued", "arrives", "edges", "pending", "begun"),
+    falling={"edge_in": 2}, moving=("tickets", "head", "entered"),
+    storage={"of": DEPTH, "kind": DEPTH, "target": DEPTH, "last": DEPTH, "outside": DEPTH})
+
+
+@inlined
+def oldest(results: Any) -> Any:
+    return results.head & DEPTH - 1
+
+
+@inlined
+def wants_acc(results: Any, halt: int) -> Any:
+    """Whether the oldest result asks to be written to the accumulator."""
+    return results.results != 0 and halt == 0 and results.kind[oldest(results)] == ACC
+
+
+@inlined
+def retire(results: Any, wires: Any, halt: int) -> Any:
+    """Write the oldest result, if it is there and may. Returns whether its ticket is over."""
+    place = oldest(results)
+    wires.alu_end = -1
+    wires.alu_fault_position = results.of[place]
+    wires.alu_fault = results.results != 0 and results.outside[place] != 0
+    over = (results.results != 0 and halt == 0 and results.outside[place] == 0
+            and (results.kind[place] != ACC or wires.alu_write_granted != 0))
+    if over and results.last[place]:
+        wires.alu_end = results.of[place]
+    return over
+
+
+@inlined
+def writes_to(results: Any, reads_left: int, left: int, reads_right: int, right: int,
+              retired: int) -> Any:
+    """The tickets whose writes to these tiles are still to come after this cycle."""
+    before = 0
+    if results.pending >> retired == 0 or not (reads_left or reads_right):
+        return before
+    for number in range(retired, results.tickets):
+        if results.pending >> number & 1:
+            target = results.target[(results.head + number) & DEPTH - 1]
+            if (reads_left and left == target) or (reads_right and right == target):
+                before |= 1 << number
+    return before
+
+
+@inlined
+def enter(results: Any, position: int, kind: int, target: int, last: int, outside: int) -> None:
+    """Give a step its ticket. There must be one left."""
+    place = (results.head + results.tickets) & DEPTH - 1
+    results.of[place], results.kind[place], results.target[place] = position, kind, target
+    results.last[place], results.outside[place] = last, outside
+    if kind == ACC:
+        results.pending |= 1 << results.tickets
+    results.tickets += 1
+    results.entered += 1
+
+
+@inlined
+def advance(results: Any, issued: int, retired: int) -> None:
+    """The clock, after `enter`."""
+    _move_lanes(results)
+    results.results += results.arrives - retired
+    if issued != results.issued:
+        results.issued = issued
+        if results.edges == 0:
+            results.edge_in = LATENCY
+        results.edges |= 1 << LATENCY - results.edge_in
+    if retired:
+        results.tickets -= 1
+        results.pending >>= 1
+        results.head += 1
+
+
+@inlined
+def _move_lanes(results: Any) -> None:
+    if results.edges == 0:
+        return
+    results.edge_in -= 1
+    if results.edge_in == 0:
+        results.arrives = 1 - results.arrives
+        results.edges >>= 1
+        if results.edges:
+            results.edge_in = 1
+            while results.edges & 1 == 0:
+                results.edges >>= 1
+                results.edge_in += 1

@@ -1,0 +1,91 @@
+"""Twin of hw.control: the state of a run, the first fault, and the counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...isa.faults import Fault
+from ...isa.instructions import Engine
+from ...isa.registers import counter_names
+from . import gemm
+from .registers import Registers, inlined
+
+LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
+INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
+COUNTERS = len(counter_names())
+
+# `now` is the cycle of the run. The counters of the hardware belong to either side of the machine.
+REGISTERS = Registers(same=("halt", "ended"), noted=("fault", "fault_position"))
+CLOCK = Registers(moving=("now",))
+MEMORY_COUNTS = Registers(moving=tuple(
+    name for name in counter_names() if name.startswith(("cycles", "load_", "store_"))))
+COMPUTE_COUNTS = Registers(moving=tuple(
+    name for name in counter_names() if name not in MEMORY_COUNTS.moving))
+
+# Counters by taker and giver, counted from the first of MEMORY_COUNTS; the others follow them.
+COUNTER_ORDER = MEMORY_COUNTS.moving + COMPUTE_COUNTS.moving
+WAITS = np.array([[COUNTER_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.lower()}")
+                   if taker != giver else -1 for giver in Engine] for taker in Engine])
+
+
+@inlined
+def _or(raised: int, cause: int, position: int, fault: Any) -> Any:
+    """This fault if it is raised, else the other one."""
+    return (cause, position) if raised else fault
+
+
+@inlined
+def first_fault(machine: Any, wires: Any, overflow: int) -> Any:
+    """Of the faults raised in this cycle, the one that is reported: cause and position."""
+    fault = wires.fetch_fault, wires.fetch_position
+    fault = _or(wires.load_fault, wires.load_fault, wires.load_fault_position, fault)
+    fault = _or(overflow >> LOAD & 1, TOKEN_OVERFLOW, wires.load_end, fault)
+    fault = _or(gemm.is_stopped(machine.gemm, machine.clock.now), INDEX,
+                machine.gemm.fault_position, fault)
+    fault = _or(overflow >> GEMM & 1, TOKEN_OVERFLOW, wires.gemm_end, fault)
+    fault = _or(wires.alu_fault, INDEX, wires.alu_fault_position, fault)
+    fault = _or(overflow >> ALU & 1, TOKEN_OVERFLOW, wires.alu_end, fault)
+    fault = _or(wires.store_fault, wires.store_fault, wires.store_fault_position, fault)
+    return _or(overflow >> STORE & 1, TOKEN_OVERFLOW, wires.store_end, fault)
+
+
+@inlined
+def step(machine: Any, wires: Any, overflow: int) -> None:
+    """A run is over when FETCH has finished, or after a fault, and the bus is quiet."""
+    control = machine.control
+    cause, position = first_fault(machine, wires, overflow)
+    if control.halt == 0 and cause:
+        control.halt, control.fault, control.fault_position = 1, cause, position
+    elif wires.quiet and (control.halt or wires.finished):
+        control.ended = 1
+    machine.clock.now += 1
+
+
+@inlined
+def count_memory(counts: Any, wires: Any) -> None:
+    """Add up what LOAD and STORE tell."""
+    counts.cycles += 1
+    counts.load_busy += wires.load_busy
+    counts.store_busy += wires.store_busy
+    counts.load_wait_memory += wires.load_wait_memory
+    counts.store_wait_memory += wires.store_wait_memory
+    counts.load_bytes += wires.load_bytes
+    counts.store_bytes += wires.store_bytes
+
+
+@inlined
+def count_compute(counts: Any, wires: Any) -> None:
+    """Add up what the others tell."""
+    counts.instructions += wires.dispatched
+    counts.gemm_busy += wires.gemm_busy
+    counts.alu_busy += wires.alu_busy
+
+
+@inlined
+def count_waits(counters: Any, engine: int, missing: int) -> None:
+    """Add a cycle to the counters of the engines whose tokens are missing."""
+    for giver in range(len(WAITS)):
+        if missing >> giver & 1:
+            counters[WAITS[engine, giver]] += 1

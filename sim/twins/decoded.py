@@ -1,0 +1,280 @@
+"""A program as the twins want it: a row of plain integers for each instruction.
+
+Hardware decodes an instruction when it comes; here all are decoded before the first cycle, with
+what follows from an instruction alone. Importing this module does not import numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.config import Config
+from ...isa.instructions import (
+    INSTRUCTION_BYTES,
+    ISA,
+    Alu,
+    AluI,
+    AluOp,
+    Buffer,
+    Engine,
+    Gemm,
+    Instruction,
+    Load,
+    Requantize,
+    RequantizeFlags,
+    Store,
+    Sync,
+    SyncAction,
+)
+from ...isa.program import Access, Segment
+from ...isa.record import fields_of, reserved_bytes
+from ...isa.stream import Stream, as_bytes
+from ..functional.machine_table import found_in
+
+WRITABLE = Access.WRITE
+SYNC, END = len(Engine), len(Engine) + 1        # what FETCH executes itself, after the engines
+
+ROW = np.dtype([(name, np.int64) for name in (
+    "legal", "engine", "wait", "post",
+    # load and store: the box in DRAM ...
+    "buffer", "base", "size", "offset", "planes", "rows", "tiles", "plane_stride", "row_stride",
+    "tile_bytes", "misaligned", "no_bytes",
+    # ... and in the scratchpad; `parts` beats in a tile, `lanes` tiles in a beat
+    "sram", "plane_pitch", "row_pitch", "top", "bottom", "left", "right", "parts", "lanes",
+    "pad_tiles", "inside", "no_tiles", "in_acc", "bad_padding",
+    # gemm
+    "flags", "uop", "count", "slots",
+    # gemm and the ALU: loops and walks
+    "outer", "middle", "inner", "no_work",
+    "dst_outer", "dst_middle", "dst_inner",
+    "lhs_outer", "lhs_middle", "lhs_inner",     # of a gemm: activations
+    "rhs_outer", "rhs_middle", "rhs_inner",     # of a gemm: weights
+    "dst", "lhs", "rhs", "reads_left", "reads_right", "requantize", "to_out",
+)])
+AT = {name: number for number, name in enumerate(ROW.names or ())}
+Rows = npt.NDArray[np.void]
+Column = npt.NDArray[np.int64]
+
+
+class Table:
+    """Rows of one kind of instruction, column by column: whole programs are decoded by few calls
+    of NumPy, for they may be short."""
+
+    def __init__(self, length: int):
+        self.columns = np.zeros((len(AT), length), np.int64)
+
+    def __getitem__(self, name: str) -> Column:
+        column: Column = self.columns[AT[name]]
+        return column
+
+    def __setitem__(self, name: str, values: Any) -> None:
+        self.columns[AT[name]] = values
+
+
+def decoded(code: Stream, config: Config, segments: Sequence[Segment],
+            bases: Sequence[int]) -> Rows:
+    """The rows of a program whose segments lie at `bases`."""
+    rows = np.zeros((len(code), len(AT)), np.int64)
+    legal = _well_formed(code)
+    for kind, positions, found in found_in(code):
+        words, table = found.T, Table(len(positions))
+        targets, sources = COPIES[kind]
+        table.columns[targets] = words[sources]
+        fields = _fields(words, kind)
+        broken = False
+        for each, _ in kind.rules(fields):
+            broken = broken | each
+        table["legal"] = legal[positions] & ~np.asarray(broken, np.bool_)
+        _FILL[kind](table, fields, config)
+        if kind in (Load, Store):
+            _place(table, fields.segment, segments, bases, writes=kind is Store)
+        rows[positions] = table.columns.T
+    return rows.view(ROW)[:, 0]
+
+
+def _fields(words: Column, kind: type[Instruction]) -> Any:
+    """Fields by name: a column, or a tuple of columns."""
+    columns: dict[str, Any] = {}
+    place = 1                                   # after the opcode
+    for field in fields_of(kind):
+        columns[field.name] = (tuple(words[place:place + field.count]) if field.axes
+                               else words[place])
+        place += field.count
+    return SimpleNamespace(**columns)
+
+
+@cache
+def _good_bytes() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """The number of each opcode, and by number, place in the word and value of the byte there
+    whether that may be: reserved bytes are zero, and others may have names."""
+    numbers = np.zeros(256, np.intp)
+    good = np.zeros((len(ISA) + 1, INSTRUCTION_BYTES, 256), np.bool_)
+    for number, kind in enumerate(ISA, 1):
+        numbers[kind.opcode] = number
+        good[number] = True
+        good[number, list(reserved_bytes(kind)), 1:] = False
+        for field in fields_of(kind):
+            if field.kind is not None:
+                assert field.scalar.bytes == 1
+                members = [int(each) for each in field.allowed or field.kind]
+                values = np.arange(256)
+                fine = (values & ~sum(members) == 0 if field.is_flags
+                        else np.isin(values, members))
+                good[number, field.offset:field.offset + field.bytes] = fine
+    return numbers, good
+
+
+def _well_formed(code: Stream) -> npt.NDArray[np.bool_]:
+    """Which words are instructions as far as single bytes can tell."""
+    numbers, good = _good_bytes()
+    raw = as_bytes(code)
+    found: npt.NDArray[np.bool_] = good[numbers[raw[:, :1]], np.arange(INSTRUCTION_BYTES), raw]
+    well: npt.NDArray[np.bool_] = np.logical_and.reduce(found, axis=1)
+    return well
+
+
+def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Sequence[int], *,
+           writes: bool) -> None:
+    """Where the window of each transfer lies. One that may not be written has no bytes."""
+    windows = np.zeros((2, 256), np.int64)      # of no bytes, where no segment has the number
+    windows[0, :len(segments)] = bases
+    windows[1, :len(segments)] = [each.size if not writes or each.access is WRITABLE else 0
+                                  for each in segments]
+    table.columns[WINDOW] = windows[:, numbers]
+
+
+@cache
+def _by_buffer(config: Config) -> Column:
+    """Bytes, number, parts and lanes of the tiles of each buffer, and whether it is acc. Numbers
+    that no buffer has mean tiles of no bytes."""
+    facts = np.zeros((5, 256), np.int64)
+    for buffer in Buffer:
+        size = config.tile_bytes(buffer)
+        facts[:, buffer] = (size, config.tiles(buffer), max(1, size // config.bus_bytes),
+                            max(1, config.bus_bytes // size),
+                            buffer in (Buffer.ACC, Buffer.ACC8))
+    return facts
+
+
+BOX = {"buffer": ("buffer",), "offset": ("offset",), "shape": ("planes", "rows", "tiles"),
+       "stride": ("plane_stride", "row_stride"), "sram": ("sram",)}
+WINDOW = [AT["base"], AT["size"]]
+IN_BUFFER = [AT[name] for name in ("tile_bytes", "pad_tiles", "parts", "lanes", "in_acc")]
+
+
+def _box(table: Table, config: Config) -> None:
+    """What loads and stores have in common."""
+    table.columns[IN_BUFFER] = _by_buffer(config)[:, table["buffer"]]
+    beside = table["offset"] | table["plane_stride"] | table["row_stride"]
+    table["misaligned"] = beside & (np.maximum(table["tile_bytes"], 1) - 1) != 0
+    table["no_bytes"] = (table["planes"] == 0) | (table["rows"] == 0) | (table["tiles"] == 0)
+
+
+def _load(table: Table, fields: Any, config: Config) -> None:
+    _box(table, config)
+    table["engine"] = Engine.LOAD
+    height = table["top"] + table["rows"] + table["bottom"]
+    width = table["left"] + table["tiles"] + table["right"]
+    table["no_tiles"] = (table["planes"] == 0) | (height == 0) | (width == 0)
+    last = table["sram"] + (table["planes"] - 1) * table["plane_pitch"] + height * width - 1
+    table["inside"] = table["no_tiles"] | (last < table["pad_tiles"])
+    limit = 1 << config.wgt_bits - 1
+    table["bad_padding"] = (fields.buffer == Buffer.WGT) & (
+        (fields.pad_value < -limit) | (fields.pad_value >= limit))
+
+
+def _store(table: Table, fields: Any, config: Config) -> None:
+    _box(table, config)
+    table["engine"] = Engine.STORE
+    table["no_tiles"] = table["no_bytes"]
+    last = (table["sram"] + (table["planes"] - 1) * table["plane_pitch"]
+            + (table["rows"] - 1) * table["row_pitch"] + table["tiles"] - 1)
+    table["inside"] = table["no_tiles"] | (last < table["pad_tiles"])
+
+
+def _loops(table: Table) -> Column:
+    """Returns the product of the loops."""
+    slots: Column = table["outer"] * table["middle"] * table["inner"]
+    table["no_work"] = slots == 0
+    return slots
+
+
+def _gemm(table: Table, fields: Any, config: Config) -> None:
+    slots = _loops(table) * table["count"]
+    table["engine"] = Engine.GEMM
+    table["no_work"] = slots == 0
+    table["slots"] = np.maximum(slots, 1)
+
+
+def _alu(table: Table, fields: Any, config: Config) -> None:
+    _loops(table)
+    table["engine"] = Engine.ALU
+    table["reads_left"], table["reads_right"] = fields.op != AluOp.MOVE, 1
+    table["to_out"] = fields.target == Buffer.OUT
+
+
+def _alui(table: Table, fields: Any, config: Config) -> None:
+    _loops(table)
+    table["engine"] = Engine.ALU
+    table["reads_left"] = fields.op != AluOp.MOVE
+    table["to_out"] = fields.target == Buffer.OUT
+
+
+def _requantize(table: Table, fields: Any, config: Config) -> None:
+    """The parameters are its right operand."""
+    _loops(table)
+    table["engine"] = Engine.ALU
+    table["reads_left"], table["requantize"] = 1, 1
+    table["to_out"] = fields.flags & RequantizeFlags.ACC == 0
+
+
+def _sync(table: Table, fields: Any, config: Config) -> None:
+    table["engine"] = np.where(fields.action == SyncAction.END, END, SYNC)
+
+
+_FILL = {Load: _load, Gemm: _gemm, Alu: _alu, AluI: _alui, Requantize: _requantize,
+         Store: _store, Sync: _sync}
+
+
+def _walk(*operands: str) -> tuple[str, ...]:
+    """The columns of strides; operands may share them."""
+    return tuple(f"{each}_{loop}" for each in operands for loop in ("outer", "middle", "inner"))
+
+
+TOKENS: dict[str, tuple[str, ...]] = {"wait": ("wait",), "post": ("post",)}
+LOOPS = {**TOKENS, "loops": ("outer", "middle", "inner")}
+COPIED: dict[type[Instruction], dict[str, tuple[str, ...]]] = {     # field → columns
+    Load: {**TOKENS, **BOX, "sram_pitch": ("plane_pitch",),
+           "pad": ("top", "bottom", "left", "right")},
+    Store: {**TOKENS, **BOX, "sram_pitch": ("plane_pitch", "row_pitch")},
+    Gemm: {**LOOPS, "flags": ("flags",), "uop": ("uop",), "count": ("count",),
+           "dst_stride": _walk("dst"), "src_stride": _walk("lhs"), "wgt_stride": _walk("rhs")},
+    Alu: {**LOOPS, "dst": ("dst",), "lhs": ("lhs",), "rhs": ("rhs",),
+          "dst_stride": _walk("dst", "lhs"), "rhs_stride": _walk("rhs")},
+    AluI: {**LOOPS, "dst": ("dst",), "src": ("lhs",), "dst_stride": _walk("dst"),
+           "src_stride": _walk("lhs")},
+    Requantize: {**LOOPS, "dst": ("dst",), "src": ("lhs",), "params": ("rhs",),
+                 "dst_stride": _walk("dst"), "src_stride": _walk("lhs"),
+                 "params_stride": ("rhs_outer",)},
+    Sync: TOKENS,
+}
+
+
+def _copies(kind: type[Instruction]) -> tuple[list[int], list[int]]:
+    """The numbers of such columns, and of the elements of fields that they get."""
+    targets, sources, place = [], [], 1         # after the opcode
+    for field in fields_of(kind):
+        for number, name in enumerate(COPIED[kind].get(field.name, ())):
+            targets.append(AT[name])
+            sources.append(place + number % field.count)
+        place += field.count
+    return targets, sources
+
+
+COPIES = {kind: _copies(kind) for kind in ISA}

@@ -1,0 +1,126 @@
+"""Twin of hw.fetch: reads the program ahead and hands instructions to the queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.faults import Fault
+from ...isa.instructions import INSTRUCTION_BYTES, Engine
+from . import queue
+from .decoded import END, SYNC
+from .reader import FETCH
+from .registers import Registers, inlined
+
+LOAD, GEMM, ALU = int(Engine.LOAD), int(Engine.GEMM), int(Engine.ALU)
+BURST, AHEAD = 8, 16        # instructions: in a burst, and fetched before they are wanted
+READ_ERROR, ILLEGAL, NO_END = int(Fault.READ_ERROR), int(Fault.ILLEGAL), int(Fault.NO_END)
+
+# `broken` is the first instruction that came with a bus error, -1 if none did.
+REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished"),
+                      noted=("held_error", "broken"))
+
+
+@inlined
+def offer(fetch: Any, wires: Any, config: Any, halt: int) -> None:
+    """Ask for the next burst."""
+    wires.fetch_requests = halt == 0 and wants(fetch, config)
+    size = min(BURST, config.count - fetch.asked)
+    wires.fetch_beats = size * (INSTRUCTION_BYTES // config.bus_bytes)
+    wires.fetch_address = config.code_base + fetch.asked * INSTRUCTION_BYTES
+
+
+@inlined
+def wants(fetch: Any, config: Any) -> Any:
+    """Whether the buffer has room for the next burst and all that is on its way."""
+    left = config.count - fetch.asked
+    return left != 0 and AHEAD - (fetch.asked - fetch.position) >= min(BURST, left)
+
+
+@inlined
+def is_asleep(machine: Any, config: Any, code: Any) -> Any:
+    """Whether nothing happens here before a beat comes or a command leaves its queue, as long as
+    some engine works."""
+    fetch, buffer = machine.fetch, machine.buffer
+    if wants(fetch, config) or (buffer.inner != 0 and buffer.ready == 0):
+        return False
+    if buffer.ready == 0:
+        return fetch.position != config.count
+    instruction = code[fetch.position]
+    return fetch.position != fetch.broken and instruction.legal != 0 and (
+        instruction.engine >= SYNC
+        or not _has_room(machine, instruction.engine, config.queue_depth))
+
+
+@inlined
+def has_beat(reader: Any) -> Any:
+    return reader.queue != 0 and reader.front_client == FETCH
+
+
+@inlined
+def step(machine: Any, wires: Any, config: Any, code: Any) -> None:
+    fetch, buffer, halt = machine.fetch, machine.buffer, machine.control.halt
+    wires.put_to = -1
+    wires.fetch_fault = 0
+    wires.fetch_position = fetch.position
+    dispatched = _dispatch(machine, wires, config, code, halt)
+    wires.dispatched = dispatched
+    if wires.fetch_granted:
+        fetch.asked += min(BURST, config.count - fetch.asked)
+    complete = _assemble(fetch, wires, config, machine.reader)
+    queue.step(buffer, complete and halt == 0, dispatched)
+    fetch.position += dispatched
+
+
+@inlined
+def _dispatch(machine: Any, wires: Any, config: Any, code: Any, halt: int) -> Any:
+    fetch = machine.fetch
+    position = fetch.position
+    valid = machine.buffer.ready != 0 and halt == 0 and fetch.finished == 0
+    if fetch.finished == 0 and position == config.count:
+        wires.fetch_fault = NO_END
+    if not valid:
+        return False
+    if position == fetch.broken:
+        wires.fetch_fault = READ_ERROR
+        return False
+    instruction = code[position]
+    if instruction.legal == 0:
+        wires.fetch_fault = ILLEGAL
+        return False
+    if instruction.engine >= SYNC:
+        if wires.idle and instruction.engine == END:
+            fetch.finished = 1
+        return wires.idle != 0
+    if not _has_room(machine, instruction.engine, config.queue_depth):
+        return False
+    wires.put_to = instruction.engine
+    return True
+
+
+@inlined
+def _has_room(machine: Any, engine: int, depth: int) -> Any:
+    """Whether the queue of an engine takes another command."""
+    if engine == LOAD:
+        return queue.has_room(machine.load_queue, depth)
+    if engine == GEMM:
+        return queue.has_room(machine.gemm_queue, depth)
+    if engine == ALU:
+        return queue.has_room(machine.alu_queue, depth)
+    return queue.has_room(machine.store_queue, depth)
+
+
+@inlined
+def _assemble(fetch: Any, wires: Any, config: Any, reader: Any) -> Any:
+    """Take the beat that is there for FETCH. Returns whether it completes an instruction."""
+    if not has_beat(reader):
+        return False
+    wires.beat_taken = 1
+    error = fetch.held_error or reader.front_error
+    last = fetch.beat == INSTRUCTION_BYTES // config.bus_bytes - 1
+    fetch.held_error = error and not last
+    fetch.beat = 0 if last else fetch.beat + 1
+    if last:
+        if error and fetch.broken < 0:
+            fetch.broken = fetch.arrived
+        fetch.arrived += 1
+    return last

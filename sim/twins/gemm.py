@@ -1,0 +1,241 @@
+"""Twin of hw.gemm: when gemms start and end, and which accumulator tiles they touch when.
+
+The pipeline never waits, so an instruction in it is known by the cycle of its first slot; what a
+stage of the pipeline holds follows from that. Indices are checked when an instruction starts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from ...isa.bounds import BIAS, DST, SRC, WGT
+from ...isa.instructions import Engine, GemmFlags
+from . import tokens
+from .registers import Registers, inlined
+
+GEMM = int(Engine.GEMM)
+IN_FLIGHT = 32              # places for instructions; fewer are between start and end
+STOP = 3                    # cycles from the issue of a slot with a bad index to `stopped`
+DEPTHWISE, START, FROM_BIAS = (int(each) for each in (
+    GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS))
+FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (
+    GemmFlags.FIRST_UOP, GemmFlags.FIRST_INNER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_OUTER))
+
+# `slots_left` of the instruction that is being issued, `end_in` cycles to the next end. `stop_at`
+# is the cycle in which `stopped` is set, -1 if no index was bad. For each instruction in flight:
+# its first slot's cycle, the number of its first bad slot, its end, and the accumulator tiles
+# that it may touch.
+REGISTERS = Registers(
+    same=("in_flight", "head", "running"),
+    wide=("uncertain",),
+    noted=("fault_position", "stop_at"),
+    falling={"slots_left": 2, "end_in": 1},
+    storage={"of": IN_FLIGHT, "first": IN_FLIGHT, "bad": IN_FLIGHT, "end": IN_FLIGHT,
+             "low": IN_FLIGHT, "high": IN_FLIGHT})
+
+
+@inlined
+def is_stopped(gemm: Any, now: int) -> Any:
+    return gemm.stop_at >= 0 and now >= gemm.stop_at
+
+
+@inlined
+def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, uops: Any) -> Any:
+    """Returns the position of the gemm that starts, or -1."""
+    gemm, commands, now = machine.gemm, machine.gemm_queue, machine.clock.now
+    halt = machine.control.halt != 0
+    stopped = is_stopped(gemm, now)
+    wires.gemm_busy = gemm.in_flight != 0
+    issues = gemm.running and not stopped and not halt
+    last = issues and gemm.slots_left == 1
+    wires.gemm_wait = 0
+    started = -1
+    if commands.ready and (gemm.running == 0 or last) and not stopped and not halt:
+        missing = tokens.missing(machine.tokens, GEMM, commands.wait)
+        wires.gemm_wait = missing
+        if missing == 0:
+            started = int(commands.position)
+    _end(gemm, wires, now, halt)
+    if issues:
+        gemm.slots_left -= 1
+        gemm.running = not last
+    if started >= 0:
+        _start(gemm, code[started], config, uops, now, started)
+    gemm.uncertain = now if gemm.stop_at >= 0 else 0
+    return started
+
+
+@inlined
+def _end(gemm: Any, wires: Any, now: int, halt: int) -> None:
+    wires.gemm_end = -1
+    if gemm.in_flight == 0:
+        return
+    if gemm.end_in == 0 and not halt and gemm.bad[gemm.head] < 0:
+        wires.gemm_end = gemm.of[gemm.head]
+        gemm.head = (gemm.head + 1) & IN_FLIGHT - 1
+        gemm.in_flight -= 1
+        gemm.end_in = gemm.end[gemm.head] - now - 1 if gemm.in_flight else 0
+    else:
+        gemm.end_in -= 1
+
+
+@numba.njit
+def _start(gemm: Any, instruction: Any, config: Any, uops: Any, now: int, position: int) -> None:
+    place = (gemm.head + gemm.in_flight) & IN_FLIGHT - 1
+    gemm.running, gemm.slots_left = 1, instruction.slots
+    gemm.of[place], gemm.first[place] = position, now + 1
+    gemm.end[place] = now + instruction.slots + config.gemm_latency
+    gemm.bad[place] = -1
+    gemm.low[place], gemm.high[place] = 0, -1
+    if gemm.in_flight == 0:
+        gemm.end_in = gemm.end[place] - now - 1
+    gemm.in_flight += 1
+    if instruction.no_work:
+        return
+    if not _note_reach(gemm, place, instruction, config, uops):
+        gemm.bad[place] = _first_bad(instruction, config, uops)
+        if gemm.bad[place] >= 0 and gemm.stop_at < 0:
+            gemm.stop_at = now + 1 + gemm.bad[place] + STOP
+            gemm.fault_position = position
+
+
+@numba.njit
+def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
+            by_inner: int) -> Any:
+    """Smallest and largest offset of a walk."""
+    low = high = 0
+    for count, stride in ((outer, by_outer), (middle, by_middle), (inner, by_inner)):
+        reach = (count - 1) * stride
+        low += min(reach, 0)
+        high += max(reach, 0)
+    return low, high
+
+
+@numba.njit
+def _note_reach(gemm: Any, place: int, row: Any, config: Any, uops: Any) -> Any:
+    """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are
+    surely inside their scratchpads."""
+    if row.uop + row.count > len(uops):
+        return False
+    low_dst, low_src, low_wgt, low_bias = 1 << 16, 1 << 16, 1 << 16, 1 << 16
+    high_dst, high_src, high_wgt, high_bias = 0, 0, 0, 0
+    for number in range(row.uop, row.uop + row.count):
+        dst, src = int(uops[number, DST]), int(uops[number, SRC])
+        wgt, bias = int(uops[number, WGT]), int(uops[number, BIAS])
+        low_dst, high_dst = min(low_dst, dst), max(high_dst, dst)
+        low_src, high_src = min(low_src, src), max(high_src, src)
+        low_wgt, high_wgt = min(low_wgt, wgt), max(high_wgt, wgt)
+        low_bias, high_bias = min(low_bias, bias), max(high_bias, bias)
+    low, high = _spread(row.outer, row.middle, row.inner, row.dst_outer, row.dst_middle,
+                        row.dst_inner)
+    gemm.low[place], gemm.high[place] = low_dst + low, high_dst + high
+    inside = low_dst + low >= 0 and high_dst + high < config.acc_tiles
+    low, high = _spread(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
+                        row.lhs_inner)
+    inside = inside and low_src + low >= 0 and high_src + high < config.inp_tiles
+    low, high = _spread(row.outer, row.middle, row.inner, row.rhs_outer, row.rhs_middle,
+                        row.rhs_inner)
+    rows = config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1)
+    inside = inside and low_wgt + low >= 0 and high_wgt + high < rows
+    if row.flags & FROM_BIAS:
+        gemm.low[place] = min(gemm.low[place], low_bias)
+        gemm.high[place] = max(gemm.high[place], high_bias)
+        inside = inside and high_bias < config.acc_tiles
+    return inside
+
+
+@numba.njit
+def _first_bad(row: Any, config: Any, uops: Any) -> Any:
+    """The first slot with an index outside its scratchpad, -1 if there is none."""
+    for slot in range(row.slots):
+        step, inner, middle, outer = _counters(row, slot)
+        number = row.uop + step
+        if number >= len(uops):
+            return slot
+        dst = (uops[number, DST] + outer * row.dst_outer + middle * row.dst_middle
+               + inner * row.dst_inner)
+        src = (uops[number, SRC] + outer * row.lhs_outer + middle * row.lhs_middle
+               + inner * row.lhs_inner)
+        wgt = (uops[number, WGT] + outer * row.rhs_outer + middle * row.rhs_middle
+               + inner * row.rhs_inner)
+        rows = config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1)
+        if (dst < 0 or dst >= config.acc_tiles or src < 0 or src >= config.inp_tiles or wgt < 0
+                or wgt >= rows):
+            return slot
+        if (row.flags & FROM_BIAS and _starts(row.flags, step, inner, middle, outer)
+                and uops[number, BIAS] >= config.acc_tiles):
+            return slot
+    return -1
+
+
+@inlined
+def _counters(row: Any, slot: int) -> Any:
+    """Step, inner, middle and outer of a slot."""
+    rest, step = divmod(slot, row.count)
+    rest, inner = divmod(rest, row.inner)
+    outer, middle = divmod(rest, row.middle)
+    return step, inner, middle, outer
+
+
+@inlined
+def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> Any:
+    """Whether a slot begins a new sum."""
+    return flags & START != 0 and not (
+        (flags & FIRST_UOP and step) or (flags & FIRST_INNER and inner)
+        or (flags & FIRST_MIDDLE and middle) or (flags & FIRST_OUTER and outer))
+
+
+@inlined
+def tile_of(gemm: Any, code: Any, uops: Any, issued: int, reads: bool) -> Any:
+    """The accumulator tile that the slot issued in a cycle reads or writes; -1 if none."""
+    for number in range(gemm.in_flight):
+        place = (gemm.head + number) & IN_FLIGHT - 1
+        row = code[gemm.of[place]]
+        slot = issued - gemm.first[place]
+        if slot < 0:
+            return -1
+        if gemm.bad[place] >= 0 and slot >= gemm.bad[place]:
+            return -1
+        if slot < row.slots:
+            return _touched(row, slot, uops, reads)
+    return -1
+
+
+@inlined
+def reads_from(gemm: Any, code: Any, uops: Any, issued: int, low: int, high: int) -> Any:
+    """How many slots from the one issued in a cycle on read tiles from `low` to below `high`,
+    counted to the end of its micro-ops at most."""
+    for number in range(gemm.in_flight):
+        place = (gemm.head + number) & IN_FLIGHT - 1
+        row = code[gemm.of[place]]
+        slot = issued - gemm.first[place]
+        if slot < 0 or gemm.bad[place] >= 0:
+            return 0
+        if slot < row.slots:
+            return 0 if row.no_work else _reads_on(row, slot, uops, low, high)
+    return 0
+
+
+@inlined
+def _reads_on(row: Any, slot: int, uops: Any, low: int, high: int) -> Any:
+    step, inner, middle, outer = _counters(row, slot)
+    moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
+    first = step
+    while (step < row.count and not _starts(row.flags, step, inner, middle, outer)
+           and low <= int(uops[row.uop + step, DST]) + moved < high):
+        step += 1
+    return step - first
+
+
+@inlined
+def _touched(row: Any, slot: int, uops: Any, reads: bool) -> Any:
+    if row.no_work:
+        return -1
+    step, inner, middle, outer = _counters(row, slot)
+    number = row.uop + step
+    if reads and _starts(row.flags, step, inner, middle, outer):
+        return int(uops[number, BIAS]) if row.flags & FROM_BIAS else -1
+    return (int(uops[number, DST]) + outer * row.dst_outer + middle * row.dst_middle
+            + inner * row.dst_inner)

@@ -1,0 +1,88 @@
+"""Twin of hw.load: the start of loads, the request side and the faults.
+
+The write side is `load_writer`, and the rows are walked by `rows`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.faults import Fault
+from ...isa.instructions import Engine
+from . import load_writer, rows, tokens
+from .registers import Registers, inlined
+
+LOAD = int(Engine.LOAD)
+QUEUE_DEPTH = 4             # loads between the request side and the write side
+ILLEGAL = int(Fault.ILLEGAL)
+
+REGISTERS = Registers(same=("fault", "queue", "writing"), noted=("fault_position",))
+
+
+@inlined
+def offer(machine: Any, wires: Any, code: Any, config: Any) -> None:
+    """Ask the reader for the burst at hand."""
+    walker = machine.load_rows
+    wires.load_requests = 0
+    if walker.cutting and not (machine.control.halt or machine.load.fault) and not walker.no_bytes:
+        wires.load_requests = 1
+        wires.load_beats = rows.beats(walker)
+        wires.load_address = (code[walker.cut_position].base
+                              + walker.here * config.bus_bytes)
+
+
+@inlined
+def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
+    """Returns the position of the load that starts, or -1. `writing` counts those written."""
+    load, walker, commands = machine.load, machine.load_rows, machine.load_queue
+    stop = machine.control.halt != 0 or load.fault != 0
+    if not stop and walker.held | walker.cutting | load.queue | machine.load_write.pending == 0:
+        return _rest(machine, wires, code)
+    wires.load_wait = 0
+    started = -1
+    if commands.ready and walker.held == 0 and load.queue != QUEUE_DEPTH and not stop:
+        missing = tokens.missing(machine.tokens, LOAD, commands.wait)
+        wires.load_wait = missing
+        if missing == 0:
+            started = int(commands.position)
+    bad_row = rows.fault(walker, code, stop)
+    bad_position = walker.position
+    rows.step(walker, code, config.bus_bytes,
+              walker.cutting and (wires.load_granted or walker.no_bytes), stop, bad_row)
+    if started >= 0:
+        rows.take(walker, started, code[started])
+    finished = load_writer.step(machine, wires, code, config, positions, stop)
+    load.queue += (started >= 0) - finished
+    load.writing += finished
+    _note_fault(load, wires, code, started, bad_row, bad_position)
+    return started
+
+
+@inlined
+def _rest(machine: Any, wires: Any, code: Any) -> Any:
+    """Nothing is under way; the next load may start."""
+    load, commands = machine.load, machine.load_queue
+    wires.load_busy = wires.load_wait = wires.load_wait_memory = wires.load_bytes = 0
+    wires.load_end = -1
+    if commands.ready == 0:
+        return -1
+    wires.load_wait = tokens.missing(machine.tokens, LOAD, commands.wait)
+    if wires.load_wait:
+        return -1
+    rows.take(machine.load_rows, commands.position, code[commands.position])
+    load.queue = 1
+    if code[commands.position].bad_padding:
+        load.fault, load.fault_position = ILLEGAL, commands.position
+    return int(commands.position)
+
+
+@inlined
+def _note_fault(load: Any, wires: Any, code: Any, started: int, bad_row: int,
+                bad_position: int) -> None:
+    """Keep the first fault. The write side works on older loads than the walker."""
+    if wires.load_writer_fault:
+        load.fault, load.fault_position = wires.load_writer_fault, wires.load_writer_position
+    elif bad_row:
+        load.fault, load.fault_position = bad_row, bad_position
+    elif started >= 0 and code[started].bad_padding:
+        load.fault, load.fault_position = ILLEGAL, started

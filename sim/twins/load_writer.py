@@ -1,0 +1,174 @@
+"""Twin of hw.load_writer and hw.load_steps: joins the steps of loads with the beats of the bus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.faults import Fault
+from ...isa.instructions import Engine
+from . import packing
+from .reader import LOAD as CLIENT
+from .registers import Registers, inlined
+
+LOAD = int(Engine.LOAD)
+INDEX, READ_ERROR = int(Fault.INDEX), int(Fault.READ_ERROR)
+TOP, MIDDLE, BOTTOM = range(3)          # sections of a plane
+LEFT, BODY, RIGHT = range(3)            # runs of a row
+
+# The write that is to be done; `at` is its place in the scratchpad, as in `packing`.
+REGISTERS = Registers(same=("pending", "enable", "last", "bytes"), noted=("position",),
+                      moving=("at",))
+
+
+@inlined
+def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop: int) -> Any:
+    """Returns whether the oldest load gave its last step."""
+    write, steps, reader = machine.load_write, machine.load_steps, machine.reader
+    load = machine.load
+    wires.load_writer_fault = 0
+    waits = write.pending and write.enable and not wires.fill_ready
+    valid = load.queue != 0
+    _complete(write, wires, code, waits, stop)
+    wires.load_busy = valid or write.pending != 0
+    wires.load_wait_memory = 0
+    beat_here = reader.queue != 0 and reader.front_client == CLIENT
+    if stop:
+        if beat_here:
+            wires.beat_taken = 1
+        if not waits:
+            write.pending = 0
+        return False
+    if not waits:
+        write.pending = 0
+    if not valid:
+        return False
+    if steps.begun == 0:
+        steps.of = positions[LOAD, load.writing]
+        _begin(steps, code[steps.of], config.bus_bytes)
+        return False
+    return _take(machine, wires, code[steps.of], steps.of, config.bus_bytes, waits, beat_here)
+
+
+@inlined
+def _complete(write: Any, wires: Any, code: Any, waits: int, stop: int) -> None:
+    """What the write in the register does in this cycle."""
+    wires.load_end = -1
+    wires.load_bytes = 0
+    if write.pending and not waits and not stop:
+        if write.enable:
+            wires.load_bytes = write.bytes
+        if write.last:
+            wires.load_end = write.position
+
+
+@inlined
+def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int, waits: int,
+          beat_here: int) -> Any:
+    """Take the next step, and its beat, into the write register."""
+    write, steps, reader = machine.load_write, machine.load_steps, machine.reader
+    data = box.no_tiles == 0 and steps.section == MIDDLE and steps.run == BODY
+    if data and not beat_here:
+        wires.load_wait_memory = 1
+        return False
+    if waits:
+        return False
+    moved = packing.tiles_moved(steps, box) if data else 1
+    if box.inside == 0 and packing.is_outside(steps, box, moved):
+        wires.load_writer_fault, wires.load_writer_position = INDEX, position
+        return False
+    if data and reader.front_error:
+        wires.load_writer_fault, wires.load_writer_position = READ_ERROR, position
+        return False
+    if data and packing.ends_beat(steps, box):
+        wires.beat_taken = 1
+    write.pending, write.enable, write.position = 1, box.no_tiles == 0, position
+    write.at = steps.at
+    write.bytes = (moved * box.tile_bytes if box.lanes > 1 else bus_bytes) if data else 0
+    write.last = box.no_tiles != 0 or _advance(steps, box, data, moved, bus_bytes)
+    if write.last:
+        steps.begun = 0
+        steps.turns += 1
+    return write.last != 0
+
+
+@inlined
+def _advance(steps: Any, box: Any, data: int, moved: int, bus_bytes: int) -> Any:
+    """Go on by a step. Returns whether it was the last one."""
+    run_ends = steps.left == moved
+    steps.left -= moved
+    if data:
+        steps.lane = packing.next_lane(steps, box)
+        steps.at += moved
+    else:
+        steps.at += box.parts
+    if not run_ends:
+        return False
+    steps.turns += 1
+    if steps.run != _last(box.left, box.tiles, box.right):
+        _set_run(steps, box, BODY if steps.run == LEFT and box.tiles else RIGHT)
+        return False
+    return _end_row(steps, box, bus_bytes)
+
+
+@inlined
+def _end_row(steps: Any, box: Any, bus_bytes: int) -> Any:
+    if steps.section == MIDDLE:
+        steps.row_place += box.row_stride
+        steps.lane = packing.lane_at(steps.row_place, box, bus_bytes)
+    steps.rows_left -= 1
+    if steps.rows_left == 0:
+        if steps.section == _last(box.top, box.rows, box.bottom):
+            steps.planes_left -= 1
+            if steps.planes_left == 0:
+                return True
+            _begin_plane(steps, box, steps.plane_at + box.plane_pitch * box.parts,
+                         steps.plane_place + box.plane_stride, bus_bytes)
+            return False
+        _set_section(steps, box, MIDDLE if steps.section == TOP and box.rows else BOTTOM)
+    _set_run(steps, box, _first(box.left, box.tiles))
+    return False
+
+
+@inlined
+def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
+    steps.begun = 1
+    steps.turns += 1
+    steps.planes_left = box.planes
+    _begin_plane(steps, box, box.sram * box.parts, box.offset, bus_bytes)
+
+
+@inlined
+def _begin_plane(steps: Any, box: Any, at: int, place: int, bus_bytes: int) -> None:
+    steps.plane_at = steps.at = at
+    steps.plane_place = steps.row_place = place
+    steps.lane = packing.lane_at(place, box, bus_bytes)
+    _set_section(steps, box, _first(box.top, box.rows))
+    _set_run(steps, box, _first(box.left, box.tiles))
+
+
+@inlined
+def _set_section(steps: Any, box: Any, section: int) -> None:
+    steps.section = section
+    steps.rows_left = (box.top if section == TOP else box.rows if section == MIDDLE
+                       else box.bottom)
+
+
+@inlined
+def _set_run(steps: Any, box: Any, run: int) -> None:
+    """A run with data counts steps, the others tiles."""
+    steps.run = run
+    if run == BODY:
+        steps.left = box.tiles * (box.parts if steps.section == MIDDLE else 1)
+    else:
+        steps.left = box.left if run == LEFT else box.right
+
+
+@inlined
+def _first(first: int, middle: int) -> Any:
+    """The first of three parts that is not empty; the last one if all are."""
+    return 0 if first else 1 if middle else 2
+
+
+@inlined
+def _last(first: int, middle: int, last: int) -> Any:
+    return 2 if last else 1 if middle else 0

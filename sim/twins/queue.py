@@ -1,0 +1,49 @@
+"""Twin of hw.queue: the command queue of an engine, and the buffer of FETCH, which is one too.
+
+What a queue holds is known from the program: the commands of its engine in order, from the
+`taken`-th on. Its levels are those of Amaranth's buffered FIFO: a memory, and a register behind it.
+The head's `position` in the program and the engines it has to `wait` for are noted when it comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registers import Registers, inlined
+
+REGISTERS = Registers(same=("ready", "inner", "taken"), noted=("position", "wait"))
+
+
+@inlined
+def is_empty(queue: Any) -> Any:
+    return queue.inner == 0 and queue.ready == 0
+
+
+@inlined
+def has_room(queue: Any, depth: int) -> Any:
+    return queue.inner != depth - 1
+
+
+@inlined
+def step(queue: Any, put: int, take: int) -> Any:
+    """`put`: something enters, which there must be room for. `take`: the head leaves. Returns
+    whether there may be another head."""
+    if put == 0 and take == 0 and (queue.inner == 0 or queue.ready != 0):
+        return False
+    moves = queue.inner != 0 and (queue.ready == 0 or take)
+    if moves:
+        queue.ready = 1
+    elif take:
+        queue.ready = 0
+    queue.inner += put - moves
+    queue.taken += take
+    return True
+
+
+@inlined
+def step_of(engine: int, queue: Any, put_to: int, started: int, positions: Any,
+            code: Any) -> None:
+    """The command queue of an engine, which takes the head if it starts something."""
+    if step(queue, put_to == engine, started >= 0):
+        queue.position = positions[engine, queue.taken]
+        queue.wait = code[queue.position].wait

@@ -1,0 +1,64 @@
+"""Twin of hw.reader: bursts of FETCH and LOAD on the read channels, and their beats back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registers import Registers, inlined
+
+FETCH, LOAD = 0, 1          # clients, and ids on the bus
+QUEUE_DEPTH = 2             # beats
+
+# The queue of two beats is kept as its front and its back: whose beat it is, and whether the bus
+# reported an error.
+REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight", "arvalid"),
+                      noted=("front_error", "back_error", "ar_client", "ar_beats", "head",
+                             "ar_address"))
+
+
+@inlined
+def is_quiet(reader: Any) -> Any:
+    return reader.in_flight == 0 and reader.queue == 0
+
+
+@inlined
+def take_request(reader: Any, wires: Any, config: Any, halt: int) -> None:
+    """Grant a request. `head` is the client at the head of the line."""
+    wires.fetch_granted = 0
+    wires.load_granted = 0
+    may_take = ((reader.arvalid == 0 or wires.arready) and halt == 0
+                and reader.in_flight != config.reads_in_flight)
+    if wires.arready:
+        reader.arvalid = 0
+    if not may_take or not (wires.fetch_requests or wires.load_requests):
+        return
+    if wires.load_requests and (reader.head == LOAD or not wires.fetch_requests):
+        wires.load_granted = 1
+        reader.ar_client, reader.ar_beats = LOAD, wires.load_beats
+        reader.ar_address = wires.load_address
+    else:
+        wires.fetch_granted = 1
+        reader.ar_client, reader.ar_beats = FETCH, wires.fetch_beats
+        reader.ar_address = wires.fetch_address
+    reader.head = 1 - reader.ar_client
+    reader.arvalid = 1
+    reader.in_flight += 1
+
+
+@inlined
+def deliver(reader: Any, wires: Any) -> None:
+    """The front beat leaves if its client took it; the beat on the bus arrives if there is room.
+
+    In this cycle the bus has decided already: `r_taken` says that there was room.
+    """
+    if wires.beat_taken:
+        reader.queue -= 1
+        reader.front_client, reader.front_error = reader.back_client, reader.back_error
+    if wires.r_taken:
+        if reader.queue == 0:
+            reader.front_client, reader.front_error = wires.r_client, wires.r_error
+        else:
+            reader.back_client, reader.back_error = wires.r_client, wires.r_error
+        reader.queue += 1
+        if wires.r_last:
+            reader.in_flight -= 1

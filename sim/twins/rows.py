@@ -1,0 +1,92 @@
+"""Twin of hw.rows: walks the rows of a box in DRAM and cuts them into bursts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.faults import Fault
+from .registers import Registers, inlined
+
+GRID_BITS = 6               # bursts are cut at multiples of 64 beats
+GRID = 1 << GRID_BITS
+ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
+
+# A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
+# are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
+# window. `changes` counts the cycles in which any of them changed.
+REGISTERS = Registers(same=("changes",),
+                      noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
+                             "cut_position", "position", "rows_left", "planes_left", "row_start",
+                             "plane_start"))
+
+
+@inlined
+def fault(walker: Any, code: Any, stop: int) -> Any:
+    """What is wrong with the row that is held."""
+    if walker.held == 0 or stop:
+        return 0
+    box = code[walker.position]
+    if box.misaligned:
+        return ALIGNMENT
+    end = walker.row_start + box.tiles * box.tile_bytes - 1
+    if box.no_bytes == 0 and (walker.row_start < 0 or end >= box.size):
+        return ADDRESS
+    return 0
+
+
+@inlined
+def ends_row(walker: Any) -> Any:
+    return walker.here >> GRID_BITS == walker.last_beat >> GRID_BITS
+
+
+@inlined
+def beats(walker: Any) -> Any:
+    """Beats of the burst at hand."""
+    end = walker.last_beat & GRID - 1 if ends_row(walker) else GRID - 1
+    return end - (walker.here & GRID - 1) + 1
+
+
+@inlined
+def step(walker: Any, code: Any, bus_bytes: int, taken: int, stop: int, bad: int) -> None:
+    """`taken`: the burst at hand goes. `bad`: the row that is held is faulty."""
+    if stop:
+        return
+    ends = ends_row(walker)
+    hand_over = walker.held != 0 and bad == 0 and (walker.cutting == 0 or (taken and ends))
+    walker.changes += taken or hand_over
+    if taken:
+        walker.cutting = not ends
+        walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
+    if hand_over:
+        _hand_over(walker, code[walker.position], bus_bytes)
+
+
+@inlined
+def _hand_over(walker: Any, box: Any, bus_bytes: int) -> None:
+    final = box.no_bytes != 0 or (walker.rows_left == 1 and walker.planes_left == 1)
+    walker.cutting = 1
+    walker.here = walker.row_start // bus_bytes
+    end = walker.row_start
+    if box.no_bytes == 0:
+        end += box.tiles * box.tile_bytes - 1
+    walker.last_beat = end // bus_bytes
+    walker.final, walker.no_bytes = final, box.no_bytes
+    walker.cut_position = walker.position
+    walker.held = not final
+    if walker.rows_left == 1:
+        walker.planes_left -= 1
+        walker.rows_left = box.rows
+        walker.plane_start += box.plane_stride
+        walker.row_start = walker.plane_start
+    else:
+        walker.rows_left -= 1
+        walker.row_start += box.row_stride
+
+
+@inlined
+def take(walker: Any, position: int, box: Any) -> None:
+    """A new box, when none is held."""
+    walker.changes += 1
+    walker.held, walker.position = 1, position
+    walker.planes_left, walker.rows_left = box.planes, box.rows
+    walker.plane_start = walker.row_start = box.offset

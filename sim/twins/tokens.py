@@ -1,0 +1,51 @@
+"""Twin of hw.tokens: one counter for each ordered pair of engines, giver × 4 + taker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.instructions import Engine
+from .registers import Registers, inlined
+
+ENGINES = len(Engine)
+
+# `moved` counts tokens posted and taken: it tells that a counter has changed. `there` has a bit
+# for each counter, taker × 4 + giver, that is not zero.
+REGISTERS = Registers(same=("moved",), noted=("there",), storage={"count": ENGINES ** 2})
+
+
+@inlined
+def missing(tokens: Any, taker: int, wait: int) -> Any:
+    """The engines in `wait` whose tokens are not there."""
+    return wait & ~(tokens.there >> taker * ENGINES) & (1 << ENGINES) - 1
+
+
+@inlined
+def take(tokens: Any, code: Any, taker: int, started: int) -> None:
+    """Take what an instruction that starts, if one does, waited for. `post` comes after: a post
+    to a full counter that is taken from in the same cycle does not overflow."""
+    if started < 0 or code[started].wait == 0:
+        return
+    for giver in range(ENGINES):
+        if code[started].wait >> giver & 1:
+            tokens.count[giver * ENGINES + taker] -= 1
+            tokens.moved += 1
+            if tokens.count[giver * ENGINES + taker] == 0:
+                tokens.there &= ~(1 << taker * ENGINES + giver)
+
+
+@inlined
+def post(tokens: Any, code: Any, giver: int, ended: int, limit: int) -> Any:
+    """Post what an instruction that ends gives. Returns the giver, as a set, if one is too many."""
+    overflow = 0
+    if ended < 0 or code[ended].post == 0:
+        return overflow
+    for taker in range(ENGINES):
+        if code[ended].post >> taker & 1:
+            if tokens.count[giver * ENGINES + taker] == limit:
+                overflow = 1 << giver
+            else:
+                tokens.count[giver * ENGINES + taker] += 1
+                tokens.moved += 1
+                tokens.there |= 1 << taker * ENGINES + giver
+    return overflow

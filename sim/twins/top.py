@@ -1,0 +1,260 @@
+"""All twins joined: the registers of the accelerator, and one cycle of it."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...isa.config import Config
+from ...isa.instructions import Buffer, Engine
+from ...isa.timing import MemoryTiming
+from . import (
+    accumulator,
+    alu,
+    alu_results,
+    control,
+    dram,
+    fetch,
+    gemm,
+    load,
+    load_writer,
+    packing,
+    queue,
+    reader,
+    rows,
+    store,
+    store_reader,
+    tokens,
+    writer,
+)
+from .registers import PER_BEAT, Layout, Registers, inlined
+
+ENGINES = len(Engine)
+LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
+
+# The two sides of the machine, which have little to do with one another (see `alone`). The counters
+# of both follow one another.
+MEMORY: dict[str, Registers] = {
+    "reader": reader.REGISTERS, "dram": dram.REGISTERS, "load_write": load_writer.REGISTERS,
+    "load_steps": packing.REGISTERS, "store_beats": store_reader.REGISTERS,
+    "store_steps": packing.REGISTERS, "writer": writer.REGISTERS, "load_rows": rows.REGISTERS,
+    "store_rows": rows.REGISTERS, "load": load.REGISTERS, "store": store.REGISTERS,
+    "fetch": fetch.REGISTERS, "buffer": queue.REGISTERS, "clock": control.CLOCK,
+    "memory_counts": control.MEMORY_COUNTS,
+}
+COMPUTE: dict[str, Registers] = {
+    "compute_counts": control.COMPUTE_COUNTS, "alu_results": alu_results.REGISTERS,
+    "alu_issue": alu.ISSUE, "alu_sequencer": alu.SEQUENCER, "gemm": gemm.REGISTERS,
+    "load_queue": queue.REGISTERS, "gemm_queue": queue.REGISTERS, "alu_queue": queue.REGISTERS,
+    "store_queue": queue.REGISTERS, "tokens": tokens.REGISTERS, "control": control.REGISTERS,
+}
+LAYOUT = Layout(MEMORY, COMPUTE)
+# Where each kind of register ends, that of the memory side first.
+MEMORY_SAME, SAME = LAYOUT.same
+MEMORY_FALLING, FALLING = LAYOUT.falling
+MEMORY_MOVING, MOVING = LAYOUT.moving
+FIRST_COUNTER = LAYOUT.place("memory_counts", control.MEMORY_COUNTS.moving[0])
+
+# Signals of one cycle. `…_start` and `…_end` are the positions of instructions, or -1.
+WIRES = np.dtype([
+    *((name, np.int64) for name in (
+        "arready", "awready", "wready", "ar_taken", "aw_taken", "w_taken", "r_taken", "r_client",
+        "r_last", "r_error", "b_taken", "b_error", "answers_ready", "quiet", "finished", "idle",
+        "fetch_requests", "fetch_beats", "fetch_address", "fetch_granted", "load_requests",
+        "load_beats", "load_address", "load_granted", "store_granted", "store_beats",
+        "store_address", "store_offers", "beat_taken", "dispatched", "put_to", "fetch_fault",
+        "fetch_position", "load_fault", "load_fault_position", "store_fault",
+        "store_fault_position", "load_writer_fault", "load_writer_position",
+        "store_reader_fault", "store_reader_position", "alu_fault", "alu_fault_position",
+        "right_granted", "left_granted", "store_reads", "store_granted_read",
+        "alu_write_granted", "fill_ready")),
+    *((f"{engine.name.lower()}_{name}", np.int64) for engine in Engine for name in (
+        "start", "end", "wait", "busy", "wait_memory", "bytes"))])
+
+SETTINGS = np.dtype([(name, np.int64) for name in (
+    "acc_tiles", "inp_tiles", "wgt_tiles", "out_tiles", "acc_bank_tiles", "block_out",
+    "bus_bytes", "queue_depth", "token_limit", "reads_in_flight", "writes_in_flight",
+    "gemm_read_stage", "gemm_latency", "count", "code_base")])
+TIMING = np.dtype([(name, np.int64) for name in (
+    "read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared", "stalls",
+    "seed", "bus_bytes", "fail_from", "fail_to")])
+LEVELS_PER_STAGE = 2        # of the adder tree
+PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
+
+
+def settings(config: Config, count: int, code_base: int) -> Any:
+    """What the twins ask of a configuration, and the place of the code."""
+    record = _of_config(config).copy()
+    record["count"], record["code_base"] = count, code_base
+    return record
+
+
+@cache
+def _of_config(config: Config) -> Any:
+    tree = max(1, -(-(config.block_in - 1).bit_length() // LEVELS_PER_STAGE))
+    return _record(SETTINGS, {
+        **{f"{buffer.name.lower()}_tiles": config.tiles(buffer)
+           for buffer in (Buffer.ACC, Buffer.INP, Buffer.WGT, Buffer.OUT)},
+        **{name: getattr(config, name) for name in (
+            "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth", "token_limit",
+            "reads_in_flight", "writes_in_flight")},
+        "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1})
+
+
+@lru_cache(maxsize=64)
+def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
+    """What the twin of DRAM asks of a memory, some of whose addresses fail."""
+    values = {name: getattr(timing, name) for name in SETTING_NAMES}
+    return _record(TIMING, {**values, "bus_bytes": bus_bytes, "fail_from": failing.start,
+                            "fail_to": failing.stop if failing else 0})
+
+
+SETTING_NAMES = ("read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared",
+                 "stalls", "seed")
+
+
+def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> Any:
+    array = np.zeros(1, dtype)
+    for name, value in values.items():
+        array[name] = value
+    return array
+
+
+def at_rest() -> Any:
+    """The machine when a program begins, as an array of one."""
+    return _at_rest().copy().view(LAYOUT.dtype)
+
+
+@cache
+def _at_rest() -> Any:
+    """As words: records of overlapping units would be copied register by register."""
+    machine = np.zeros(1, LAYOUT.dtype)
+    machine["fetch"]["broken"] = machine["gemm"]["stop_at"] = -1
+    return machine.view(np.int64)
+
+
+@cache
+def floors(config: Config) -> Any:
+    """For each falling register, the least value at which its unit still repeats."""
+    lanes = max(1, *(config.bus_bytes // config.tile_bytes(buffer) for buffer in Buffer))
+    return np.array([lanes + 1 if floor == PER_BEAT else floor for floor in LAYOUT.floors])
+
+
+@inlined
+def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timing: Any,
+          positions: Any, uops: Any) -> None:
+    """Advance everything by a cycle. `counters` are the machine's counts as an array."""
+    halt = machine.control.halt
+    _bus(machine, wires, timing, machine.clock.now, False)
+    _look(machine, wires)
+    accumulator.arbitrate(machine, wires, code, config, uops)
+    fetch.offer(machine.fetch, wires, config, halt)
+    load.offer(machine, wires, code, config)
+    reader.take_request(machine.reader, wires, config, halt)
+    wires.load_start = load.step(machine, wires, code, config, positions)
+    fetch.step(machine, wires, config, code)
+    reader.deliver(machine.reader, wires)
+    wires.store_start = store.step(machine, wires, code, config, positions)
+    writer.step(machine.writer, wires, halt)
+    wires.gemm_start = gemm.step(machine, wires, code, config, positions, uops)
+    wires.alu_start = alu.step(machine, wires, code, config, positions)
+    overflow = commands(machine, counters, wires, code, config, positions)
+    control.count_memory(machine.memory_counts, wires)
+    control.count_compute(machine.compute_counts, wires)
+    control.step(machine, wires, overflow)
+
+
+@inlined
+def memory_cycle(machine: Any, wires: Any, code: Any, config: Any, timing: Any,
+                 positions: Any, fetches: bool) -> None:
+    """Advance the memory side by a cycle in which it touches no accumulator, nothing halts, the
+    compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep."""
+    _bus(machine, wires, timing, machine.clock.now, True)
+    wires.fill_ready = 1
+    wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
+    if fetches:
+        fetch.offer(machine.fetch, wires, config, 0)
+    load.offer(machine, wires, code, config)
+    reader.take_request(machine.reader, wires, config, 0)
+    wires.load_start = load.step(machine, wires, code, config, positions)
+    wires.put_to = -1
+    if fetches:
+        fetch.step(machine, wires, config, code)
+    reader.deliver(machine.reader, wires)
+    wires.store_start = store.step(machine, wires, code, config, positions)
+    writer.step(machine.writer, wires, 0)
+    control.count_memory(machine.memory_counts, wires)
+
+
+@inlined
+def _bus(machine: Any, wires: Any, timing: Any, now: int, calm: bool) -> None:
+    """What memory shows, and which handshakes take place."""
+    memory, ar, aw = machine.dram, machine.reader, machine.writer
+    wires.answers_ready = store.answers_ready(machine.store)
+    dram.decide(memory, timing, wires, aw.wvalid, now, calm)
+    wires.r_taken = memory.rvalid != 0 and ar.queue != reader.QUEUE_DEPTH
+    wires.r_client, wires.r_last, wires.r_error = memory.rid, memory.rlast, memory.rerror
+    wires.ar_taken = ar.arvalid != 0 and wires.arready != 0
+    wires.aw_taken = aw.awvalid != 0 and wires.awready != 0
+    wires.w_taken = aw.wvalid != 0 and wires.wready != 0
+    wires.b_taken = memory.bvalid != 0 and (aw.answered == 0 or wires.answers_ready != 0)
+    wires.b_error = memory.berror
+    dram.clock(memory, timing, wires, ar, aw, now, calm)
+
+
+@inlined
+def _look(machine: Any, wires: Any) -> None:
+    """What others see of units in this cycle, before any of them moves on."""
+    wires.quiet = reader.is_quiet(machine.reader) and writer.is_quiet(machine.writer)
+    wires.finished = machine.fetch.finished
+    wires.load_fault, wires.load_fault_position = machine.load.fault, machine.load.fault_position
+    wires.store_fault = machine.store.fault
+    wires.store_fault_position = machine.store.fault_position
+    wires.idle = (compute_is_idle(machine) and machine.load.queue == 0
+                  and machine.load_write.pending == 0 and machine.store_rows.held == 0
+                  and machine.store_rows.cutting == 0 and machine.store.awaited == 0)
+
+
+@inlined
+def compute_is_idle(machine: Any) -> Any:
+    """Whether GEMM and the ALU do nothing, and no command waits."""
+    return (machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
+            and queue.is_empty(machine.load_queue) and queue.is_empty(machine.gemm_queue)
+            and queue.is_empty(machine.alu_queue) and queue.is_empty(machine.store_queue))
+
+
+@inlined
+def commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any,
+             positions: Any) -> Any:
+    """Queues, waits and tokens, as instructions came, started and ended. Returns the engines
+    whose posts overflow a counter."""
+    put_to = wires.put_to
+    queue.step_of(LOAD, machine.load_queue, put_to, wires.load_start, positions, code)
+    queue.step_of(GEMM, machine.gemm_queue, put_to, wires.gemm_start, positions, code)
+    queue.step_of(ALU, machine.alu_queue, put_to, wires.alu_start, positions, code)
+    queue.step_of(STORE, machine.store_queue, put_to, wires.store_start, positions, code)
+    if wires.load_wait | wires.gemm_wait | wires.alu_wait | wires.store_wait:
+        control.count_waits(counters, LOAD, wires.load_wait)
+        control.count_waits(counters, GEMM, wires.gemm_wait)
+        control.count_waits(counters, ALU, wires.alu_wait)
+        control.count_waits(counters, STORE, wires.store_wait)
+    if not news(wires):
+        return 0
+    tokens.take(machine.tokens, code, LOAD, wires.load_start)
+    tokens.take(machine.tokens, code, GEMM, wires.gemm_start)
+    tokens.take(machine.tokens, code, ALU, wires.alu_start)
+    tokens.take(machine.tokens, code, STORE, wires.store_start)
+    limit = config.token_limit
+    return (tokens.post(machine.tokens, code, LOAD, wires.load_end, limit)
+            | tokens.post(machine.tokens, code, GEMM, wires.gemm_end, limit)
+            | tokens.post(machine.tokens, code, ALU, wires.alu_end, limit)
+            | tokens.post(machine.tokens, code, STORE, wires.store_end, limit))
+
+
+@inlined
+def news(wires: Any) -> Any:
+    """Whether an instruction starts or ends in this cycle: one of these is not -1."""
+    return (wires.load_start & wires.gemm_start & wires.alu_start & wires.store_start
+            & wires.load_end & wires.gemm_end & wires.alu_end & wires.store_end) >= 0

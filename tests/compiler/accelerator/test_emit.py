@@ -1,0 +1,191 @@
+"""Nests become streams that the verifier accepts and that compute what the expression means."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from microtron.compiler.accelerator.emit import emit
+from microtron.compiler.accelerator.form_transfers import form_transfers
+from microtron.compiler.accelerator.intrinsic import accelerator_intrinsics
+from microtron.compiler.accelerator.tensorize import tensorize
+from microtron.compiler.errors import CompileError
+from microtron.compiler.expression.evaluate import evaluate
+from microtron.compiler.expression.expression import Axis, Constant, total
+from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis
+from microtron.compiler.nest.nest import (
+    Allocate,
+    Buffer,
+    Copy,
+    Loop,
+    Nest,
+    Region,
+    Scope,
+    in_sequence,
+)
+from microtron.compiler.schedule.lower import lower
+from microtron.compiler.schedule.schedule import Schedule
+from microtron.isa.config import tiny
+from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, Sync
+from microtron.isa.stream import decode
+from microtron.isa.verifier import verify
+from microtron.runtime.device import run
+from microtron.sim.simulate import simulate
+
+BLOCK = tiny.block_in
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "new_intrinsic.py"
+
+
+class Product:
+    """A blocked matrix product: rows of tiles, in steps of some rows, summed in pieces."""
+
+    def __init__(self, rows=12, depth=4, columns=3, step=4, piece=2, *, threads=1, copies=1,
+                 kept=1):
+        self.x = placeholder("x", (rows, depth, 1, BLOCK), "int8")
+        self.w = placeholder("w", (columns, depth, BLOCK, BLOCK), "int8")
+        c, k = reduce_axis("c", depth), reduce_axis("k", BLOCK)
+        self.y = compute("y", (rows, columns, 1, BLOCK), lambda r, o, b, j: total(
+            self.x[r, c, b, k].cast("int32") * self.w[o, c, j, k].cast("int32"), c, k))
+        plan = self.schedule = Schedule(self.y)
+        inside = plan.cache_write(self.y, Scope.ACC)
+        x = plan.cache_read(self.x, Scope.INP, inside)
+        w = plan.cache_read(self.w, Scope.WGT, plan.renewed(inside))
+        inside, outside = plan.renewed(inside), plan.renewed(self.y)
+        far, _ = plan[outside].split(plan[outside].leaves[0], step)
+        if threads > 1:
+            far, thread = plan[outside].split(far, threads)
+            plan[outside].bind_threads(thread)
+            far = thread
+        plan[inside].compute_at(plan[outside], far)
+        stage = self.sums = plan[inside]
+        r, o, b, j, c, k = stage.leaves
+        c_far, c_near = stage.split(c, piece)
+        stage.reorder(c_far, r, o, c_near, b, j, k)
+        stage.tensorize(b, "gemm")
+        for each, number in ((x, copies), (w, kept)):
+            plan[each].compute_at(stage, c_far)
+            plan[each].keep(number)
+        plan[inside].keep(copies)
+
+    def program(self, **options):
+        nest = form_transfers(tensorize(lower(self.schedule), accelerator_intrinsics(tiny)))
+        program = emit(nest, tiny, **options)
+        verify(program)
+        return program
+
+    def is_right(self, program):
+        rng = np.random.default_rng(0)
+        values = {tensor: rng.integers(-128, 128, tensor.shape, dtype=np.int8)
+                  for tensor in (self.x, self.w)}
+        outputs, _ = run(program, {tensor.name: each for tensor, each in values.items()})
+        return (outputs["y"] == evaluate(self.y, values)).all()
+
+
+def of_kind(program, kind):
+    return [each for each in decode(program.code) if isinstance(each, kind)]
+
+
+@pytest.mark.parametrize("shape", [
+    {}, {"rows": 11}, {"rows": 10, "step": 3, "depth": 5}, {"depth": 3, "piece": 3},
+    {"threads": 2}, {"threads": 2, "rows": 14, "copies": 2}, {"copies": 2, "kept": 4},
+    {"rows": 1, "columns": 1, "depth": 1, "piece": 1, "step": 1},
+])
+def test_streams_compute_what_the_expression_means(shape):
+    product = Product(**shape)
+    assert product.is_right(product.program())
+
+
+def test_sums_begin_with_their_first_product_and_need_no_clearing():
+    gemms = of_kind(Product(rows=4, depth=4, piece=2).program(), Gemm)
+    assert [bool(gemm.flags & GemmFlags.START) for gemm in gemms] == [True, False]
+    assert gemms[0].flags == GemmFlags.START | GemmFlags.FIRST_UOP
+
+
+def test_sums_begin_with_their_products_where_loops_are_written_out_too():
+    product = Product(rows=4, depth=4, piece=2)
+    row = product.sums.leaves[1]
+    product.sums.unroll(row)
+    program = product.program()
+    assert product.is_right(program)
+    assert of_kind(program, AluI) == []
+    gemms = of_kind(program, Gemm)
+    assert [bool(gemm.flags & GemmFlags.START) for gemm in gemms] == [True] * 4 + [False] * 4
+
+
+def test_loops_over_the_output_are_hardware_loops_and_sums_micro_ops():
+    gemm, = of_kind(Product(rows=4, depth=4, piece=4).program(), Gemm)
+    assert gemm.count == 4
+    assert np.prod(gemm.loops) == 4 * 3
+
+
+def test_what_is_kept_is_loaded_once():
+    def weight_loads(kept):
+        loads = of_kind(Product(kept=kept).program(), Load)
+        return sum(load.buffer.name == "WGT" for load in loads)
+    assert (weight_loads(1), weight_loads(2)) == (6, 2)
+
+
+def test_what_lay_where_another_buffer_came_between_is_loaded_again():
+    """Two inputs share a place by turns: neither may count on still being there."""
+    names = {name: Buffer(name, (1, 1, BLOCK), "int32") for name in ("a", "b")}
+    results = {name: Buffer(f"{name}_again", (3, 1, BLOCK), "int32") for name in names}
+    i, zero = Axis("i", 3), Constant(0)
+    parts = []
+    for name, buffer in names.items():
+        inside = Buffer(f"{name}.acc", buffer.shape, "int32", Scope.ACC)
+        first, there, here = (Region(each, (start, zero, zero), (1, 1, BLOCK)) for each, start in (
+            (inside, zero), (buffer, zero), (results[name], i)))
+        parts.append(Allocate(inside, in_sequence(Copy(first, there), Copy(here, first))))
+    nest = Nest(tuple(names.values()), tuple(results.values()), Loop(i, in_sequence(*parts)))
+    program = emit(nest, tiny)
+    verify(program)
+    outputs, _ = run(program, {"a": np.full((1, 1, BLOCK), 1, np.int32),
+                               "b": np.full((1, 1, BLOCK), 2, np.int32)})
+    assert (outputs["a_again"] == 1).all()
+    assert (outputs["b_again"] == 2).all()
+
+
+def test_micro_kernels_are_loaded_once_and_just_before_they_are_used():
+    product = Product(rows=12, copies=1, kept=2)
+    kinds = [(type(each), getattr(each, "buffer", None)) for each in decode(product.program().code)]
+    loads = [each for each in of_kind(product.program(), Load) if each.buffer.name == "UOP"]
+    assert len(loads) == 2
+    assert kinds.index((Load, loads[0].buffer)) < kinds.index((Gemm, None))
+
+
+def test_two_buffers_by_turns_hide_latency():
+    cycles = {name: simulate(product.program(**options)).cycles for name, product, options in (
+        ("one", Product(rows=48), {}), ("two", Product(rows=48, copies=2, kept=2), {}),
+        ("turns", Product(rows=48, copies=2, kept=2), {"hide_latency": False}))}
+    assert cycles["two"] < cycles["one"] < cycles["turns"]
+
+
+def test_threads_hide_latency_too():
+    threads = simulate(Product(rows=48, threads=2).program()).cycles
+    assert threads < simulate(Product(rows=48).program()).cycles
+
+
+def test_without_latency_hiding_engines_take_turns():
+    program = Product(copies=2).program(hide_latency=False)
+    assert len(of_kind(program, Sync)) > len(of_kind(program, Gemm))
+    assert Product(copies=2).is_right(program)
+
+
+def test_what_does_not_fit_is_named_with_how_much_is_too_much():
+    with pytest.raises(CompileError, match=r"x.inp does not fit in inp: it takes 2 × 400 tiles, "
+                                           r"but there are 512: 288 too many"):
+        Product(rows=50, step=50, columns=1, depth=8, piece=8, copies=2).program()
+
+
+def test_a_buffer_that_the_accelerator_does_not_have_is_refused():
+    x = placeholder("x", (4, 1, BLOCK), "int8")
+    a = compute("a", x.shape, lambda t, b, o: x[t, b, o])
+    y = compute("y", x.shape, lambda t, b, o: a[t, b, o])
+    with pytest.raises(CompileError, match="use cache_read or cache_write to give it a scratchpad"):
+        emit(lower(Schedule(y)), tiny)
+
+
+def test_an_intrinsic_of_one_s_own_takes_one_file(capsys):
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert "as NumPy says" in capsys.readouterr().out

@@ -1,0 +1,113 @@
+"""Transposed convolutions give what NumPy gives, phase by phase, without inserted zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from microtron.compiler.errors import CompileError
+from microtron.compiler.operators.build_convolutions import compile_transposed
+from microtron.compiler.operators.packing import pack_activations
+from microtron.compiler.operators.packing_convolutions import (
+    pack_transposed_parameters,
+    pack_transposed_weights,
+    unpack_transposed_activations,
+)
+from microtron.compiler.operators.transposed import Transposed, phases, phases_along
+from microtron.isa.config import base, tiny
+
+from .convolutions import CONFIGS, numbers, result, transposed
+
+SPECS = {
+    "4x4": Transposed(height=5, width=4, channels_in=5, channels_out=6, kernel=(4, 4),
+                      pad=(1, 1, 1, 1), zero_point_in=3, zero_point_out=-4),
+    "3x3, output padding": Transposed(height=5, width=4, channels_in=5, channels_out=6,
+                                      pad=(1, 1, 1, 1), output_padding=(1, 1), zero_point_in=3,
+                                      images=3),
+    "phases without taps": Transposed(height=3, width=4, channels_in=5, channels_out=6,
+                                      kernel=(2, 1), stride=(3, 4), output_padding=(2, 3),
+                                      zero_point_in=-99),
+    "dilated": Transposed(height=3, width=4, channels_in=5, channels_out=6, kernel=(2, 5),
+                          stride=(3, 2), dilation=(3, 3), pad=(3, 0, 0, 1),
+                          output_padding=(2, 1), zero_point_in=3),
+    "stride 1, cut border": Transposed(height=3, width=4, channels_in=5, channels_out=3,
+                                       kernel=(9, 5), stride=(1, 4), pad=(7, 3, 0, 1),
+                                       zero_point_in=3),
+    "input cut off": Transposed(height=9, width=8, channels_in=4, channels_out=4, kernel=(2, 2),
+                                pad=(6, 5, 4, 7), zero_point_in=-5),
+    "one pixel": Transposed(height=1, width=1, channels_in=1, channels_out=1, kernel=(1, 1),
+                            stride=(3, 3), output_padding=(2, 7), zero_point_in=3),
+}
+DCGAN = Transposed(height=8, width=8, channels_in=64, channels_out=32, kernel=(4, 4),
+                   pad=(1, 1, 1, 1), zero_point_in=-11)
+
+
+def computed(spec, config, device="functional", seed=0):
+    """What a compiled program gives and what it should, and the report."""
+    data, weights, bias, multiplier, shift = numbers(
+        spec, (spec.channels_in, spec.channels_out, *spec.kernel), seed)
+    kernel = compile_transposed(spec, config)
+    output, report = result(
+        kernel.program, pack_activations(data, config, config.block_in),
+        pack_transposed_weights(weights, config, spec),
+        pack_transposed_parameters(bias, weights, multiplier, shift, config, spec), device)
+    got = unpack_transposed_activations(output, spec)
+    return got, transposed(spec, data, weights, bias, multiplier, shift), report
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_a_transposed_convolution_equals_numpy(spec, config):
+    got, right, _ = computed(spec, config)
+    assert np.array_equal(got, right)
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_any_shape_compiles_and_equals_numpy(data):
+    def draw(low, high):
+        return data.draw(st.integers(low, high))
+
+    sizes = {"height": draw(1, 6), "width": draw(1, 6), "channels_in": draw(1, 9),
+             "channels_out": draw(1, 9), "images": draw(1, 3)}
+    kernel, stride, dilation = ((draw(1, 5), draw(1, 5)), (draw(1, 3), draw(1, 3)),
+                                (draw(1, 3), draw(1, 3)))
+    pad, more = (draw(0, 3), draw(0, 3), draw(0, 3), draw(0, 3)), (draw(0, 3), draw(0, 3))
+    for axis, size in enumerate((sizes["height"], sizes["width"])):
+        assume((size - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + more[axis]
+               >= pad[2 * axis] + pad[2 * axis + 1])
+    spec = Transposed(**sizes, kernel=kernel, stride=stride, dilation=dilation, pad=pad,
+                      output_padding=more, zero_point_in=draw(-128, 127),
+                      zero_point_out=draw(-128, 127))
+    got, right, _ = computed(spec, CONFIGS[data.draw(st.sampled_from(sorted(CONFIGS)))],
+                             seed=draw(0, 99))
+    assert np.array_equal(got, right)
+
+
+def test_phases_share_the_taps_among_them():
+    for spec in SPECS.values():
+        taps = [tap for phase in phases_along(spec, 0) for tap in phase.taps]
+        assert len(taps) == len(set(taps))
+    assert [phase.taps for phase in phases_along(SPECS["4x4"], 0)] == [(3, 1), (2, 0)]
+
+
+def test_no_product_with_an_inserted_zero_is_computed():
+    assert sum(each.spec.macs for each in phases(DCGAN)) == DCGAN.macs
+
+
+def test_a_border_that_leaves_nothing_is_refused():
+    with pytest.raises(CompileError, match="leaves nothing of the output"):
+        Transposed(height=2, width=2, channels_in=1, channels_out=1, pad=(3, 3, 0, 0))
+
+
+def test_the_array_is_busy_most_of_the_time():
+    got, right, report = computed(DCGAN, base, "cycle")
+    assert np.array_equal(got, right)
+    assert DCGAN.macs / base.macs_per_cycle / report.cycles >= 0.5
+
+
+def test_it_runs_on_the_cycle_device_as_well():
+    got, right, _ = computed(SPECS["3x3, output padding"], tiny, "cycle")
+    assert np.array_equal(got, right)
