@@ -1,4 +1,4 @@
-"""What declared intrinsics do to arrays, for `nest_run.interpret`: their expressions, evaluated."""
+"""What declared intrinsics do to arrays, for `nest.run.interpret`: their expressions, evaluated."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def tensorize(nest: Nest, intrinsics: Mapping[str, Intrinsic]) -> Nest:
 
 
 def _replaced(statement: Statement, intrinsics: Mapping[str, Intrinsic]) -> Statement:
-    if isinstance(statement, Marked) and statement.intrinsic != DMA:        # that is for `dma`
+    if isinstance(statement, Marked) and statement.intrinsic != DMA:        # for `form_transfers`
         if statement.intrinsic not in intrinsics:
             raise CompileError(f"there is no intrinsic {statement.intrinsic!r}; there are "
                                f"{', '.join(intrinsics)}")

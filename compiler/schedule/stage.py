@@ -194,7 +194,7 @@ class Stage:
                 x.inp[c, y] = x[c, y]    →           copy x.inp[c, 0 :+ 6] from x[c, 0 :+ 6]
 
         Copies without a mark are looked for as well, in all of their loops. Of those with one,
-        `dma` says why if they cannot be transfers.
+        `form_transfers` says why if they cannot be transfers.
         """
         self._place(axis)
         source = self._copied()

@@ -1,4 +1,4 @@
-"""Whether the ALU's walk goes on evenly while cycles are skipped (see `quiet`).
+"""Whether the ALU's walk goes on evenly while cycles are skipped (see `skip_repeats`).
 
 That is: all its steps are in one loop and inside the scratchpads, and none of them waits for what
 another has yet to write.

@@ -2,15 +2,15 @@
 
 When the registers that are `same` are what they were a few cycles ago, those cycles have been a
 period: they repeat until a falling register reaches its floor, and everything moves on in equal
-steps (see `unit`). A burst that streams has a period of one cycle, reads and writes that take
-turns on the bus one of two. The registers are compared with those of the last cycle, of the one
-before, and, for longer periods, with some that are kept anew after a growing number of cycles
-(Brent's method).
+steps (see `twins.registers`). A burst that streams has a period of one cycle, reads and writes
+that take turns on the bus one of two. The registers are compared with those of the last cycle, of
+the one before, and, for longer periods, with some that are kept anew after a growing number of
+cycles (Brent's method).
 
-Two things move and are decided by. Tiles of the accumulator: two engines want the same bank, or a
-step of the ALU reads what another is going to write. And the number of the ALU's tickets, of which
-there may be none left. `banks` and `alu_walks` see to it that nothing of that begins or ends within
-the stretch.
+Two moving things influence decisions. Tiles of the accumulator: two engines may want the same
+bank, or a step of the ALU may read what another is going to write. And the number of the ALU's
+tickets, of which there may be none left. `skip_banks` and `skip_alu` make sure that nothing of the
+kind begins or ends within the stretch.
 """
 
 from __future__ import annotations

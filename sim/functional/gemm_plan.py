@@ -11,7 +11,7 @@ result, and the best one reads a weight once for several tiles:
 
 where each index is the sum of what the three have for it. A loop belongs to one of the lists,
 micro-ops to the reductions. A plan is a list of numbers: a header, then the elements of the
-lists, all in bytes; `summing` has the kernels for it. Importing this module imports numba.
+lists, all in bytes; `gemm_kernels` has the kernels for it. Importing this module imports numba.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 A twin of a hardware unit is its registers, as one NumPy record, and functions that advance them by
 a cycle. The machine skips over stretches in which every cycle repeats the one before (see
-`quiet`). For that, each register says what repeating means for it:
+`cycle.skip_repeats`). For that, each register says what repeating means for it:
 
     same        equal every time. If it differs, something new has happened.
     noted       changes only together with one that is `same`, and is not looked at
     falling     falls in equal steps; nothing new happens before it reaches its floor
-    moving      goes on in equal steps, and nobody decides anything by it, unless `quiet` says so
+    moving      goes on in equal steps and influences no decision but those in `skip_repeats`
     storage     arrays; as what is noted
 
 What is `same` is compared and copied most often, so it takes half the space, 32 bits; registers

@@ -34,8 +34,8 @@ from .registers import PER_BEAT, Layout, Registers, inlined
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 
-# The two sides of the machine, which have little to do with one another (see `alone`). The counters
-# of both follow one another.
+# The two sides of the machine, which have little to do with one another (see
+# `cycle.skip_memory_side`). The counters of both follow one another.
 MEMORY: dict[str, Registers] = {
     "reader": reader.REGISTERS, "dram": dram.REGISTERS, "load_write": load_writer.REGISTERS,
     "load_steps": packing.REGISTERS, "store_beats": store_reader.REGISTERS,

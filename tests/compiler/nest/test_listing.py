@@ -114,7 +114,7 @@ def test_names_that_are_shared_get_numbers():
 
 def test_a_number_never_makes_a_name_that_something_else_has():
     buffers = [Buffer(name, (1,), "int8") for name in ("x", "x", "x_2", "x_2", "x")]
-    names = listing.unique_names(Nest(tuple(buffers), (), Sequence(())))
+    names = module.unique_names(Nest(tuple(buffers), (), Sequence(())))
     assert [names[buffer] for buffer in buffers] == ["x", "x_3", "x_2", "x_2_2", "x_4"]
 
 
