@@ -13,16 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from microtron.compiler.accelerator.emit import emit
-from microtron.compiler.accelerator.form_transfers import form_transfers
 from microtron.compiler.accelerator.instructions import alus
 from microtron.compiler.accelerator.intrinsic import Intrinsic
+from microtron.compiler.accelerator.pipeline import build
 from microtron.compiler.accelerator.rules import Loops
-from microtron.compiler.accelerator.tensorize import tensorize
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.nest import Scope
-from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import AluI, AluOp, Engine, Instruction
@@ -66,8 +63,7 @@ def main() -> None:
         schedule[each].double_buffer(step)
     schedule[inside].tensorize(schedule[inside].leaves[1], "average")
 
-    nest = form_transfers(tensorize(lower(schedule), {"average": average(config)}))
-    program = emit(nest, config)
+    _, program = build(schedule, config, [average(config)])
     verify(program)
 
     rng = np.random.default_rng(0)

@@ -1,13 +1,13 @@
 """From a nest of transfers and intrinsics to an instruction stream.
 
-Loops are written out, except those around one intrinsic, which the hardware runs: the rule that
-the intrinsic brings says how (`rules`). Scratchpad places are fixed (`scratchpads`). Virtual
-threads take turns statement by statement.
+Loops are written out, except those around one intrinsic, which the hardware runs: the intrinsic
+that the nest names brings a rule that says how (`rules`). Scratchpad places are fixed
+(`scratchpads`). Virtual threads take turns statement by statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...isa.config import Config
@@ -20,7 +20,8 @@ from ..expression.intervals import conjuncts
 from ..nest import nest as ir
 from .chip_contents import Content, Contents
 from .conditions import clipped, holds
-from .instructions import MicroKernels
+from .instructions import MicroKernels, fills
+from .intrinsic import Intrinsic, Intrinsics, intrinsic_named, known_intrinsics
 from .program import program_of
 from .rules import Loops
 from .scratchpads import SCRATCHPADS, place_buffers, tile_index
@@ -30,13 +31,15 @@ from .transfers import Side, bits_in_dram, loads, scratchpad_of, sides_of, store
 Environment = dict[Axis, int]
 
 
-def emit(nest: ir.Nest, config: Config, *, hide_latency: bool = True) -> Program:
-    """The program that runs a nest whose buffers in DRAM are its segments, in order.
+def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
+         hide_latency: bool = True) -> Program:
+    """The program that runs a nest whose buffers in DRAM are its segments, in order. `intrinsics`
+    are those beside the accelerator's own.
 
     Without `hide_latency`, engines take turns: each waits until the one before has finished. That
     is for comparison only.
     """
-    emitter = Emitter(config, nest)
+    emitter = Emitter(config, nest, known_intrinsics(config, intrinsics))
     for _ in emitter.run(nest.body, Frame()):
         pass
     return program_of(nest, config, emitter.code, emitter.kernels, emitter.bits,
@@ -55,8 +58,8 @@ class Frame:
 class Emitter:
     """The instructions so far, and what they leave on the chip."""
 
-    def __init__(self, config: Config, nest: ir.Nest):
-        self.config = config
+    def __init__(self, config: Config, nest: ir.Nest, intrinsics: Intrinsics):
+        self.config, self.intrinsics = config, intrinsics
         self.code: list[Instruction] = []
         self.kernels = MicroKernels(config)
         self.contents = Contents(place_buffers(nest, config))
@@ -70,10 +73,13 @@ class Emitter:
     def run(self, statement: ir.Statement, frame: Frame) -> Iterator[None]:
         """Emit a statement. Yields after each of its parts, so that threads can take turns."""
         axes, conditions, innermost = _around(statement)
-        if isinstance(innermost, ir.Invoke):
+        if isinstance(innermost, ir.Invoke | ir.Start):
             shorter = clipped(axes, conditions, frame.values)
             if shorter is not None:
-                self._invoke(innermost, shorter, frame)
+                if isinstance(innermost, ir.Start):
+                    self._start(innermost, shorter, frame)
+                else:
+                    self._invoke(innermost, shorter, frame)
             yield
             return
         match statement:
@@ -146,23 +152,29 @@ class Emitter:
         return value.constant
 
     def _invoke(self, invoke: ir.Invoke, shorter: Mapping[Axis, Axis], frame: Frame) -> None:
-        """An intrinsic by its rule. Sums that begin with their first product are only noted."""
+        """An intrinsic by its rule."""
+        intrinsic = intrinsic_named(invoke.intrinsic, self.intrinsics)
         axes = list(shorter.values())
         tiles = [self._tile(region, frame).renamed(shorter) for region in invoke.regions]
-        if invoke.rule is None:
-            if not invoke.begins:
-                raise CompileError(f"{invoke.intrinsic} has no rule that gives instructions for it")
-            self.code += self.starts.note(tiles_touched(axes, tiles[0]))
-            return
         begins = False
         if self.starts.noted:
             touched = [tiles_touched(axes, tile)
                        for tile, region in zip(tiles, invoke.regions, strict=True)
                        if region.buffer.scope == ir.Scope.ACC]
-            begins = invoke.begins and self.starts.begun(touched[0])
+            begins = intrinsic.begins and self.starts.begun(touched[0])
             self.code += self.starts.cleared(touched)
-        value = dict(invoke.attributes).get("value", 0)
-        self.code += invoke.rule(Loops(axes, tiles, self.kernels, begins=begins, value=value))
+        self.code += intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins))
+
+    def _start(self, start: ir.Start, shorter: Mapping[Axis, Axis], frame: Frame) -> None:
+        """Give tiles the value that sums start from. Sums that begin with their first product are
+        only noted."""
+        axes, tile = list(shorter.values()), self._tile(start.target, frame).renamed(shorter)
+        touched = tiles_touched(axes, tile)
+        if intrinsic_named(start.intrinsic, self.intrinsics).begins:
+            self.code += self.starts.note(touched, start.value)
+        else:
+            self.code += self.starts.cleared([touched])
+            self.code += fills(axes, tile, start.value)
 
     def _copy(self, copy: ir.Copy, frame: Frame) -> None:
         if (copy.target.buffer, frame.thread) in self.contents.loaded:

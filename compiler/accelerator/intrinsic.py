@@ -17,7 +17,7 @@ declared in the same way (examples/new_intrinsic.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,21 @@ class Intrinsic:
     def operands(self) -> tuple[Tensor, ...]:
         """The result, then what is read, in the order in which an `Invoke` has their regions."""
         return (self.tensor, *self.tensor.inputs())
+
+
+Intrinsics = Mapping[str, Intrinsic]
+
+
+def known_intrinsics(config: Config, more: Iterable[Intrinsic] = ()) -> Intrinsics:
+    """The intrinsics of a configuration's accelerator and others, by name."""
+    return accelerator_intrinsics(config) | {each.name: each for each in more}
+
+
+def intrinsic_named(name: str, intrinsics: Intrinsics) -> Intrinsic:
+    """The intrinsic of a name. Refuses a name that is not among them."""
+    if name not in intrinsics:
+        raise CompileError(f"there is no intrinsic {name!r}; there are {', '.join(intrinsics)}")
+    return intrinsics[name]
 
 
 def accelerator_intrinsics(config: Config) -> dict[str, Intrinsic]:

@@ -12,20 +12,15 @@ from .intrinsic import Intrinsic
 
 
 def meanings(intrinsics: Iterable[Intrinsic]) -> dict[str, Meaning]:
-    """The meaning of each intrinsic, and of the start of its sums, by the names that an `Invoke`
-    has."""
-    found: dict[str, Meaning] = {}
-    for intrinsic in intrinsics:
-        found[intrinsic.name] = _computing(intrinsic)
-        found[f"{intrinsic.name}.start"] = _starting
-    return found
+    """The meaning of each intrinsic, by its name."""
+    return {intrinsic.name: _computing(intrinsic) for intrinsic in intrinsics}
 
 
 def _computing(intrinsic: Intrinsic) -> Meaning:
     tensor, body = intrinsic.tensor, intrinsic.tensor.body
     sources = intrinsic.operands[1:]
 
-    def compute(target: Array, *operands: Array, **attributes: int) -> None:
+    def compute(target: Array, *operands: Array) -> None:
         # Regions have leading dimensions of extent 1, which say which tile it is.
         values = {source: operand.reshape(source.shape)
                   for source, operand in zip(sources, operands, strict=True)}
@@ -35,7 +30,3 @@ def _computing(intrinsic: Intrinsic) -> Meaning:
         target[...] = result
 
     return compute
-
-
-def _starting(target: Array, *, value: int) -> None:
-    target[...] = value

@@ -12,14 +12,14 @@ from ..schedule.lower import lower
 from ..schedule.schedule import Schedule
 from .emit import emit
 from .form_transfers import form_transfers
-from .intrinsic import Intrinsic, accelerator_intrinsics
+from .intrinsic import Intrinsic, known_intrinsics
 from .tensorize import tensorize
 
 
 def accelerated(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = ()) -> Nest:
     """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those beside
     the accelerator's own."""
-    known = accelerator_intrinsics(config) | {each.name: each for each in intrinsics}
+    known = known_intrinsics(config, intrinsics)
     nest = lower(plan)
     for change in (lambda nest: tensorize(nest, known), form_transfers):
         nest = change(nest)
@@ -30,5 +30,6 @@ def accelerated(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] 
 def build(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
           hide_latency: bool = True) -> tuple[Nest, Program]:
     """The nest and the program of a schedule."""
-    nest = accelerated(plan, config, intrinsics)
-    return nest, emit(nest, config, hide_latency=hide_latency)
+    own = tuple(intrinsics)
+    nest = accelerated(plan, config, own)
+    return nest, emit(nest, config, own, hide_latency=hide_latency)

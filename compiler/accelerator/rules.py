@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...isa.instructions import AluOp, Instruction, Requantize
 from ..expression.affine import Affine
 from ..expression.expression import Axis
-from .instructions import MicroKernels, alus, fills, gemms, immediates, requantizes
+from .instructions import MicroKernels, alus, gemms, immediates, requantizes
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,12 @@ class Loops:
     kernels     the sequences of micro-ops, for what needs them
     begins      sums begin here: what accumulators hold before does not count. Only for intrinsics
                 that say that they can do so
-    value       what sums begin from, where they are started by instructions of their own
     """
 
     axes: Sequence[Axis]
     tiles: Sequence[Affine]
     kernels: MicroKernels
     begins: bool = False
-    value: int = 0
 
 
 Rule = Callable[[Loops], Iterable[Instruction]]
@@ -46,11 +44,6 @@ def depthwise(loops: Loops) -> Iterable[Instruction]:
     """Products lane by lane."""
     dst, src, wgt = loops.tiles
     return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins, depthwise=True)
-
-
-def fill(loops: Loops) -> Iterable[Instruction]:
-    """Accumulators get the value that sums begin from."""
-    return fills(loops.axes, loops.tiles[0], loops.value)
 
 
 def element_wise(op: AluOp) -> Rule:

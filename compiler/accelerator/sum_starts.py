@@ -55,13 +55,13 @@ def tiles_copied(first: int, region: Region) -> Tiles:
 class Starts:
     """What has been noted and not begun yet. No tile is in two of them."""
 
-    noted: dict[Tiles, None] = field(default_factory=dict)
+    noted: dict[Tiles, int] = field(default_factory=dict)   # and the value they start from
 
-    def note(self, tiles: Tiles) -> Iterator[Instruction]:
+    def note(self, tiles: Tiles, value: int) -> Iterator[Instruction]:
         """Sums begin here with the next products."""
         self.begun(tiles)
         yield from self.cleared([tiles])
-        self.noted[tiles] = None
+        self.noted[tiles] = value
 
     def begun(self, tiles: Tiles) -> bool:
         """Whether products to these tiles begin their sums. They have then begun."""
@@ -75,5 +75,4 @@ class Starts:
             return
         for other in touched:
             for tiles in [each for each in self.noted if each.meets(other)]:
-                del self.noted[tiles]
-                yield from filled(tiles.first, tiles.walks, 0)
+                yield from filled(tiles.first, tiles.walks, self.noted.pop(tiles))

@@ -11,7 +11,6 @@ last dimensions of buffers. Dimensions before these say which tile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import CompileError
@@ -37,29 +36,27 @@ from ..nest.nest import (
     Marked,
     Nest,
     Region,
+    Start,
     Statement,
     with_children,
 )
-from .intrinsic import Intrinsic
-from .rules import fill
+from .intrinsic import Intrinsic, Intrinsics, intrinsic_named
 
 
 class MismatchError(Exception):
     """Why loops are not an intrinsic."""
 
 
-def tensorize(nest: Nest, intrinsics: Mapping[str, Intrinsic]) -> Nest:
+def tensorize(nest: Nest, intrinsics: Intrinsics) -> Nest:
     """The nest with every marked part as an intrinsic."""
     return replace(nest, body=_replaced(nest.body, intrinsics))
 
 
-def _replaced(statement: Statement, intrinsics: Mapping[str, Intrinsic]) -> Statement:
+def _replaced(statement: Statement, intrinsics: Intrinsics) -> Statement:
     if isinstance(statement, Marked) and statement.intrinsic != DMA:        # for `form_transfers`
-        if statement.intrinsic not in intrinsics:
-            raise CompileError(f"there is no intrinsic {statement.intrinsic!r}; there are "
-                               f"{', '.join(intrinsics)}")
+        intrinsic = intrinsic_named(statement.intrinsic, intrinsics)
         try:
-            return match(statement, intrinsics[statement.intrinsic])
+            return match(statement, intrinsic)
         except MismatchError as reason:
             raise CompileError(f"these loops are not {statement.intrinsic}: {reason}") from None
     children = tuple(_replaced(child, intrinsics) for child in statement.children())
@@ -75,7 +72,7 @@ class Unifier:
     tiles: dict[Tensor, Access] = field(default_factory=dict)
 
 
-def match(marked: Marked, intrinsic: Intrinsic) -> Invoke:
+def match(marked: Marked, intrinsic: Intrinsic) -> Invoke | Start:
     """Unify marked loops with an intrinsic. Raises MismatchError with the reason."""
     loops, assign = _perfect(marked.body)
     unifier = Unifier(intrinsic)
@@ -84,9 +81,7 @@ def match(marked: Marked, intrinsic: Intrinsic) -> Invoke:
     if marked.starts:
         first = _first_value(assign)
         _all_used(loops, [unifier.axes[axis] for axis in tensor.axes])
-        return Invoke(f"{intrinsic.name}.start", (_region(unifier, tensor, loops),),
-                      (("value", first),), rule=None if intrinsic.begins else fill,
-                      begins=intrinsic.begins)
+        return Start(intrinsic.name, _region(unifier, tensor, loops), first)
     body, value = tensor.body, assign.value
     assert body is not None
     if isinstance(body, Reduction):
@@ -95,7 +90,7 @@ def match(marked: Marked, intrinsic: Intrinsic) -> Invoke:
     _unify(unifier, body, value)
     _all_used(loops, list(unifier.axes.values()))
     regions = tuple(_region(unifier, each, loops) for each in intrinsic.operands)
-    return Invoke(intrinsic.name, regions, rule=intrinsic.rule, begins=intrinsic.begins)
+    return Invoke(intrinsic.name, regions)
 
 
 def _perfect(statement: Statement) -> tuple[list[Axis], Assign]:

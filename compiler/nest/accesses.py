@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..expression.expression import Expression, Select
 from ..expression.intervals import Interval, Known, implied
-from .nest import Access, Assign, Copy, Invoke, Region, Statement, When
+from .nest import Access, Assign, Copy, Invoke, Region, Start, Statement, When
 
 Conditions = tuple[Expression, ...]
 
@@ -42,6 +42,8 @@ def touches(statement: Statement, conditions: Conditions = ()) -> Iterator[Touch
                 yield from _box(region, conditions)
             for region in statement.regions[:1]:
                 yield from _box(region, conditions, writes=True)
+        case Start():
+            yield from _box(statement.target, conditions, writes=True)
 
 
 def _element(access: Access) -> Region:

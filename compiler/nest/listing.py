@@ -40,6 +40,7 @@ from .nest import (
     Marked,
     Nest,
     Region,
+    Start,
     Statement,
     When,
     statements_of,
@@ -106,9 +107,10 @@ class Printer:
                 return (f"copy {self.region(statement.target)} from "
                         f"{self.region(statement.source)}{padding}")
             case Invoke():
-                parts = [self.region(region) for region in statement.regions]
-                parts += [f"{name}={value}" for name, value in statement.attributes]
-                return f"{statement.intrinsic}({', '.join(parts)})"
+                return f"{statement.intrinsic}({', '.join(map(self.region, statement.regions))})"
+            case Start():
+                return (f"start of {statement.intrinsic}: {self.region(statement.target)} = "
+                        f"{statement.value}")
         return type(statement).__name__.lower()
 
     def declaration(self, buffer: Buffer) -> str:
@@ -224,6 +226,8 @@ def _named(nest: Nest) -> Iterator[Axis | Buffer]:
                 yield from _named_in(statement.target, statement.source)
             case Invoke():
                 yield from _named_in(*statement.regions)
+            case Start():
+                yield from _named_in(statement.target)
             case When():
                 yield from _named_in(statement.condition)
             case Assign():

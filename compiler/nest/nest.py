@@ -6,10 +6,9 @@ and gives a nest; `print`, `verify` and `interpret` go with each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
 from ..expression.expression import Axis, Expression
 
@@ -119,18 +118,22 @@ class Copy(Statement):
 
 @dataclass(frozen=True)
 class Invoke(Statement):
-    """A hardware intrinsic on regions, in the order of its declaration: first what it writes, and
-    may read, then what it only reads.
-
-    `rule` gives the instructions for it and the loops around it. With `begins`, the first of what
-    is added to a sum can begin it, and the start of the sum needs no rule.
+    """A hardware intrinsic, by name, on regions in the order of its declaration: first what it
+    writes, and may read, then what it only reads. What the name means is for the back end to know.
     """
 
     intrinsic: str
     regions: tuple[Region, ...]
-    attributes: tuple[tuple[str, int], ...] = ()
-    rule: Callable[[Any], Any] | None = field(default=None, compare=False)
-    begins: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Start(Statement):
+    """Everything in a region gets the value from which an intrinsic's sums, minima or maxima
+    start."""
+
+    intrinsic: str
+    target: Region
+    value: int
 
 
 @dataclass(frozen=True)

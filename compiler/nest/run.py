@@ -28,13 +28,14 @@ from .nest import (
     Nest,
     Region,
     Sequence,
+    Start,
     Statement,
     When,
 )
 from .values import State, check_inside, indices_of, value_of
 
 POISON = 0xA5                       # every byte of an undefined integer; undefined floats are NaN
-Meaning = Callable[..., None]       # of views of regions, and of attributes as keywords
+Meaning = Callable[..., None]       # of views of regions, the first of which it writes
 Intrinsics = Mapping[str, Meaning]
 Steps = Iterator[None]
 Run = Callable[[State], Steps]
@@ -45,9 +46,8 @@ def interpret(nest: Nest, inputs: Mapping[Buffer, npt.ArrayLike], *,
               seed: int | None = None) -> dict[Buffer, Array]:
     """The nest's outputs, given its inputs.
 
-    `intrinsics` says what each intrinsic does: a function of views of its regions, in order,
-    and of its attributes as keywords. Threads run one after the other, or, with a seed, randomly
-    interleaved.
+    `intrinsics` says what each intrinsic does: a function of views of its regions, in order.
+    Threads run one after the other, or, with a seed, randomly interleaved.
     """
     arrays = {buffer: undefined(buffer) for buffer in nest.outputs}
     for buffer in nest.inputs:
@@ -94,6 +94,8 @@ class _Runner:
                 return _copy(statement)
             case Invoke():
                 return self._invoke(statement)
+            case Start():
+                return _start(statement)
             case Loop():
                 return self._loop(statement)
             case When():
@@ -111,7 +113,7 @@ class _Runner:
             known = ", ".join(self.intrinsics) or "none"
             raise CompileError(f"there is no meaning for intrinsic {statement.intrinsic}; there "
                                f"are {known}")
-        function, attributes = self.intrinsics[statement.intrinsic], dict(statement.attributes)
+        function = self.intrinsics[statement.intrinsic]
         starts = [indices_of(region.start) for region in statement.regions]
 
         def run(state: State) -> Steps:
@@ -119,7 +121,7 @@ class _Runner:
                      for region, start in zip(statement.regions, starts, strict=True)]
             for view in views[1:]:
                 view.flags.writeable = False
-            function(*views, **attributes)
+            function(*views)
             yield
 
         return run
@@ -204,6 +206,16 @@ def _copy(statement: Copy) -> Run:
         if statement.padding is not None:
             _move(state, target, here, statement.padding, _whole(target))
         _move(state, target, here, box, inside)
+        yield
+
+    return run
+
+
+def _start(statement: Start) -> Run:
+    region, start = statement.target, indices_of(statement.target.start)
+
+    def run(state: State) -> Steps:
+        _view(region, start(state), state)[...] = statement.value
         yield
 
     return run

@@ -43,6 +43,7 @@ from .nest import (
     Nest,
     Region,
     Scope,
+    Start,
     Statement,
     When,
 )
@@ -98,7 +99,7 @@ class _Verifier:
                 conditions = (*place.conditions, statement.condition)
                 self.visit(statement.body, replace(
                     place, conditions=conditions, known=self._known(statement, conditions, place)))
-            case Assign() | Copy() | Invoke():
+            case Assign() | Copy() | Invoke() | Start():
                 self._uses(statement, place)
             case _:
                 for child in statement.children():
@@ -179,6 +180,9 @@ class _Verifier:
                                                                target.buffer.dtype):
                     self.refuse(statement, f"padding {statement.padding} does not fit in "
                                            f"{target.buffer.dtype}")
+            case Start() if not _fits(statement.value, statement.target.buffer.dtype):
+                self.refuse(statement, f"{statement.value} does not fit in "
+                                       f"{statement.target.buffer.dtype}")
 
     def _check_region(self, statement: Statement, region: Region, place: _Place) -> None:
         name, rank = self.printer.buffer(region.buffer), len(region.buffer.shape)
@@ -252,6 +256,8 @@ def _regions(statement: Statement) -> tuple[Region, ...]:
             return statement.target, statement.source
         case Invoke():
             return statement.regions
+        case Start():
+            return (statement.target,)
     return ()
 
 

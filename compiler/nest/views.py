@@ -15,6 +15,7 @@ from .nest import (
     Invoke,
     Nest,
     Region,
+    Start,
     Statement,
     in_sequence,
     statements_of,
@@ -81,6 +82,8 @@ def _viewed(statement: Statement, views: Views) -> Statement:
         case Invoke():
             return replace(statement, regions=tuple(_region(each, views)
                                                     for each in statement.regions))
+        case Start():
+            return replace(statement, target=_region(statement.target, views))
         case Allocate() if statement.buffer in views:
             statement = replace(statement, buffer=views[statement.buffer].buffer)
     assert not isinstance(statement, Assign), "what touches DRAM is a copy by now"

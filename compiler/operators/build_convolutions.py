@@ -7,6 +7,7 @@ from typing import Unpack
 
 from ...isa.config import Config
 from ..accelerator.emit import emit
+from ..accelerator.intrinsic import requantize
 from ..nest.nest import Buffer
 from ..nest.views import View, joined
 from . import conv2d, conv2d_schedule, depthwise, first_layer, grouped, transposed
@@ -78,7 +79,7 @@ def compile_transposed(spec: transposed.Transposed, config: Config,
     data, weights, output = (Buffer(name, getattr(shapes, name), "int8")
                              for name in ("data", "weights", "output"))
     parameters = Buffer("parameters", shapes.parameters, "int32")
-    parts, knobs = [], []
+    parts, knobs, intrinsics = [], [], []
     for number, phase in enumerate(transposed.phases(spec)):
         what = conv2d.expressions(phase.spec, config)
         kernel = compiled(conv2d_schedule, [what], **options)
@@ -88,6 +89,8 @@ def compile_transposed(spec: transposed.Transposed, config: Config,
         parts.append((kernel.nest, {buffer: views[buffer.name] for buffer
                                     in (*kernel.nest.inputs, *kernel.nest.outputs)}))
         knobs.append(kernel.knobs)
+        intrinsics.append(requantize(config, what.function))
     together = joined(parts, (data, weights, parameters), (output,))
-    program = emit(together, config, hide_latency=options.get("hide_latency", True))
+    program = emit(together, config, intrinsics,
+                   hide_latency=options.get("hide_latency", True))
     return Kernel(tuple(knobs), together, program)

@@ -7,7 +7,6 @@ import pytest
 
 from microtron.compiler.accelerator.emit import emit
 from microtron.compiler.accelerator.hardware_loops import Walk
-from microtron.compiler.accelerator.intrinsic import accelerator_intrinsics
 from microtron.compiler.accelerator.sum_starts import Starts, Tiles, tiles_copied
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, Constant
@@ -20,6 +19,7 @@ from microtron.compiler.nest.nest import (
     Nest,
     Region,
     Scope,
+    Start,
     in_sequence,
 )
 from microtron.isa.config import tiny
@@ -29,8 +29,6 @@ from microtron.isa.verifier import verify
 from microtron.runtime.device import run
 
 LANES = tiny.block_out
-GEMM = accelerator_intrinsics(tiny)["gemm"]
-ADD = accelerator_intrinsics(tiny)["alu.add"]
 ZERO = Constant(0)
 
 
@@ -54,7 +52,7 @@ def test_tiles_meet_where_one_is_in_both(one, other, meet):
 
 def test_products_to_just_the_noted_tiles_begin_their_sums_once():
     starts = Starts()
-    assert list(starts.note(box(4, (6, 1)))) == []
+    assert list(starts.note(box(4, (6, 1)), 0)) == []
     assert not starts.begun(box(4, (5, 1)))
     assert starts.begun(box(4, (6, 1)))
     assert not starts.begun(box(4, (6, 1)))
@@ -63,7 +61,7 @@ def test_products_to_just_the_noted_tiles_begin_their_sums_once():
 def test_what_is_touched_before_is_cleared_in_one_instruction_and_nothing_else_is():
     starts = Starts()
     for first in (0, 32, 64):
-        assert list(starts.note(box(first, (4, 8), (6, 1)))) == []
+        assert list(starts.note(box(first, (4, 8), (6, 1)), 0)) == []
     assert clears(starts.cleared([box(40)])) == [(32, (1, 4, 6), (0, 8, 1))]
     assert clears(starts.cleared([box(40), box(7)])) == []
     assert starts.begun(box(0, (4, 8), (6, 1)))
@@ -72,9 +70,9 @@ def test_what_is_touched_before_is_cleared_in_one_instruction_and_nothing_else_i
 
 def test_sums_that_begin_anew_elsewhere_leave_no_tile_uncleared():
     starts = Starts()
-    assert list(starts.note(box(0, (8, 1)))) == []
-    assert clears(starts.note(box(4, (8, 1)))) == [(0, (1, 1, 8), (0, 0, 1))]
-    assert list(starts.note(box(4, (8, 1)))) == []
+    assert list(starts.note(box(0, (8, 1)), 0)) == []
+    assert clears(starts.note(box(4, (8, 1)), 0)) == [(0, (1, 1, 8), (0, 0, 1))]
+    assert list(starts.note(box(4, (8, 1)), 0)) == []
 
 
 def test_the_tiles_of_a_copy_are_those_of_its_box():
@@ -103,20 +101,19 @@ class Rows:
         return Region(buffer, (axis if buffer.shape[0] > 1 else ZERO, ZERO, ZERO),
                       (1, *buffer.shape[1:]))
 
-    def start(self, which):
+    def start(self, which, value=0):
         row = Axis("row", self.rows)
-        return Loop(row, Invoke("gemm.start", (self.tile(self.sums[which], row),), (("value", 0),),
-                                begins=True))
+        return Loop(row, Start("gemm", self.tile(self.sums[which], row), value))
 
     def multiply(self, which):
         row = Axis("row", self.rows)
         operands = tuple(self.tile(each, row) for each in (self.sums[which], self.inp, self.wgt))
-        return Loop(row, Invoke("gemm", operands, rule=GEMM.rule, begins=True))
+        return Loop(row, Invoke("gemm", operands))
 
     def add_itself(self, which):
         row = Axis("row", self.rows)
         tile = self.tile(self.sums[which], row)
-        return Loop(row, Invoke("alu.add", (tile, tile, tile), rule=ADD.rule))
+        return Loop(row, Invoke("alu.add", (tile, tile, tile)))
 
     def store(self, which):
         return Copy(self.whole(self.results[which]), self.whole(self.sums[which]))
@@ -160,7 +157,19 @@ def test_sums_of_nothing_are_zero():
     assert not other.any()
 
 
-def test_an_intrinsic_without_a_rule_is_refused():
+def test_sums_of_nothing_are_the_value_that_they_start_from():
     rows = Rows()
-    with pytest.raises(CompileError, match="odd has no rule that gives instructions for it"):
-        rows.program(Invoke("odd", (rows.whole(rows.sums[0]),)))
+    program = rows.program(rows.start(0, 7), rows.start(1, -5), rows.add_itself(0), rows.store(0),
+                           rows.store(1))
+    (one, other), _ = rows.computed(program)
+    assert (one == 14).all()
+    assert (other == -5).all()
+
+
+@pytest.mark.parametrize("kind", [Invoke, Start])
+def test_an_intrinsic_that_nobody_knows_is_refused(kind):
+    rows = Rows()
+    region = rows.whole(rows.sums[0])
+    statement = Start("odd", region, 0) if kind is Start else Invoke("odd", (region,))
+    with pytest.raises(CompileError, match=r"there is no intrinsic 'odd'; there are gemm, .*alu"):
+        rows.program(statement)

@@ -7,7 +7,7 @@ from microtron.compiler.accelerator.tensorize import tensorize
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import total
 from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis
-from microtron.compiler.nest.nest import Invoke, Scope, statements_of
+from microtron.compiler.nest.nest import Invoke, Scope, Start, statements_of
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import tiny
@@ -40,15 +40,16 @@ def product(depth=2, columns=3, *, lanes=BLOCK, swapped=False, dtype="int8", sco
 
 def invokes(schedule):
     nest = tensorize(lower(schedule), accelerator_intrinsics(tiny))
-    return [each for each in statements_of(nest.body) if isinstance(each, Invoke)]
+    return [each for each in statements_of(nest.body) if isinstance(each, Invoke | Start)]
 
 
 def test_a_tile_product_is_a_gemm_and_the_start_of_its_sums():
     start, gemm = invokes(product())
-    assert (start.intrinsic, gemm.intrinsic) == ("gemm.start", "gemm")
+    assert isinstance(start, Start)
+    assert (start.intrinsic, gemm.intrinsic) == ("gemm", "gemm")
+    assert (str(start.target), start.value) == ("y.acc[r, o, 0, 0 :+ 4]", 0)
     assert [str(region) for region in gemm.regions] == [
         "y.acc[r, o, 0, 0 :+ 4]", "x.inp[r, c, 0, 0 :+ 4]", "w.wgt[o, c, 0 :+ 4, 0 :+ 4]"]
-    assert dict(start.attributes) == {"value": 0}
 
 
 @pytest.mark.parametrize(("change", "reason"), [

@@ -25,6 +25,7 @@ from microtron.compiler.nest.nest import (
     Nest,
     Scope,
     Sequence,
+    Start,
     When,
     in_sequence,
 )
@@ -75,8 +76,9 @@ def test_every_kind_of_statement_has_its_line():
     x = Buffer("x", (8, 4), "int8")
     acc = Buffer("acc", (8, 4), "int32", Scope.ACC)
     i, j = Axis("i", 8), Axis("j", 4)
-    call = Invoke("gemm", (region(acc, (i, 1), (0, 4)), region(x, (i, 1), (0, 4))), (("reset", 1),))
-    body = Allocate(acc, loop(i, When(i * 2 + 1 < 9, call),
+    call = Invoke("gemm", (region(acc, (i, 1), (0, 4)), region(x, (i, 1), (0, 4))))
+    body = Allocate(acc, loop(i, Start("gemm", region(acc, (i, 1), (0, 4)), -1),
+                              When(i * 2 + 1 < 9, call),
                               Loop(j, Assign(access(acc, i, j), access(x, i, j).cast("int32")),
                                    LoopKind.UNROLLED),
                               Marked("gemm", Sequence(()), starts=True),
@@ -87,8 +89,9 @@ def test_every_kind_of_statement_has_its_line():
         "x: int8[8, 4] in dram, given and result\n"
         "allocate acc: int32[8, 4] in acc, 2 copies\n"
         "for i < 8:\n"
+        "    start of gemm: acc[i, 0 :+ 4] = -1\n"
         "    when i * 2 + 1 < 9:\n"
-        "        gemm(acc[i, 0 :+ 4], x[i, 0 :+ 4], reset=1)\n"
+        "        gemm(acc[i, 0 :+ 4], x[i, 0 :+ 4])\n"
         "    unroll j < 4:\n"
         "        acc[i, j] = int32(x[i, j])\n"
         "    start of gemm:\n"

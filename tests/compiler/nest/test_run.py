@@ -37,6 +37,7 @@ from microtron.compiler.nest.nest import (
     Nest,
     Scope,
     Sequence,
+    Start,
     When,
     in_sequence,
 )
@@ -178,13 +179,17 @@ def test_a_copy_is_one_element_after_the_other(target, source, extents, padding)
     np.testing.assert_array_equal(interpret(Nest((x,), (y,), copy), {x: a})[y], expected)
 
 
-def test_an_intrinsic_gets_views_of_its_regions_and_its_attributes():
-    def scale(target, source, *, factor):
-        target[...] = source * np.int8(factor)
+def test_an_intrinsic_gets_views_of_its_regions():
+    def double(target, source):
+        target[...] = source * np.int8(2)
 
-    body = loop(j, Invoke("scale", (region(Y, (j * 2, 2)), region(X, (6 - j * 2, 2))),
-                          (("factor", 2),)))
-    assert run(body, intrinsics={"scale": scale}).tolist() == [-2, -128, 0, 2, -2, 0, 6, -10]
+    body = loop(j, Invoke("double", (region(Y, (j * 2, 2)), region(X, (6 - j * 2, 2)))))
+    assert run(body, intrinsics={"double": double}).tolist() == [-2, -128, 0, 2, -2, 0, 6, -10]
+
+
+def test_a_start_gives_all_of_its_region_one_value():
+    body = in_sequence(Start("gemm", region(Y, (0, 8)), 1), Start("gemm", region(Y, (2, 3)), -7))
+    assert run(body).tolist() == [1, 1, -7, -7, -7, 1, 1, 1]
 
 
 def test_an_intrinsic_cannot_write_to_what_it_only_reads():
@@ -264,6 +269,7 @@ def test_only_the_chosen_side_of_a_select_is_read():
     (Assign(access(Y, 8), access(X, 0)), "y of shape (8,) has no element [8]"),
     (Invoke("f", (region(Y, (6, 3)),)), "y of shape (8,) has no element [8]"),
     (Invoke("f", (region(Y, (-1, 3)),)), "y of shape (8,) has no element [-1]"),
+    (Start("f", region(Y, (6, 3)), 0), "y of shape (8,) has no element [8]"),
     (Invoke("g", ()), "there is no meaning for intrinsic g; there are f"),
 ])
 def test_what_cannot_be_done_is_refused(body, message):

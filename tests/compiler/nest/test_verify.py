@@ -32,6 +32,7 @@ from microtron.compiler.nest.nest import (
     Region,
     Scope,
     Sequence,
+    Start,
     When,
     in_sequence,
 )
@@ -203,6 +204,9 @@ def test_an_index_that_reads_data_has_no_range():
     (Copy(Region(Y, (), (3,)), region(X, (0, 3))),
      "copy y[] from x[0 :+ 3]: y has 1 dimensions, but the region has 0 starts and 1 extents"),
     (Invoke("f", (region(Y, (0, 0)),)), "f(y[0 :+ 0]): extents are at least 1, but y's are (0,)"),
+    (Start("f", region(Y, (0, 9)), 0),
+     "start of f: y[0 :+ 9] = 0: 0 in y goes from 0 to 8, but there are only 0 to 7"),
+    (Start("f", region(Y, (0, 8)), 128), "start of f: y[0 :+ 8] = 128: 128 does not fit in int8"),
     (Assign(access(Y, 0), access(X, 0, 0)),
      "y[0] = x[0, 0]: x[0, 0] has 2 indices, but the buffer has 1 dimensions"),
 ])
