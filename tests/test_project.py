@@ -140,6 +140,70 @@ def test_every_room_of_a_folder_is_listed(part):
     assert found - {"__init__"} == set(ROOMS[part])
 
 
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("microtron", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+def at_the_top(source: str) -> str:
+    """A module without the bodies of its functions: what is imported there is imported later."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def module_imports() -> dict[str, set[str]]:
+    """Our modules, and those of ours that each imports at its top, for type checkers included."""
+    paths = {module_of(path): path for part in MAY_IMPORT for path in sources(part)}
+    found = {}
+    for module, path in paths.items():
+        package = ("microtron", *path.relative_to(ROOT).parent.parts)
+        names = imports(at_the_top(path.read_text(encoding="utf-8")), package)
+        imported = {name if name in paths else name.rpartition(".")[0] for name in names}
+        found[module] = imported & set(paths)
+    return found
+
+
+def circle_in(arrows: dict[str, set[str]]) -> list[str] | None:
+    """Modules that import each other in a circle, the first one again at the end."""
+    finished: set[str] = set()
+
+    def visit(module: str, way: list[str]) -> list[str] | None:
+        if module in way:
+            return [*way[way.index(module):], module]
+        if module not in finished:
+            for target in sorted(arrows[module]):
+                circle = visit(target, [*way, module])
+                if circle is not None:
+                    return circle
+            finished.add(module)
+        return None
+
+    return next(filter(None, (visit(module, []) for module in arrows)), None)
+
+
+@pytest.mark.parametrize(("arrows", "circle"), [
+    ({"a": {"b", "c"}, "b": {"c"}, "c": set()}, None),
+    ({"a": {"a"}}, ["a", "a"]),
+    ({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}, ["b", "d", "b"]),
+])
+def test_the_search_for_circles_finds_them(arrows, circle):
+    assert circle_in(arrows) == circle
+
+
+def test_a_circle_counts_for_type_checkers_too_but_not_inside_functions():
+    source = ("if TYPE_CHECKING:\n    from .early import a\n"
+              "class Late:\n    def late(self):\n        from .late import b\n")
+    assert list(imports(at_the_top(source), ("microtron",))) == ["microtron.early.a"]
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    circle = circle_in(module_imports())
+    assert circle is None, " imports ".join(circle)
+
+
 @pytest.mark.parametrize("part", sorted(set(MAY_IMPORT) - HAS_AMARANTH))
 def test_amaranth_stays_in_hardware_and_boards(part):
     for file, name in imports_of(part):

@@ -2,31 +2,29 @@
 
     select(both(1 <= y, y < 9), x[y - 1].cast("int32"), 0)
 
-Nodes and Python's operators on them are in `nodes`; here are the functions that go with them, and
-everything that expressions are written with.
+Nodes and Python's operators on them are in `nodes`, those that refer to tensors in `elements`; here
+are the functions that go with them, and everything that expressions are written with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
 from ..errors import CompileError
+from .elements import Axis, Element, Reduction
 from .nodes import (
-    Axis,
     Binary,
     Call,
     Cast,
     Constant,
-    Element,
     Expression,
     Function,
-    Reduction,
     Select,
     as_expression,
     binary,
     of_one_type,
+    walk,
 )
 from .scalars import ARITHMETIC, BOOL, COMPARISONS, FLOATS, INDEX, INTEGERS, LOGIC, TYPES
 
@@ -85,10 +83,3 @@ def _reduction(combiner: str, value: Expression, axes: tuple[Axis, ...]) -> Redu
     if not axes:
         raise CompileError(f"{value}: name at least one axis to reduce over")
     return Reduction(combiner, value, axes)
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and everything inside it, outside first."""
-    yield expression
-    for operand in expression.operands():
-        yield from walk(operand)

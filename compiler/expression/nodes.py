@@ -7,17 +7,14 @@ have the type `index`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import CompileError
 from .scalars import ARITHMETIC, BOOL, FLOATS, INDEX, INTEGERS, LOGIC, TYPES
-
-if TYPE_CHECKING:
-    from .tensor import Tensor
 
 
 class Expression:
@@ -97,44 +94,6 @@ class Constant(Expression):
 
     def __str__(self) -> str:
         return str(self.value)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Axis(Expression):
-    """Runs from 0 to `extent` - 1. Two axes are the same only if they are one object."""
-
-    name: str
-    extent: int
-    reduces: bool = False
-    dtype: str = INDEX
-
-    def __post_init__(self) -> None:
-        if self.extent < 1:
-            raise CompileError(f"axis {self.name}: extent is {self.extent}, but must be at least 1")
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, repr=False)
-class Element(Expression):
-    """One element of a tensor."""
-
-    tensor: Tensor
-    indices: tuple[Expression, ...]
-
-    @property
-    def dtype(self) -> str:                                         # type: ignore[override]
-        return self.tensor.dtype
-
-    def operands(self) -> tuple[Expression, ...]:
-        return self.indices
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return Element(self.tensor, operands)
-
-    def __str__(self) -> str:
-        return f"{self.tensor.name}[{', '.join(map(str, self.indices))}]"
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,29 +193,6 @@ class Call(Expression):
         return f"{self.function.name}({', '.join(map(str, self.arguments))})"
 
 
-@dataclass(frozen=True, repr=False)
-class Reduction(Expression):
-    """All values over some axes, combined: `+`, `min` or `max`. Only at the top of a body."""
-
-    combiner: str
-    value: Expression
-    axes: tuple[Axis, ...]
-
-    @property
-    def dtype(self) -> str:                                         # type: ignore[override]
-        return self.value.dtype
-
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.value,)
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return Reduction(self.combiner, operands[0], self.axes)
-
-    def __str__(self) -> str:
-        name = {"+": "sum"}.get(self.combiner, self.combiner)
-        return f"{name}({self.value}, over {', '.join(axis.name for axis in self.axes)})"
-
-
 def as_expression(value: Any, dtype: str = INDEX) -> Expression:
     """A plain number becomes a constant of the given type."""
     if isinstance(value, Expression):
@@ -317,3 +253,10 @@ def _simpler(operator: str, left: Expression, right: Expression) -> Expression |
         if operator == "%" and right.value == 1:
             return Constant(0)
     return None
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and everything inside it, outside first."""
+    yield expression
+    for operand in expression.operands():
+        yield from walk(operand)

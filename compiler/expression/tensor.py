@@ -14,52 +14,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from ..errors import CompileError
-from .expression import INDEX, TYPES, Axis, Element, Expression, Reduction, as_expression, walk
+from .elements import Axis, Element, Reduction, Tensor
 from .intervals import Known, children, interval_of
+from .nodes import Expression, walk
+from .scalars import INDEX, TYPES
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tensor:
-    """A placeholder, which has no body, or what `body` says for every combination of `axes`."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    axes: tuple[Axis, ...] = ()
-    body: Expression | None = None
-
-    def __getitem__(self, indices: Any) -> Element:
-        given = indices if isinstance(indices, tuple) else (indices,)
-        if len(given) != len(self.shape):
-            raise CompileError(f"{self.name} has {len(self.shape)} dimensions, but {len(given)} "
-                               f"indices are given")
-        expressions = tuple(as_expression(index) for index in given)
-        for index in expressions:
-            if index.dtype != INDEX:
-                raise CompileError(f"{self.name}[… {index} …]: an index is made of axes, but this "
-                                   f"has type {index.dtype}")
-        return Element(self, expressions)
-
-    @property
-    def reduce_axes(self) -> tuple[Axis, ...]:
-        return self.body.axes if isinstance(self.body, Reduction) else ()
-
-    def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that the body reads, each once, in the order of their first use."""
-        found = dict.fromkeys(node.tensor for node in walk(self.body)
-                              if isinstance(node, Element)) if self.body is not None else {}
-        return tuple(found)
-
-    def __str__(self) -> str:
-        shape = ", ".join(map(str, self.shape))
-        if self.body is None:
-            return f"{self.name}: {self.dtype}[{shape}]"
-        indices = ", ".join(axis.name for axis in self.axes)
-        return f"{self.name}[{indices}] = {self.body}"
+__all__ = ["Tensor", "compute", "in_order", "placeholder", "reduce_axis"]
 
 
 def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:

@@ -1,0 +1,111 @@
+"""Tensors, and the nodes of expressions that refer to them: axes, elements and reductions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CompileError
+from .nodes import Expression, as_expression, walk
+from .scalars import INDEX
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Axis(Expression):
+    """Runs from 0 to `extent` - 1. Two axes are the same only if they are one object."""
+
+    name: str
+    extent: int
+    reduces: bool = False
+    dtype: str = INDEX
+
+    def __post_init__(self) -> None:
+        if self.extent < 1:
+            raise CompileError(f"axis {self.name}: extent is {self.extent}, but must be at least 1")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tensor:
+    """A placeholder, which has no body, or what `body` says for every combination of `axes`."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    axes: tuple[Axis, ...] = ()
+    body: Expression | None = None
+
+    def __getitem__(self, indices: Any) -> Element:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != len(self.shape):
+            raise CompileError(f"{self.name} has {len(self.shape)} dimensions, but {len(given)} "
+                               f"indices are given")
+        expressions = tuple(as_expression(index) for index in given)
+        for index in expressions:
+            if index.dtype != INDEX:
+                raise CompileError(f"{self.name}[… {index} …]: an index is made of axes, but this "
+                                   f"has type {index.dtype}")
+        return Element(self, expressions)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        return self.body.axes if isinstance(self.body, Reduction) else ()
+
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the body reads, each once, in the order of their first use."""
+        found = dict.fromkeys(node.tensor for node in walk(self.body)
+                              if isinstance(node, Element)) if self.body is not None else {}
+        return tuple(found)
+
+    def __str__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        if self.body is None:
+            return f"{self.name}: {self.dtype}[{shape}]"
+        indices = ", ".join(axis.name for axis in self.axes)
+        return f"{self.name}[{indices}] = {self.body}"
+
+
+@dataclass(frozen=True, repr=False)
+class Element(Expression):
+    """One element of a tensor."""
+
+    tensor: Tensor
+    indices: tuple[Expression, ...]
+
+    @property
+    def dtype(self) -> str:                                         # type: ignore[override]
+        return self.tensor.dtype
+
+    def operands(self) -> tuple[Expression, ...]:
+        return self.indices
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return Element(self.tensor, operands)
+
+    def __str__(self) -> str:
+        return f"{self.tensor.name}[{', '.join(map(str, self.indices))}]"
+
+
+@dataclass(frozen=True, repr=False)
+class Reduction(Expression):
+    """All values over some axes, combined: `+`, `min` or `max`. Only at the top of a body."""
+
+    combiner: str
+    value: Expression
+    axes: tuple[Axis, ...]
+
+    @property
+    def dtype(self) -> str:                                         # type: ignore[override]
+        return self.value.dtype
+
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        return Reduction(self.combiner, operands[0], self.axes)
+
+    def __str__(self) -> str:
+        name = {"+": "sum"}.get(self.combiner, self.combiner)
+        return f"{name}({self.value}, over {', '.join(axis.name for axis in self.axes)})"
