@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import CompileError
-from ..expression.affine import Affine, affine
-from ..expression.expression import Axis, Binary, Cast, Constant, Expression, Select, both, walk
+from ..expression.affine import Affine, affine, margin
+from ..expression.expression import Axis, Cast, Constant, Expression, Select, both, walk
 from ..expression.intervals import conjuncts
 from ..nest.nest import (
     DMA,
@@ -37,12 +37,9 @@ from ..nest.nest import (
     statements_of,
     with_children,
 )
+from .perfect_loops import MismatchError, perfect
 
 Bound = tuple[int, frozenset[tuple[Axis, int]]]      # constant + Σ coefficient × axis >= 0
-
-
-class MismatchError(Exception):
-    """Why loops are not a transfer."""
 
 
 def form_transfers(nest: Nest) -> Nest:
@@ -94,8 +91,14 @@ def _check_way(target: Scope, source: Scope) -> None:
 
 
 def _transfer(statement: Statement) -> Statement:
-    """The copy that some loops are. Raises MismatchError with the reason if they are none."""
-    axes, conditions, assign = _perfect(statement)
+    """The copy that some loops are. Raises MismatchError with the reason if they are not one."""
+    found = perfect(statement)
+    if found.threads:
+        raise MismatchError(f"iterations of {found.threads[0]} are virtual threads, which make a "
+                            f"transfer each")
+    axes, conditions, assign = found.axes, found.conditions, found.assign
+    if not axes:
+        raise MismatchError(f"{assign.target} is one element; a transfer moves whole tiles")
     source, padding, guard = _source(assign)
     target_box, source_box = _box(assign.target, axes), _box(source, axes)
     if _order(assign.target, axes) != _order(source, axes):
@@ -121,25 +124,6 @@ def _transfer(statement: Statement) -> Statement:
                                 f"{source} lies outside {source.buffer}")
     copy = Copy(target_box, source_box, padding)
     return When(both(*outer), copy) if outer else copy
-
-
-def _perfect(statement: Statement) -> tuple[list[Axis], list[Expression], Assign]:
-    """Loops around one assignment, and the conditions that it has."""
-    axes: list[Axis] = []
-    while isinstance(statement, Loop):
-        if statement.kind == LoopKind.THREADS:
-            raise MismatchError(f"iterations of {statement.axis} are virtual threads, which make "
-                                f"a transfer each")
-        axes.append(statement.axis)
-        statement = statement.body
-    conditions: list[Expression] = []
-    if isinstance(statement, When):
-        conditions = list(conjuncts(statement.condition))
-        statement = statement.body
-    if not isinstance(statement, Assign) or not axes:
-        raise MismatchError(f"inside the loops over {', '.join(map(str, axes))} is more than one "
-                            f"assignment; mark a loop inside them")
-    return axes, conditions, statement
 
 
 def _source(assign: Assign) -> tuple[Access, int | None, Expression | None]:
@@ -222,16 +206,11 @@ def _relevant(bounds: set[Bound]) -> set[Bound]:
 
 def _bound(condition: Expression) -> Bound | None:
     """A comparison as a bound."""
-    if not isinstance(condition, Binary) or condition.operator not in ("<", "<="):
-        return None
-    left, right = affine(condition.left), affine(condition.right)
-    if left is None or right is None:
-        return None
-    return _form(right + left.times(-1) + Affine(-(condition.operator == "<")))
+    form = margin(condition)
+    return None if form is None else _form(form)
 
 
 def _needed_bounds(condition: Expression) -> set[Bound | None]:
     bounds = {_bound(each) for each in conjuncts(condition)}
     return {bound for bound in bounds
             if bound is None or Affine(bound[0], dict(bound[1])).range()[0] < 0}
-

@@ -24,6 +24,7 @@ from ..expression.expression import (
     Expression,
     Reduction,
     Select,
+    both,
     walk,
 )
 from ..expression.tensor import Tensor
@@ -32,7 +33,6 @@ from ..nest.nest import (
     Access,
     Assign,
     Invoke,
-    Loop,
     Marked,
     Nest,
     Region,
@@ -41,10 +41,7 @@ from ..nest.nest import (
     with_children,
 )
 from .intrinsic import Intrinsic, Intrinsics, intrinsic_named
-
-
-class MismatchError(Exception):
-    """Why loops are not an intrinsic."""
+from .perfect_loops import MismatchError, perfect
 
 
 def tensorize(nest: Nest, intrinsics: Intrinsics) -> Nest:
@@ -74,7 +71,11 @@ class Unifier:
 
 def match(marked: Marked, intrinsic: Intrinsic) -> Invoke | Start:
     """Unify marked loops with an intrinsic. Raises MismatchError with the reason."""
-    loops, assign = _perfect(marked.body)
+    found = perfect(marked.body)
+    loops, assign = found.axes, found.assign
+    if found.conditions:
+        raise MismatchError(f"{assign.target} is computed only where {both(*found.conditions)}; "
+                            f"split its axes by factors that divide them")
     unifier = Unifier(intrinsic)
     tensor = intrinsic.tensor
     _tile(unifier, Element(tensor, tensor.axes), assign.target)
@@ -91,21 +92,6 @@ def match(marked: Marked, intrinsic: Intrinsic) -> Invoke | Start:
     _all_used(loops, list(unifier.axes.values()))
     regions = tuple(_region(unifier, each, loops) for each in intrinsic.operands)
     return Invoke(intrinsic.name, regions)
-
-
-def _perfect(statement: Statement) -> tuple[list[Axis], Assign]:
-    """The loops of a nest with one assignment inside."""
-    loops = []
-    while isinstance(statement, Loop):
-        loops.append(statement.axis)
-        statement = statement.body
-    if not isinstance(statement, Assign):
-        raise MismatchError(f"inside the loops over {', '.join(map(str, loops))} is a "
-                       f"{type(statement).__name__.lower()}, not one assignment; a condition there "
-                       f"means that a split does not divide its axis")
-    return loops, statement
-
-
 
 
 def _first_value(assign: Assign) -> int:

@@ -87,6 +87,17 @@ def affine(expression: Expression) -> Affine | None:
     return None
 
 
+def margin(condition: Expression) -> Affine | None:
+    """By how much a comparison holds: it does where this is not negative. None for anything but
+    < and <= between affine indices."""
+    match condition:
+        case Binary(operator="<" | "<="):
+            left, right = affine(condition.left), affine(condition.right)
+            if left is not None and right is not None:
+                return right + left.times(-1) + Affine(-(condition.operator == "<"))
+    return None
+
+
 def simplified(index: Expression) -> Expression:
     """An affine index in its shortest form; any other as it is."""
     form = affine(index)

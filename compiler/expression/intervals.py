@@ -103,7 +103,7 @@ def implied(condition: Expression, known: Known) -> dict[Expression, Interval]:
     """What a condition says about the sides of its comparisons, if it holds."""
     found: dict[Expression, Interval] = {}
     for comparison in conjuncts(condition):
-        if comparison.left.dtype != INDEX:
+        if not isinstance(comparison, Binary) or comparison.left.dtype != INDEX:
             continue
         strict = comparison.operator == "<"
         left = interval_of(comparison.left, {**known, **found})
@@ -123,14 +123,13 @@ def _narrow(found: dict[Expression, Interval], expression: Expression, to: Inter
     found[expression] = max(low, to[0]), min(high, to[1])
 
 
-def conjuncts(condition: Expression) -> Iterator[Binary]:
-    """The comparisons that must all hold."""
-    if isinstance(condition, Binary):
-        if condition.operator == "and":
-            yield from conjuncts(condition.left)
-            yield from conjuncts(condition.right)
-        else:
-            yield condition
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The conditions, most of them comparisons, that must all hold."""
+    if isinstance(condition, Binary) and condition.operator == "and":
+        yield from conjuncts(condition.left)
+        yield from conjuncts(condition.right)
+    else:
+        yield condition
 
 
 def children(expression: Expression, known: Known) -> Iterator[tuple[Expression, Known]]:

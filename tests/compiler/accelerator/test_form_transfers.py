@@ -7,10 +7,21 @@ from microtron.compiler.accelerator.form_transfers import form_transfers
 from microtron.compiler.accelerator.tensorize import tensorize
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.evaluate import evaluate
-from microtron.compiler.expression.expression import both, select
+from microtron.compiler.expression.expression import Axis, both, select
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.listing import listing
-from microtron.compiler.nest.nest import Copy, Scope, statements_of
+from microtron.compiler.nest.nest import (
+    Access,
+    Allocate,
+    Assign,
+    Buffer,
+    Copy,
+    Loop,
+    Nest,
+    Scope,
+    When,
+    statements_of,
+)
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify import verify_nest
 from microtron.compiler.schedule.lower import lower
@@ -68,6 +79,14 @@ def test_what_is_more_than_a_copy_stays_loops(function):
     nest, y = formed(function)
     assert len(copies(nest)) == 1           # only the way out
     assert is_right(nest, y)
+
+
+def test_a_copy_that_depends_on_data_stays_loops():
+    flags, x = Buffer("flags", (4,), "bool"), Buffer("x", (4,), "int8")
+    inside, i = Buffer("inside", (4,), "int8", Scope.INP), Axis("i", 4)
+    load = Loop(i, When(Access(flags, (i,)), Assign(Access(inside, (i,)), Access(x, (i,)))))
+    nest = form_transfers(Nest((flags, x), (), Allocate(inside, load)))
+    assert copies(nest) == []
 
 
 def cached(function=lambda i, j: X[i, j], *, back=Scope.OUT, split=None):

@@ -58,6 +58,8 @@ def test_a_tile_product_is_a_gemm_and_the_start_of_its_sums():
     ({"dtype": "int16"}, "x.inp is int16, but must be int8"),
     ({"scope": Scope.OUT}, "y.out lies in out, but must lie in acc"),
     ({"inner": lambda stage: stage.leaves[0]}, "has no part in it; tensorize the loop inside"),
+    ({"inner": lambda stage: stage.split(stage.leaves[-2], 3)[0]},
+     r"y.acc\[.*\] is computed only where .* < 4\); split its axes by factors that divide them"),
     ({"inner": lambda stage: stage.leaves[-1]}, "the loop over j is a part of it, but stands"),
 ])
 def test_what_does_not_match_is_explained(change, reason):
