@@ -28,10 +28,14 @@ from .hardware_loops import Walk, divided, fused, offsets, padded
 OUTER, MIDDLE, INNER = range(3)
 FIRST = (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_INNER)
 MICRO_OPS = 0               # the segment of micro-ops
-LONGEST_SEQUENCE = 4        # sequences of micro-ops may take this part of their scratchpad
-
+SEQUENCES = 4               # of micro-ops, of the longest kind, that their scratchpad has room for
 
 Sequenced = tuple[tuple[int, int, int], ...]        # dst, src and wgt of micro-ops
+
+
+def longest_sequence(config: Config) -> int:
+    """The most micro-ops of one gemm: others find room beside them, if there is any."""
+    return max(1, config.tiles(Buffer.UOP) // SEQUENCES)
 
 
 @dataclass
@@ -49,10 +53,13 @@ class MicroKernels:
         """Where a sequence is, and the load that brings it there if it is not there yet."""
         if sequence in self.resident:
             return self.resident[sequence], []
+        length, capacity = len(sequence), self.config.tiles(Buffer.UOP)
+        if length > capacity:
+            raise CompileError(f"a gemm of {length} micro-ops does not fit in uop, which has room "
+                               f"for {capacity}")
         if sequence not in self.in_dram:
             self.in_dram[sequence] = len(self.micro_ops)
             self.micro_ops += sequence
-        length, capacity = len(sequence), self.config.tiles(Buffer.UOP)
         first = self.top if self.top + length <= capacity else 0
         self.resident = {each: place for each, place in self.resident.items()
                          if place + len(each) <= first or place >= first + length}
@@ -72,7 +79,7 @@ def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: 
     operands = (dst, src, wgt)
     space = fused([axis for axis in axes if dst.of(axis)], operands)
     sums = fused([axis for axis in axes if not dst.of(axis)], operands)
-    most = kernels.config.tiles(Buffer.UOP) // LONGEST_SEQUENCE
+    most = longest_sequence(kernels.config)
     outside: list[Walk] = []                # of the sum: more than one instruction
     while prod(walk.count for walk in sums) > most:
         outside.append(sums.pop(0))

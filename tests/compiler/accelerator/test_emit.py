@@ -1,6 +1,7 @@
 """Nests become streams that the verifier accepts and that compute what the expression means."""
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from microtron.compiler.accelerator.emit import emit
 from microtron.compiler.accelerator.form_transfers import form_transfers
+from microtron.compiler.accelerator.instructions import MicroKernels
 from microtron.compiler.accelerator.intrinsic import accelerator_intrinsics
 from microtron.compiler.accelerator.tensorize import tensorize
 from microtron.compiler.errors import CompileError
@@ -27,7 +29,7 @@ from microtron.compiler.nest.nest import (
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import tiny
-from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, Sync
+from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, MicroOp, Sync
 from microtron.isa.stream import decode
 from microtron.isa.verifier import verify
 from microtron.runtime.device import run
@@ -41,7 +43,8 @@ class Product:
     """A blocked matrix product: rows of tiles, in steps of some rows, summed in pieces."""
 
     def __init__(self, rows=12, depth=4, columns=3, step=4, piece=2, *, threads=1, copies=1,
-                 kept=1):
+                 kept=1, config=tiny):
+        self.config = config
         self.x = placeholder("x", (rows, depth, 1, BLOCK), "int8")
         self.w = placeholder("w", (columns, depth, BLOCK, BLOCK), "int8")
         c, k = reduce_axis("c", depth), reduce_axis("k", BLOCK)
@@ -69,8 +72,8 @@ class Product:
         plan[inside].keep(copies)
 
     def program(self, **options):
-        nest = form_transfers(tensorize(lower(self.schedule), accelerator_intrinsics(tiny)))
-        program = emit(nest, tiny, **options)
+        nest = form_transfers(tensorize(lower(self.schedule), accelerator_intrinsics(self.config)))
+        program = emit(nest, self.config, **options)
         verify(program)
         return program
 
@@ -117,6 +120,22 @@ def test_loops_over_the_output_are_hardware_loops_and_sums_micro_ops():
     gemm, = of_kind(Product(rows=4, depth=4, piece=4).program(), Gemm)
     assert gemm.count == 4
     assert np.prod(gemm.loops) == 4 * 3
+
+
+@pytest.mark.parametrize(("micro_ops", "count"), [(2, 1), (4, 1), (16, 1), (32, 6)])
+def test_sums_are_divided_where_micro_ops_are_few(micro_ops, count):
+    product = Product(depth=6, piece=6, config=replace(tiny, uop_bytes=micro_ops * MicroOp.size))
+    program = product.program()
+    assert product.is_right(program)
+    assert {gemm.count for gemm in of_kind(program, Gemm)} == {count}
+
+
+def test_a_sequence_that_is_longer_than_the_scratchpad_is_refused():
+    kernels = MicroKernels(replace(tiny, uop_bytes=4 * MicroOp.size))
+    assert kernels.place(((0, 0, 0),) * 4)[0] == 0
+    with pytest.raises(CompileError, match="a gemm of 5 micro-ops does not fit in uop, which has "
+                                           "room for 4"):
+        kernels.place(((0, 0, 0),) * 5)
 
 
 def test_what_is_kept_is_loaded_once():
