@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import CompileError
 from .nodes import Expression, as_expression, walk
-from .scalars import INDEX
+from .scalars import INDEX, whole
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,8 +20,7 @@ class Axis(Expression):
     dtype: str = INDEX
 
     def __post_init__(self) -> None:
-        if self.extent < 1:
-            raise CompileError(f"axis {self.name}: extent is {self.extent}, but must be at least 1")
+        object.__setattr__(self, "extent", whole(self.extent, f"axis {self.name}: extent"))
 
     def __str__(self) -> str:
         return self.name

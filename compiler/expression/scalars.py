@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import CompileError, shown
+
 INDEX, BOOL = "index", "bool"
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")
 TYPES = (*INTEGERS, *FLOATS, INDEX, BOOL)
+
+LARGEST = (1 << 63) - 1     # of an index, an extent or a factor
 
 # What each operator means in NumPy. Division rounds down; integers wrap.
 ARITHMETIC: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply,
@@ -18,3 +22,13 @@ ARITHMETIC: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply,
 COMPARISONS: dict[str, Any] = {"==": np.equal, "!=": np.not_equal, "<": np.less,
                                "<=": np.less_equal}
 LOGIC: dict[str, Any] = {"and": np.logical_and, "or": np.logical_or}
+
+
+def whole(value: Any, name: str, least: int = 1) -> int:
+    """A whole number as Python's own: those of NumPy are accepted, truth values and floats are
+    not."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or (
+            not least <= value <= LARGEST):
+        raise CompileError(f"{name} is {shown(value)}, but must be a whole number from {least} to "
+                           f"{LARGEST}")
+    return int(value)

@@ -15,11 +15,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 
-from ..errors import CompileError
+from ..errors import CompileError, shown
 from .elements import Axis, Element, Reduction, Tensor
 from .intervals import Known, children, interval_of
 from .nodes import Expression, walk
-from .scalars import INDEX, TYPES
+from .scalars import INDEX, TYPES, whole
 
 __all__ = ["Tensor", "compute", "in_order", "placeholder", "reduce_axis"]
 
@@ -67,11 +67,13 @@ def in_order(*outputs: Tensor) -> tuple[Tensor, ...]:
 
 
 def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    for extent in shape:
-        if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
-            raise CompileError(f"{name}: shape is {tuple(shape)}, but extents must be whole "
-                               f"numbers from 1 on")
-    return tuple(shape)
+    try:
+        extents = list(shape)
+    except TypeError:
+        raise CompileError(f"{name}: shape is {shown(shape)}, but must be a sequence of extents, "
+                           f"such as (64, 32)") from None
+    return tuple(whole(extent, f"{name}: extent {place} of the shape")
+                 for place, extent in enumerate(extents))
 
 
 def _axis_names(function: Callable[..., Expression], count: int) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..errors import CompileError
 from ..expression.expression import Axis, Cast, Constant, Element, Expression, Reduction, Select
 from ..expression.rewrite import substitute
+from ..expression.scalars import whole
 from ..expression.tensor import Tensor
 from ..nest.nest import DMA, LOADED, LoopKind, Scope
 
@@ -60,9 +61,7 @@ class Stage:
         condition.
         """
         place = self._place(axis)
-        if factor < 1:
-            raise CompileError(f"{self}: axis {axis} cannot be split by {factor}; a factor is at "
-                               f"least 1")
+        factor = whole(factor, f"{self}: the factor by which axis {axis} is split")
         outer = Axis(f"{axis.name}.outer", -(-axis.extent // factor), axis.reduces)
         inner = Axis(f"{axis.name}.inner", min(factor, axis.extent), axis.reduces)
         self.leaves[place:place + 1] = [outer, inner]
@@ -154,9 +153,7 @@ class Stage:
 
         where four are kept: each is loaded just before it is first used.
         """
-        if copies < 1:
-            raise CompileError(f"{self}: {copies} copies are kept, but there is at least one")
-        self.copies = copies
+        self.copies = whole(copies, f"{self}: the number of copies that are kept")
 
     def compute_at(self, reader: Stage, axis: Axis) -> None:
         """Compute just what a loop of the reader needs, inside that loop.
@@ -233,9 +230,9 @@ class Stage:
             w.wgt[c, 9 rows, 16]    →    w.wgt[c, 16 rows, 16], a tile for each c
         """
         rows = self.tensor.shape[-2]
-        if rows % tile_rows:
+        self.tile_rows = whole(tile_rows, f"{self}: the number of rows in a tile")
+        if rows % self.tile_rows:
             raise CompileError(f"{self}: {rows} rows are not whole tiles of {tile_rows} rows")
-        self.tile_rows = tile_rows
         self.compute_whole(*self.tensor.axes[-2:])
 
     def check_mark(self) -> None:

@@ -119,7 +119,9 @@ def test_walk_goes_from_the_outside_in():
     (lambda: total(X[i]), "x[i]: name at least one axis to reduce over"),
     (lambda: largest(3, k), "3 is not an expression that has a sum or a maximum"),
     (lambda: bool(i < 3), "(i < 3) has no value yet; use `select`, `both` or `either`"),
-    (lambda: Axis("i", 0), "axis i: extent is 0, but must be at least 1"),
+    (lambda: Axis("i", 0), "axis i: extent is 0, but must be a whole number from 1 to"),
+    (lambda: Axis("i", 4.0), "axis i: extent is 4.0, but must be a whole number"),
+    (lambda: Axis("i", 10**20), "axis i: extent is 100000000000000000000, but must be a whole"),
     (lambda: as_expression(1.5), "1.5 is not a whole number, but the other side has type index"),
 ])
 def test_what_makes_no_sense_is_refused(made, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from microtron.compiler.errors import CompileError
@@ -25,6 +26,15 @@ def test_a_computed_tensor_knows_its_shape_type_axes_and_inputs():
     assert str(X) == "x: int8[8, 4]"
 
 
+def test_whole_numbers_may_be_those_of_numpy():
+    x = placeholder("x", np.array([8, 4]), "int8")
+    k = reduce_axis("k", np.int16(4))
+    y = compute("y", (np.int64(8),), lambda i: total(x[i, k].cast("int32"), k))
+    extents = [*x.shape, *y.shape, k.extent, *(axis.extent for axis in y.axes)]
+    assert extents == [8, 4, 8, 4, 8]
+    assert {type(each) for each in extents} == {int}
+
+
 def test_a_function_of_any_number_of_axes_gets_numbered_names():
     y = compute("y", (8, 4), lambda *axes: X[axes])
     assert [axis.name for axis in y.axes] == ["axes0", "axes1"]
@@ -43,8 +53,17 @@ def test_a_select_allows_an_index_to_leave_where_it_is_not_used():
 
 
 @pytest.mark.parametrize(("made", "message"), [
-    (lambda: placeholder("x", (4, 0), "int8"), "x: shape is (4, 0), but extents must be whole"),
-    (lambda: placeholder("x", (4, True), "int8"), "x: shape is (4, True), but extents must be"),
+    (lambda: placeholder("x", (4, 0), "int8"),
+     "x: extent 1 of the shape is 0, but must be a whole number from 1 to 9223372036854775807"),
+    (lambda: placeholder("x", (True, 4), "int8"), "x: extent 0 of the shape is True, but must be"),
+    (lambda: placeholder("x", (4, 2.0), "int8"), "x: extent 1 of the shape is 2.0, but must be"),
+    (lambda: placeholder("x", (np.bool_(1),), "int8"), "x: extent 0 of the shape is"),
+    (lambda: placeholder("x", (np.float64(2),), "int8"), "x: extent 0 of the shape is"),
+    (lambda: placeholder("x", (10**5000,), "int8"),
+     "x: extent 0 of the shape is of type int and too long to print, but must be a whole number"),
+    (lambda: placeholder("x", ("4" * 9999,), "int8"), "444…, but must be a whole number"),
+    (lambda: placeholder("x", 4, "int8"), "x: shape is 4, but must be a sequence of extents"),
+    (lambda: reduce_axis("k", "4"), "axis k: extent is '4', but must be a whole number"),
     (lambda: placeholder("x", (4,), "index"), "x: there is no type 'index'; there are int8"),
     (lambda: compute("y", (4,), lambda i, j: V[i]), "the function has 2 parameters, but the shape"),
     (lambda: compute("y", (4,), lambda i: 3), "y: the function gives 3, but must give"),

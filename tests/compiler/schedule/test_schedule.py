@@ -125,8 +125,25 @@ def test_what_would_change_the_result_is_refused():
         schedule[x]
     with pytest.raises(CompileError, match="is not one of its loops"):
         schedule[padded].split(o, 2)
-    with pytest.raises(CompileError, match="cannot be split by 0"):
-        stage.split(o, 0)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.0, True, "2", None, 1 << 63])
+def test_factors_and_counts_are_whole_numbers(number):
+    _, _, _, _, twice = convolution()
+    stage = Schedule(twice)[twice]
+    for change, name in ((lambda: stage.split(stage.leaves[0], number), "axis o is split"),
+                         (lambda: stage.keep(number), "copies that are kept"),
+                         (lambda: stage.address_rows(number), "rows in a tile")):
+        with pytest.raises(CompileError, match=rf"stage twice: .*{name} is {number!r}, but must be "
+                                               rf"a whole number from 1 to {(1 << 63) - 1}"):
+            change()
+
+
+def test_factors_may_be_those_of_numpy():
+    _, _, _, _, twice = convolution()
+    stage = Schedule(twice)[twice]
+    outer, inner = stage.split(stage.leaves[1], np.int64(4))
+    assert [(each.extent, type(each.extent)) for each in (outer, inner)] == [(2, int), (4, int)]
 
 
 def test_sums_of_floats_keep_their_order():
