@@ -18,11 +18,13 @@ from ..expression.affine import Affine, affine
 from ..expression.expression import Axis, Expression
 from ..expression.intervals import conjuncts
 from ..nest import nest as ir
+from ..nest.listing import Printer
 from .chip_contents import Content, Contents
 from .conditions import clipped, holds
+from .hardware_loops import MOST_INSTRUCTIONS
 from .instructions import MicroKernels, fills
 from .intrinsic import Intrinsic, Intrinsics, intrinsic_named, known_intrinsics
-from .program import program_of
+from .program import dram_of, program_of
 from .rules import Loops
 from .scratchpads import SCRATCHPADS, place_buffers, tile_index
 from .sum_starts import Starts, tiles_copied, tiles_touched
@@ -40,10 +42,31 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
     is for comparison only.
     """
     emitter = Emitter(config, nest, known_intrinsics(config, intrinsics))
+    dram = dram_of(nest, emitter.bits)
+    _check_length(nest)
     for _ in emitter.run(nest.body, Frame()):
         pass
-    return program_of(nest, config, emitter.code, emitter.kernels, emitter.bits,
-                      hide_latency=hide_latency)
+    return program_of(config, dram, emitter.code, emitter.kernels, hide_latency=hide_latency)
+
+
+def _check_length(nest: ir.Nest) -> None:
+    """Refuse at once what would take forever: most statements become an instruction or more."""
+    statements = _written_out(nest.body)
+    if statements > MOST_INSTRUCTIONS:
+        raise CompileError(f"loops that are written out go through {statements} transfers and "
+                           f"intrinsics, but a program has at most {MOST_INSTRUCTIONS} "
+                           f"instructions; compute more at once")
+
+
+def _written_out(statement: ir.Statement) -> int:
+    """How many transfers and intrinsics a statement is when its loops are written out."""
+    innermost = _around(statement)[2]
+    if isinstance(statement, ir.Copy) or isinstance(innermost, ir.Invoke):
+        return 1
+    if isinstance(innermost, ir.Start):
+        return 0                    # most sums begin with their first product
+    inside = sum(map(_written_out, statement.children()))
+    return statement.axis.extent * inside if isinstance(statement, ir.Loop) else inside
 
 
 @dataclass(frozen=True)
@@ -59,7 +82,7 @@ class Emitter:
     """The instructions so far, and what they leave on the chip."""
 
     def __init__(self, config: Config, nest: ir.Nest, intrinsics: Intrinsics):
-        self.config, self.intrinsics = config, intrinsics
+        self.config, self.nest, self.intrinsics = config, nest, intrinsics
         self.code: list[Instruction] = []
         self.kernels = MicroKernels(config)
         self.contents = Contents(place_buffers(nest, config))
@@ -100,8 +123,14 @@ class Emitter:
                 self._copy(statement, frame)
                 yield
             case _:
-                raise CompileError(f"the accelerator has no instruction for "
-                                   f"{type(statement).__name__.lower()} {statement}")
+                raise CompileError(f"{Printer(self.nest).line(statement)}: the accelerator has "
+                                   f"no instruction for this; tensorize its loops")
+
+    def _write(self, instructions: Iterable[Instruction]) -> None:
+        self.code += instructions
+        if len(self.code) > MOST_INSTRUCTIONS:
+            raise CompileError(f"a program has at most {MOST_INSTRUCTIONS} instructions, and this "
+                               f"one has more; compute more at once")
 
     def _threads(self, loop: ir.Loop, frame: Frame) -> Iterator[None]:
         """All threads a part further, again and again."""
@@ -162,8 +191,8 @@ class Emitter:
                        for tile, region in zip(tiles, invoke.regions, strict=True)
                        if region.buffer.scope == ir.Scope.ACC]
             begins = intrinsic.begins and self.starts.begun(touched[0])
-            self.code += self.starts.cleared(touched)
-        self.code += intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins))
+            self._write(self.starts.cleared(touched))
+        self._write(intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins)))
 
     def _start(self, start: ir.Start, shorter: Mapping[Axis, Axis], frame: Frame) -> None:
         """Give tiles the value that sums start from. Sums that begin with their first product are
@@ -171,10 +200,10 @@ class Emitter:
         axes, tile = list(shorter.values()), self._tile(start.target, frame).renamed(shorter)
         touched = tiles_touched(axes, tile)
         if intrinsic_named(start.intrinsic, self.intrinsics).begins:
-            self.code += self.starts.note(touched, start.value)
+            self._write(self.starts.note(touched, start.value))
         else:
-            self.code += self.starts.cleared([touched])
-            self.code += fills(axes, tile, start.value)
+            self._write(self.starts.cleared([touched]))
+            self._write(fills(axes, tile, start.value))
 
     def _copy(self, copy: ir.Copy, frame: Frame) -> None:
         if (copy.target.buffer, frame.thread) in self.contents.loaded:
@@ -190,16 +219,15 @@ class Emitter:
         if first.terms:
             raise CompileError(f"{chip}: where it starts is not known when it is emitted")
         if chip.buffer.scope == ir.Scope.ACC:
-            self.code += self.starts.cleared([tiles_copied(first.constant, chip)])
+            self._write(self.starts.cleared([tiles_copied(first.constant, chip)]))
         segment = self.segments[dram.buffer]
         if loading:
-            base = Load(buffer=scratchpad, segment=segment, offset=offset,
-                        sram=first.constant // (chip.buffer.tile_rows or 1))
-            self.code += self._loads(base, sides, tile_bytes, copy)
+            first_tile = first.constant // (chip.buffer.tile_rows or 1)
+            self._write(self._loads(Load(buffer=scratchpad, segment=segment, offset=offset,
+                                         sram=first_tile), sides, tile_bytes, copy))
         else:
-            self.code += stores(Store(buffer=scratchpad, segment=segment, offset=offset,
-                                      sram=first.constant), sides, tile_bytes)
-
+            base = Store(buffer=scratchpad, segment=segment, offset=offset, sram=first.constant)
+            self._write(stores(base, sides, tile_bytes))
 
     def _loads(self, base: Load, sides: list[Side], tile_bytes: int, copy: ir.Copy) -> list[Load]:
         """The loads of a copy. A border that is still there from the last time is left alone, if

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from ...isa.instructions import LOOPS
+from ..errors import CompileError
 from ..expression.affine import Affine
 from ..expression.expression import Axis
 
 HARDWARE_LOOPS = len(LOOPS)
+MOST_INSTRUCTIONS = 1 << 20     # of a program, which are 32 MiB
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ def padded(walks: Sequence[Walk], operands: int) -> list[Walk]:
 
 def offsets(walks: Sequence[Walk], operands: int) -> Iterator[tuple[int, ...]]:
     """Where the operands are in every iteration, the last loop fastest."""
+    count = prod(walk.count for walk in walks)
+    if count > MOST_INSTRUCTIONS:
+        raise CompileError(f"{count} iterations around an intrinsic cannot be written out: a "
+                           f"program has at most {MOST_INSTRUCTIONS} instructions")
     for numbers in product(*(range(walk.count) for walk in walks)):
         yield tuple(sum(number * walk.steps[operand] for number, walk
                         in zip(numbers, walks, strict=True)) for operand in range(operands))

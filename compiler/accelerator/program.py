@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -22,22 +23,37 @@ MICRO_OPS = "micro_ops"
 BYTE = 8                    # bits
 
 
-def program_of(nest: Nest, config: Config, code: Sequence[Instruction], kernels: MicroKernels,
-               bits: Mapping[Buffer, int], *, hide_latency: bool) -> Program:
-    """The program of a nest. Its segments are the micro-ops and the nest's buffers in DRAM, in
-    order, whose elements have so many bits. Waits and posts are derived from the data."""
-    micro_ops = np.zeros((max(1, len(kernels.micro_ops)), len(fields_of(MicroOp))), "<u2")
-    if kernels.micro_ops:
-        micro_ops[:, [DST, SRC, WGT]] = kernels.micro_ops
-    data = micro_ops.reshape(-1).view(np.uint8)
-    segments, tensors = [Segment(MICRO_OPS, len(data), Access.READ, data)], []
+@dataclass(frozen=True)
+class Dram:
+    """The buffers of a nest in DRAM, in order: a segment and a tensor each."""
+
+    segments: tuple[Segment, ...]
+    tensors: tuple[Tensor, ...]
+
+
+def dram_of(nest: Nest, bits: Mapping[Buffer, int]) -> Dram:
+    """Where the buffers of a nest lie in DRAM, given the bits of their elements. Refuses what no
+    segment can hold, which should be known before anything is emitted."""
+    segments, tensors = [], []
     for buffer in (*nest.inputs, *nest.outputs):
         name = buffer.name.replace(".", "_")
         access = Access.WRITE if buffer in nest.outputs else Access.READ
         tensors.append(_tensor(name, buffer, bits[buffer]))
         segments.append(Segment(name, tensors[-1].size, access))
+    return Dram(tuple(segments), tuple(tensors))
+
+
+def program_of(config: Config, dram: Dram, code: Sequence[Instruction], kernels: MicroKernels, *,
+               hide_latency: bool) -> Program:
+    """The program of a nest. Its segments are the micro-ops and the nest's buffers. Waits and
+    posts are derived from the data."""
+    micro_ops = np.zeros((max(1, len(kernels.micro_ops)), len(fields_of(MicroOp))), "<u2")
+    if kernels.micro_ops:
+        micro_ops[:, [DST, SRC, WGT]] = kernels.micro_ops
+    data = micro_ops.reshape(-1).view(np.uint8)
+    first = Segment(MICRO_OPS, len(data), Access.READ, data)
     stream = encode([*(code if hide_latency else _in_turns(code)), Sync()])
-    return with_tokens(Program(config, stream, tuple(segments), tuple(tensors)))
+    return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors))
 
 
 def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from microtron.compiler.accelerator.emit import emit
+from microtron.compiler.accelerator import emit as module
+from microtron.compiler.accelerator.emit import Emitter, emit
 from microtron.compiler.accelerator.form_transfers import form_transfers
 from microtron.compiler.accelerator.instructions import MicroKernels
 from microtron.compiler.accelerator.intrinsic import accelerator_intrinsics
+from microtron.compiler.accelerator.pipeline import build
 from microtron.compiler.accelerator.tensorize import tensorize
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.evaluate import evaluate
@@ -29,6 +31,7 @@ from microtron.compiler.nest.nest import (
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import tiny
+from microtron.isa.errors import IsaError
 from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, MicroOp, Sync
 from microtron.isa.stream import decode
 from microtron.isa.verifier import verify
@@ -195,6 +198,61 @@ def test_what_does_not_fit_is_named_with_how_much_is_too_much():
     with pytest.raises(CompileError, match=r"x.inp does not fit in inp: it takes 2 × 400 tiles, "
                                            r"but there are 512: 288 too many"):
         Product(rows=50, step=50, columns=1, depth=8, piece=8, copies=2).program()
+
+
+def test_a_segment_that_cannot_be_addressed_is_refused_before_anything_is_emitted(monkeypatch):
+    def never(*_):
+        raise AssertionError("emitted")
+    monkeypatch.setattr(Emitter, "run", never)
+    with pytest.raises(IsaError, match="segment x: size is 8589934592, but must be from 1 to "
+                                       "4294967296"):
+        Product(rows=1 << 29, depth=4, step=8).program()
+
+
+@pytest.mark.parametrize("rows", [1 << 20, (1 << 28) - 1])
+def test_loops_that_would_never_be_written_out_are_refused_at_once(rows, monkeypatch):
+    monkeypatch.delattr(Emitter, "run")
+    with pytest.raises(CompileError, match=r"loops that are written out go through \d{7,} "
+                                           r"transfers and intrinsics, but a program has at most "
+                                           r"1048576 instructions"):
+        Product(rows=rows, columns=1, depth=2, piece=1, step=1).program()
+
+
+def test_instructions_are_counted_when_a_statement_is_many_of_them(monkeypatch):
+    product = Product(rows=12, piece=4, config=replace(tiny, uop_bytes=2 * MicroOp.size))
+    needed = len(product.program().code) - 1            # the last one is the sync at the end
+    monkeypatch.setattr(module, "MOST_INSTRUCTIONS", needed)
+    assert product.is_right(product.program())
+    monkeypatch.setattr(module, "MOST_INSTRUCTIONS", needed - 1)
+    with pytest.raises(CompileError, match=f"a program has at most {needed - 1} instructions, and"):
+        product.program()
+
+
+def test_a_sum_over_nothing_that_moves_is_refused_at_once():
+    """Loops around one intrinsic can be more than the hardware has: they are written out too."""
+    x, w = placeholder("x", (1, 1, BLOCK), "int8"), placeholder("w", (1, BLOCK, BLOCK), "int8")
+    c, k = reduce_axis("c", 1 << 60), reduce_axis("k", BLOCK)
+    y = compute("y", x.shape, lambda t, b, o: total(
+        x[t, b, k].cast("int32") * w[t, o, k].cast("int32"), c, k))
+    plan = Schedule(y)
+    inside = plan.cache_write(y, Scope.ACC)
+    plan.cache_read(x, Scope.INP, inside)
+    plan.cache_read(w, Scope.WGT, plan.renewed(inside))
+    stage = plan[plan.renewed(inside)]
+    t, b, o, c, k = stage.leaves
+    stage.reorder(c, t, b, o, k)
+    stage.tensorize(b, "gemm")
+    with pytest.raises(CompileError, match="1152921504606846976 iterations around an intrinsic "
+                                           "cannot be written out"):
+        build(plan, tiny)
+
+
+def test_what_no_instruction_computes_is_named():
+    x = placeholder("x", (4, 1, BLOCK), "int32")
+    y = compute("y", x.shape, lambda t, b, o: x[t, b, o] + 1)
+    with pytest.raises(CompileError, match=r"^y\[t, b, o\] = x\[t, b, o\] \+ 1: the accelerator "
+                                           r"has no instruction for this; tensorize its loops"):
+        emit(lower(Schedule(y)), tiny)
 
 
 def test_a_buffer_that_the_accelerator_does_not_have_is_refused():
