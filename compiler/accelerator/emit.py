@@ -55,7 +55,7 @@ def _check_length(nest: ir.Nest) -> None:
     if statements > MOST_INSTRUCTIONS:
         raise CompileError(f"loops that are written out go through {statements} transfers and "
                            f"intrinsics, but a program has at most {MOST_INSTRUCTIONS} "
-                           f"instructions; compute more at once")
+                           f"instructions; divide the computation")
 
 
 def _written_out(statement: ir.Statement) -> int:
@@ -130,7 +130,7 @@ class Emitter:
         self.code += instructions
         if len(self.code) > MOST_INSTRUCTIONS:
             raise CompileError(f"a program has at most {MOST_INSTRUCTIONS} instructions, and this "
-                               f"one has more; compute more at once")
+                               f"one has more; divide the computation")
 
     def _threads(self, loop: ir.Loop, frame: Frame) -> Iterator[None]:
         """All threads a part further, again and again."""
