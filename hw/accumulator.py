@@ -24,34 +24,41 @@ def granted_write_port(tile_bits: int) -> Signature:
 class Accumulator(wiring.Component):
     """Holds the accumulator tiles in banks; bank b has the b-th run of `acc_bank_tiles` tiles.
 
-    Every bank does one read and one write a cycle. Who wants the same bank waits for
+    Rate: every bank does one read and one write a cycle. Ports that want the same bank in the same
+    cycle are served in this order, and those that are not served wait:
 
-                        reads           writes
-        never waits     gemm_read       gemm_write
-        for GEMM        alu_b           alu_write
-        for both        alu_a           fill
-        for all three   store
+        reads       gemm_read, alu_b, alu_a, store
+        writes      gemm_write, alu_write, fill
 
-    and engines in different banks never disturb each other. Whoever waits holds its request until
-    it is granted in the same cycle; a request of more urgency wins even when it comes later.
+    Ports in different banks never disturb each other. A port that waits keeps up its request until
+    a cycle in which it is granted; a more urgent request wins even when it comes later. GEMM never
+    waits.
 
     Latency: a read granted in cycle t has its data from t + 2 until the data of that reader's
-    next read replace them. A write in cycle t is found by reads from t + 1 on. Nobody may count
-    on what a read in the same cycle as a write to the same tile returns.
+    next read replace them. A write in cycle t is found by reads from t + 1 on. What a read returns
+    in the very cycle of a write to the same tile is undefined.
 
     Filling takes 32-bit lanes, or with `widen` 8-bit lanes that are sign-extended. A tile wider
-    than a beat is filled in parts (as many as the tile has beats in DRAM, so four times fewer
+    than a beat is filled in parts (as many as the tile has beats in DRAM, so a quarter as many
     with `widen`); of several tiles in a beat, `lanes` names the one to write. With `whole`, every
     byte of the data is the same, and each lane of the tile becomes that byte, sign-extended.
 
     Members
     -------
     gemm_read : In(read_port)
-    alu_b, alu_a, store : In(granted_read_port)
+        GEMM's addends. Never waits.
+    alu_b, alu_a : In(granted_read_port)
+        The ALU's right and left operands. The right one, which also brings parameters, is more
+        urgent.
+    store : In(granted_read_port)
+        Tiles on their way to DRAM. Waits for all others.
     gemm_write : In(write_port)
+        GEMM's sums. Never waits.
     alu_write : In(granted_write_port)
+        The ALU's results. Waits for GEMM.
     fill : In(fill_port)
-        `ready` says that nobody more urgent writes to the bank of `index` in this cycle.
+        LOAD's beats and padding. `ready` says that nothing more urgent is written to the bank of
+        `index` in this cycle.
     """
 
     def __init__(self, config: Config):

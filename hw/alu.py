@@ -6,19 +6,19 @@ from amaranth.lib.wiring import Component, In, Out, connect
 
 from ..isa.config import Config
 from ..isa.faults import Fault
-from ..isa.instructions import Buffer, Instruction
+from ..isa.instructions import Buffer
 from .accumulator import granted_write_port
 from .alu_decode import TASK, decode, operands
 from .alu_issue import AluIssue
 from .alu_lanes import LATENCY, AluLanes
 from .alu_results import DEPTH, AluResults
 from .interfaces import commands, events, granted_read_port, tokens
-from .layouts import unpack
 from .scratchpad import write_port
 from .sequencer import Sequencer
+from .start import start_next
 
-# Cycles from the start of an instruction with one undisturbed step to its end: into the
-# sequencer, into the buffer of steps, through the lanes, into the results' memory.
+# Cycles from start to end of an instruction with one undisturbed step: into the sequencer, into
+# the buffer of steps, through the lanes, into the memory of results.
 START_TO_END = 1 + 1 + LATENCY + 1
 
 
@@ -29,9 +29,9 @@ class AluEngine(Component):
                                   │  ▲ tickets             │
                      left, right ◄┘  └─────────────────────┘
 
-    Rate: a vector a cycle, while its reads are in different banks and nobody more urgent wants
-    these; its write has a port of its own. Each outer iteration of a requantize takes three
-    cycles more, for its parameters. A read of a tile that an earlier step has yet to write waits
+    Rate: a vector a cycle, as long as its reads are in different banks and nothing more urgent
+    wants these; its write has a port of its own. Each outer iteration of a requantize takes three
+    more cycles, for its parameters. A read of a tile that an earlier step has yet to write waits
     until the cycle after that write, LATENCY + 2 cycles after the earlier step was issued.
     Instructions follow one another without a bubble.
 
@@ -39,7 +39,7 @@ class AluEngine(Component):
     an instruction without iterations, as if it had one step.
 
     Back-pressure: a command is taken when the sequencer has handed out the last slot of the one
-    before. All that the accumulator refuses is asked for again.
+    before. Whatever the accumulator refuses is requested again.
 
     The end of an instruction is the cycle of its last write. An index outside a scratchpad is
     reported when everything before it has been written; nothing from that step on happens. While
@@ -47,13 +47,22 @@ class AluEngine(Component):
 
     Members
     -------
-    commands : In(commands)
+    commands : In(stream of COMMAND)
+        The ALU's instructions, in order. Each is taken in the cycle of its start.
     tokens : Out(tokens)
+        Taken at the start of an instruction, posted at its end.
     events : Out(events)
-    left, right : Out(granted_read_port)
-        Left and right operand from the accumulator; parameters come through `right`.
-    acc : Out(granted_write_port), out : Out(write_port)
+        What the control unit counts and reports. The ALU never waits for memory.
+    left : Out(granted_read_port)
+        Left operands from the accumulator.
+    right : Out(granted_read_port)
+        Right operands from the accumulator, and the parameters of a requantize.
+    acc : Out(granted_write_port)
+        Results for the accumulator. A write that is not granted waits, and all behind it.
+    out : Out(write_port)
+        Results for the result scratchpad, which never refuses.
     halt : In(1)
+        Take no command, write and post nothing from this cycle on.
     """
 
     def __init__(self, config: Config):
@@ -94,20 +103,8 @@ class AluEngine(Component):
 
     def _accept(self, m, nests, stopped):
         """Take a command, with its tokens, when the sequencer can take it."""
-        command = self.commands.payload
-        able, start = Signal(), Signal()
-        decode(m, command, nests.payload)
-        m.d.comb += [
-            able.eq(self.commands.valid & nests.ready & ~stopped & ~self.halt),
-            start.eq(able & self.tokens.granted),
-            nests.valid.eq(start),
-            self.commands.ready.eq(start),
-            self.tokens.wait.eq(Mux(self.commands.valid, _wait(command), 0)),
-            self.tokens.take.eq(start),
-            self.events.start.eq(start),
-            self.events.start_position.eq(command.position),
-            self.events.wait.eq(Mux(able, self.tokens.missing, 0)),
-        ]
+        decode(m, self.commands.payload, nests.payload)
+        m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~self.halt))
 
     def _complete(self, m, results):
         """Post tokens, and count the instructions that have started and not ended."""
@@ -121,8 +118,3 @@ class AluEngine(Component):
             self.events.fault.cause.eq(Mux(results.fault, Fault.INDEX, Fault.NONE)),
             self.events.fault.position.eq(results.position),
         ]
-
-
-def _wait(command):
-    """The field that all instructions share."""
-    return unpack(Instruction, command.word).wait

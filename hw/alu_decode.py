@@ -18,7 +18,8 @@ from ..isa.instructions import (
 from .alu_lane import wraps
 from .alu_lanes import WORK
 from .interfaces import index
-from .layouts import POSITION_BITS, opcode_of, unpack
+from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack
+from .logic import covering
 from .sequencer import offset_bits
 
 OUT_LOW, OUT_HIGH = -128, 127           # what fits in a lane of out
@@ -46,7 +47,8 @@ def decode(m: Module, command: data.View, nest: data.View) -> None:
     word, task = command.word, nest.tag
     m.d.comb += task.position.eq(command.position)
     with m.Switch(opcode_of(word)):
-        for instruction, fill in ((Alu, _alu), (AluI, _alui), (Requantize, _requantize)):
+        for instruction, fill in covering(instructions_of(Engine.ALU), {
+                Alu: _alu, AluI: _alui, Requantize: _requantize}).items():
             with m.Case(instruction.opcode):
                 fields = unpack(instruction, word)
                 fill(m, fields, nest, task)

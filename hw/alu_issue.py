@@ -27,11 +27,11 @@ STEP = data.StructLayout({
 class AluIssue(Component):
     """Takes slots of the sequencer and hands vectors to the lanes.
 
-    A slot becomes a step. In front of the first step of each outer iteration of a requantize
-    stand three more, which fetch its parameters: bias, multiplier, shift. A step enters a buffer
-    of two, takes a ticket unless it fetches, and is issued when both its reads have been granted.
-    Reads are requested together and each until it is granted; the data of the one that came first
-    stay in its port. The step in front waits, and all behind it,
+    A slot becomes a step. Three more steps precede the first one of each outer iteration of a
+    requantize and fetch its parameters: bias, multiplier, shift. A step enters a buffer of two,
+    takes a ticket unless it fetches, and is issued when both its reads have been granted. Both
+    reads are requested at once, each until it is granted; the data of the one that was granted
+    first stay in its port. The step in front waits, and all behind it,
 
         waits_for_write     while an earlier step has yet to write a tile that it reads
         waits_for_bank      until the accumulator has granted its reads
@@ -47,12 +47,21 @@ class AluIssue(Component):
 
     Members
     -------
-    slots : In(stream of slots), of a sequencer of `alu_decode.operands` with TASK for a tag
+    slots : In(stream of slot_layout)
+        The iterations of instructions, from a sequencer of `alu_decode.operands` whose tag is a
+        TASK. Not taken while parameters are being fetched or the buffer is full.
     tickets : Out(tickets)
+        Books the result of each step, and asks which earlier results it has to wait for.
     left, right : Out(granted_read_port)
-    issued : Out(1), work : Out(WORK), fetched : Out(3)
-        To the lanes.
+        Reads from the accumulator, each requested until it is granted.
+    issued : Out(1)
+        To the lanes: a step has been granted what it reads.
+    work : Out(WORK)
+        To the lanes: what that step computes.
+    fetched : Out(PARAMETER_TILES)
+        To the lanes: the read of this parameter has been granted.
     stopped : Out(1)
+        A step was outside its scratchpad: nothing more is taken until reset.
     """
 
     def __init__(self, config: Config):

@@ -1,11 +1,12 @@
 """One lane of the ALU: eight operations and requantization through one multiplier."""
 
-from amaranth.hdl import Const, Module, Mux, Shape, Signal, signed
+from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.instructions import AluOp
 from . import requantizer
+from .logic import covering, is_among
 from .requantizer import LANE_BITS, SCALING, SHIFT_BITS, Requantizer
 
 STAGES = 1 + requantizer.STAGES         # cycles from operands to result
@@ -22,9 +23,10 @@ CONTROL = data.StructLayout({
 class AluLane(Component):
     """Computes `arithmetic.alu`, or scales with the parameters of a requantize.
 
-    Every operation is a requantization with operands of its own: addition has the right operand
-    for a bias, multiplication for a multiplier, a shift to the left a power of two. A shift to
-    the right rounds ties up, as the first rounding of TWICE does. `scaling` must agree with that:
+    Every operation is a requantization with operands of its own: an addition takes the right
+    operand for its bias, a multiplication for its multiplier, a shift to the left multiplies by a
+    power of two. A shift to the right rounds ties up, as the first rounding of TWICE does.
+    `scaling` must agree with that:
 
                    value        bias      multiplier    shift    scaling
         add        left         right     1             0
@@ -41,11 +43,15 @@ class AluLane(Component):
     Members
     -------
     left, right : In(signed(32))
-    bias, multiplier : In(signed(32)), shift : In(6)
-        Parameters of a requantize, which come with its left operand.
-    controls : In(array of CONTROL, by stage)
-        Entry k belongs to the operands that entered k cycles ago.
+        The operands, a new pair in every cycle.
+    bias, multiplier : In(signed(32))
+        Parameters of a requantize, together with its left operand.
+    shift : In(6)
+        The third parameter of a requantize.
+    controls : In(array of CONTROL)
+        What to compute, by stage: entry k belongs to the operands that entered k cycles ago.
     result : Out(signed(32))
+        Of the operands that entered `STAGES` cycles ago; 8 bits, sign-extended, where narrowed.
     """
 
     def __init__(self):
@@ -86,25 +92,24 @@ class AluLane(Component):
         with m.If(control.requantize):
             m.d.sync += [chosen.bias.eq(self.bias), chosen.multiplier.eq(self.multiplier),
                          chosen.shift.eq(self.shift)]
+        operations = covering(AluOp, {
+            AluOp.ADD: chosen.bias.eq(right),
+            AluOp.SUB: chosen.bias.eq(-right),
+            AluOp.MUL: chosen.multiplier.eq(right),
+            AluOp.MIN: chosen.value.eq(Mux(left_is_less, left, right)),
+            AluOp.MAX: chosen.value.eq(Mux(left_is_less, right, left)),
+            AluOp.SHR: chosen.shift.eq(amount),
+            AluOp.SHL: chosen.multiplier.eq((Const(1, LANE_BITS) << amount)[:LANE_BITS]),
+            AluOp.MOVE: chosen.value.eq(right),
+        })
         with m.Else(), m.Switch(control.op):
-            with m.Case(AluOp.ADD):
-                m.d.sync += chosen.bias.eq(right)
-            with m.Case(AluOp.SUB):
-                m.d.sync += chosen.bias.eq(-right)
-            with m.Case(AluOp.MUL):
-                m.d.sync += chosen.multiplier.eq(right)
-            with m.Case(AluOp.MIN):
-                m.d.sync += chosen.value.eq(Mux(left_is_less, left, right))
-            with m.Case(AluOp.MAX):
-                m.d.sync += chosen.value.eq(Mux(left_is_less, right, left))
-            with m.Case(AluOp.SHR):
-                m.d.sync += chosen.shift.eq(amount)
-            with m.Case(AluOp.SHL):
-                m.d.sync += chosen.multiplier.eq((Const(1, LANE_BITS) << amount)[:LANE_BITS])
-            with m.Case(AluOp.MOVE):
-                m.d.sync += chosen.value.eq(right)
+            for op, choice in operations.items():
+                with m.Case(op):
+                    m.d.sync += choice
 
 
-def wraps(op):
+def wraps(op: Value) -> Value:
     """Whether an operation wants `scaling.wrap`: the low half of a product."""
-    return op.matches(AluOp.MUL, AluOp.SHL)
+    return is_among(op, AluOp, {
+        AluOp.ADD: False, AluOp.SUB: False, AluOp.MUL: True, AluOp.MIN: False, AluOp.MAX: False,
+        AluOp.SHR: False, AluOp.SHL: True, AluOp.MOVE: False})

@@ -26,20 +26,24 @@ class AluLanes(Component):
     Rate: a vector a cycle. Latency: `LATENCY` cycles from `issued` to `finished`. There is no
     back-pressure. The operands are sampled `READ_LATENCY` cycles after `issued`.
 
-    A parameter tile, whose read was granted in the cycle in which its bit of `fetched` is set, is
-    kept until the next of its kind. It serves steps that are issued later: the three may be
-    fetched in the three cycles before the first step that needs them, while steps issued before
-    still take what was there.
+    A parameter tile is kept until the next of its kind arrives. It serves the steps that are
+    issued after its read was granted: the three may be fetched in the three cycles before the
+    first step that needs them, while steps issued earlier still take what was there.
 
     Members
     -------
-    issued : In(1), work : In(WORK)
+    issued : In(1)
         A step has been granted what it reads.
-    fetched : In(3)
-        A read of bias, multiplier or shift has been granted.
+    work : In(WORK)
+        What that step computes.
+    fetched : In(PARAMETER_TILES)
+        The read of bias, multiplier or shift has been granted in this cycle.
     left, right : In(acc tile)
-        From the read ports.
-    finished : Out(1), results : Out(acc tile)
+        Data of the read ports, each valid `READ_LATENCY` cycles after its grant.
+    finished : Out(1)
+        A step was issued `LATENCY` cycles ago.
+    results : Out(acc tile)
+        The vector of that step.
     """
 
     def __init__(self, config: Config):

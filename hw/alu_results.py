@@ -48,11 +48,11 @@ tickets = Signature({
 class AluResults(Component):
     """Keeps results until they can be written, and knows which writes are still to come.
 
-    A step enters with its ticket before its operands are read. Tickets and results come in the
-    same order, and so do the writes: a result for acc waits until the accumulator grants it, a
-    result for out does not wait. The instruction is complete with the write of its last result,
-    which a read in the next cycle finds. A ticket that is `outside` is never retired: the fault
-    stays, and nothing behind it happens.
+    A step enters with its ticket before its operands are read. Tickets, results and writes all
+    come in the same order. A result for acc waits until the accumulator grants it; a result for
+    out does not wait. The instruction is complete with the write of its last result, which a read
+    in the next cycle finds. A ticket that is `outside` is never retired: the fault stays, and
+    nothing behind it happens.
 
     Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the cycle
     after `finished` at the earliest. There is always room for the result of a step that has
@@ -64,14 +64,25 @@ class AluResults(Component):
     Members
     -------
     tickets : In(tickets)
-    finished : In(1), results : In(acc tile)
-        From the lanes.
-    acc : Out(granted_write_port), out : Out(write_port)
-    end : Out(1), post : Out(4), position : Out(32)
-        An instruction is complete in this cycle; `position` is also the faulty one's.
+        Where steps enter, before they are issued. Refuses them while no ticket is free.
+    finished : In(1)
+        From the lanes: the result of the oldest step that has none yet is there.
+    results : In(acc tile)
+        From the lanes: that result.
+    acc : Out(granted_write_port)
+        Writes to the accumulator, each requested until it is granted.
+    out : Out(write_port)
+        Writes to the result scratchpad, 8 bits a lane. Never refused.
+    end : Out(1)
+        An instruction is complete in this cycle.
+    post : Out(len(Engine))
+        The engines that it gives a token to; zero in all other cycles.
+    position : Out(32)
+        Its number in the program, or that of the faulty one.
     fault : Out(1)
-        An instruction has reached outside a scratchpad. Stays.
+        An instruction has reached outside a scratchpad. Stays until reset.
     halt : In(1)
+        Write and complete nothing from this cycle on.
     """
 
     def __init__(self, config: Config):

@@ -1,4 +1,4 @@
-"""Who goes next: an arbiter that lets nobody wait for ever."""
+"""Whose turn it is: an arbiter under which nobody waits for ever."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import Component, In, Out
@@ -15,8 +15,9 @@ class RoundRobin(Component):
     Members
     -------
     requests : In(clients)
-    grant : Out(number of a client)
-        One that requests; meaningless while nobody does.
+        One bit for each client, high while it wants to be served.
+    grant : Out(range(clients))
+        The number of a client that requests; meaningless while none does.
     served : In(1)
         The client granted in this cycle is served.
     """

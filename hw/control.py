@@ -11,6 +11,7 @@ from ..isa.instructions import ISA_VERSION, SEGMENTS, Engine
 from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names, register_map
 from .interfaces import FAULT, events, segment_table
 from .layouts import POSITION_BITS
+from .logic import covering, exponent
 
 COUNTER_BITS = 40               # three hours at 100 MHz
 WORD = 8 * REGISTER_BYTES
@@ -20,23 +21,52 @@ OFFSET_BITS = ceil_log2(WINDOW_BYTES)
 class Control(Component):
     """Holds the registers of `isa.registers`, starts programs and notes how they stopped.
 
-    Writing START in `control` resets the core for one cycle and lets it run. A run is over when
+    Writing START to `control` resets the core for one cycle and lets it run. A run is over when
     FETCH has finished and the bus is quiet, or, after the first fault, as soon as the bus is
     quiet. From the fault to the next reset, `halt` keeps every engine from doing anything new:
     what the queues still hold must not come to life. A START while running is itself a fault.
     Writes to the other registers are ignored while a program runs.
 
+    Rate: a register write and a register read a cycle, neither ever refused.
+
     Members
     -------
-    write_enable, write_offset, write_data : a register write, in one cycle
-    read_offset, read_data : a register read, one cycle later
-    load, gemm, alu, store : In(events), what each engine tells
-    fetch_fault : In(FAULT), dispatched : In(1), finished : In(1), from FETCH
-    overflow : In(4), from the token counters
-    quiet : In(1), no transaction is outstanding on the bus
-    program_base, program_count, segments : Out, to FETCH, LOAD and STORE
-    reset : Out(1), running : Out(1), halt : Out(1), to everything
+    write_enable : In(1)
+        Write a register in this cycle.
+    write_offset : In(OFFSET_BITS)
+        Its byte offset in the window of registers.
+    write_data : In(WORD)
+        Its new value.
+    read_offset : In(OFFSET_BITS)
+        The register to read, in every cycle.
+    read_data : Out(WORD)
+        The register whose offset was there in the cycle before; zero where there is none.
+    load, gemm, alu, store : In(events)
+        What each engine tells in every cycle.
+    fetch_fault : In(FAULT)
+        What is wrong with the program, as FETCH sees it.
+    dispatched : In(1)
+        FETCH hands out an instruction, for the counter.
+    finished : In(1)
+        FETCH has executed the end of the program.
+    overflow : In(len(Engine))
+        Engines whose post in this cycle overflows a token counter.
+    quiet : In(1)
+        No transaction is outstanding on the bus.
+    program_base : Out(address_bits)
+        Address of the program, as the driver set it.
+    program_count : Out(32)
+        Its instructions, as the driver set it.
+    segments : Out(segment_table)
+        The windows of DRAM, as the driver set them.
+    reset : Out(1)
+        Begin anew; high for one cycle before each run.
+    running : Out(1)
+        A program runs, from the cycle after `reset` until it is done or has failed.
+    halt : Out(1)
+        Begin nothing new: from the cycle after the first fault until the next reset.
     interrupt : Out(1)
+        High from the end of a run, if enabled, until the driver lowers it or starts another.
     """
 
     def __init__(self, config: Config):
@@ -62,8 +92,8 @@ class Control(Component):
         self._run(m, start)
         readable = {
             "identity": Const(registers.IDENTITY, WORD), "isa_version": Const(ISA_VERSION, WORD),
-            "control": self.interrupt_enable << 1,
-            "status": Cat(self.running | self.reset, self.done, self.failed, self.interrupt),
+            "control": self.interrupt_enable << exponent(registers.Control.INTERRUPT_ENABLE),
+            "status": self._status(m),
             "fault": self.fault.cause, "fault_position": self.fault.position,
             **self._settings(m), **self._counters(m),
             **{f"config_{name}": Const(value, WORD)
@@ -71,6 +101,14 @@ class Control(Component):
         }
         self._read(m, readable)
         return m
+
+    def _status(self, m):
+        status = Signal(WORD)
+        for flag, holds in covering(Status, {
+                Status.RUNNING: self.running | self.reset, Status.DONE: self.done,
+                Status.FAILED: self.failed, Status.INTERRUPT: self.interrupt}).items():
+            m.d.comb += status[exponent(flag)].eq(holds)
+        return status
 
     def _written(self, bits):
         return (self.write_enable & (self.write_offset == _offsets["control"])
@@ -143,7 +181,7 @@ class Control(Component):
         return registers
 
     def _counters(self, m):
-        """Adds up what the engines tell, from the first running cycle to the last."""
+        """Add up what the engines tell, from the first running cycle to the last."""
         steps = {"cycles": Const(1), "instructions": self.dispatched}
         for engine in Engine:
             name, told = engine.name.lower(), getattr(self, engine.name.lower())

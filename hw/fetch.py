@@ -8,8 +8,9 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import INSTRUCTION_BYTES, ISA, Engine, Sync, SyncAction
-from .interfaces import FAULT, commands, read_beat, read_request
+from .interfaces import FAULT, burst_request, commands, read_beat
 from .layouts import POSITION_BITS, illegal, opcode_of, unpack
+from .logic import is_among
 
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
 AHEAD = 2 * BURST   # instructions fetched before they are wanted
@@ -18,29 +19,39 @@ AHEAD = 2 * BURST   # instructions fetched before they are wanted
 class Fetch(Component):
     """Brings instructions from DRAM to the engines' queues, in program order.
 
-    Reads ahead in bursts of up to eight instructions while there is room for them, so that one
-    instruction a cycle can be dispatched. A word that is no instruction stops it with a fault. A
-    sync waits until all engines are idle; an end then raises `finished` for good.
+    Reads ahead in bursts of up to eight instructions while there is room for them. A word that is
+    no instruction stops it with a fault. A sync waits until all engines are idle; an end then
+    raises `finished` for good. It begins when `running` rises after a reset.
 
-    The program base must be a multiple of 4096. Starts when `running` rises after a reset.
+    Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: an
+    instruction can leave two cycles after its last beat came. Back-pressure: an instruction waits
+    for room in the queue of its engine, and all behind it wait with it.
 
     Members
     -------
     running : In(1)
-    base : In(address_bits), count : In(32)
-        The program; stable while running.
-    requests, beats
-        To the reader.
-    load, gemm, alu, store : Out(commands)
-        To the queue of each engine.
+        The program runs. Low: request and dispatch nothing.
+    base : In(address_bits)
+        Address of the program, a multiple of 4096. Stable while running.
+    count : In(32)
+        Instructions in the program. Stable while running.
+    requests : Out(stream of burst_request)
+        To the reader: bursts of the program, in order.
+    beats : In(stream of read_beat)
+        From the reader: their beats, in order. Always taken, since room was reserved.
+    load, gemm, alu, store : Out(stream of COMMAND)
+        To the queue of each engine: its instructions, with their numbers in the program.
     idle : In(1)
         Every queue is empty and every engine idle.
     dispatched : Out(1)
         An instruction leaves, to an engine or as a sync that is over.
     finished : Out(1)
+        The end of the program has been executed. Stays until reset.
     fault : Out(FAULT)
+        The instruction at hand cannot be executed: it is illegal, could not be read, or is
+        missing where the program has no end. Stays until reset.
     halt : In(1)
-        Ask for nothing more; beats that still arrive are swallowed.
+        Request and dispatch nothing more; beats that still arrive are swallowed.
     """
 
     def __init__(self, config: Config):
@@ -49,7 +60,7 @@ class Fetch(Component):
             "running": In(1),
             "base": In(config.address_bits),
             "count": In(POSITION_BITS),
-            "requests": Out(stream.Signature(read_request(config))),
+            "requests": Out(stream.Signature(burst_request(config))),
             "beats": In(stream.Signature(read_beat(config))),
             **{engine.name.lower(): Out(commands) for engine in Engine},
             "idle": In(1),
@@ -127,7 +138,8 @@ class Fetch(Component):
                     m.d.comb += legal.eq(~illegal(instruction, word))
                     if instruction is Sync:
                         m.d.comb += taken.eq(self.idle)
-                        m.d.comb += at_end.eq(unpack(Sync, word).action == SyncAction.END)
+                        m.d.comb += at_end.eq(is_among(unpack(Sync, word).action, SyncAction, {
+                            SyncAction.BARRIER: False, SyncAction.END: True}))
                     else:
                         queue = getattr(self, instruction.engine.name.lower())
                         m.d.comb += queue.valid.eq(valid & legal & ~broken)

@@ -32,10 +32,15 @@ class ForwardingAdder(wiring.Component):
 
     Members
     -------
-    following : In(ADDITION), the cycle before its tile and its sums
-    tile : In, the accumulator tile, as read in the cycle before `following`
-    sums : In, batch × block_out
+    following : In(ADDITION)
+        The next addition, one cycle ahead of its tile and its sums.
+    tile : In(acc tile)
+        The tile of the addition that was `following` in the cycle before. It was read in the
+        cycle before that one.
+    sums : In(array of sum_shape)
+        What is added to that tile, batch × block_out lanes.
     write : Out(write_port)
+        The result, two cycles after its addition was `following`.
     """
 
     def __init__(self, config: Config):

@@ -7,22 +7,29 @@ from amaranth.lib.wiring import In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import LOOPS, Buffer, Engine, Gemm, GemmFlags, MicroOp
-from ..isa.record import fields_of
 from .forwarding import ForwardingAdder
 from .interfaces import commands, events, index, read_port, tokens
-from .layouts import POSITION_BITS, unpack
+from .layouts import POSITION_BITS, instructions_of, unpack, widths_of
 from .logic import exponent
 from .mac import MacArray, tree_stages
 from .scratchpad import write_port
 from .sequencer import Sequencer, offset_bits
+from .start import start_next
 
-FLAG_BITS = {field.name: field.scalar.bits for field in fields_of(Gemm)}["flags"]
+assert instructions_of(Engine.GEMM) == (Gemm,), "another instruction needs hardware here"
+
+# Flags that put off the start of a sum, each with the loop that must be in its first iteration.
+FIRSTS = {GemmFlags.FIRST_UOP: "step", GemmFlags.FIRST_INNER: "inner",
+          GemmFlags.FIRST_MIDDLE: "middle", GemmFlags.FIRST_OUTER: "outer"}
+assert {*FIRSTS, GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS} == {*GemmFlags}, (
+    "another flag needs hardware here")
+
 # Stages of the pipeline, counted in cycles from the issue of a slot.
 MICRO_OP, READ, PRODUCT = 2, 3, 6       # micro-op there, tiles read, products there
 
 # What travels with an instruction's slots; only the last one posts and ends.
 TASK = data.StructLayout({"post": len(Engine), "position": POSITION_BITS})
-TAG = data.StructLayout({"flags": FLAG_BITS, "uop": index(), "task": TASK})
+TAG = data.StructLayout({"flags": widths_of(Gemm)["flags"], "uop": index(), "task": TASK})
 
 
 def write_stage(config: Config) -> int:
@@ -31,7 +38,7 @@ def write_stage(config: Config) -> int:
 
 
 def start_to_end(config: Config, slots: int) -> int:
-    """Cycles from the start of an undisturbed gemm to its end; it has `slots` tile products."""
+    """Cycles from the start of a gemm of `slots` tile products to its end."""
     return write_stage(config) + max(1, slots)
 
 
@@ -93,12 +100,22 @@ class GemmEngine(wiring.Component):
 
     Members
     -------
-    commands : In(commands)
+    commands : In(stream of COMMAND)
+        Gemms, in order. Each is taken in the cycle of its start.
     tokens : Out(tokens)
+        Taken at the start of a gemm, posted at its end.
     events : Out(events)
-    uop, inp, wgt : Out(read_port)
-    acc_read : Out(read_port), acc_write : Out(write_port)
+        What the control unit counts and reports. GEMM never waits for memory.
+    uop : Out(read_port)
+        Micro-ops, one for each slot.
+    inp, wgt : Out(read_port)
+        Activation and weight tiles, one of each for a slot.
+    acc_read : Out(read_port)
+        The accumulator tile that a slot adds to. Never waits.
+    acc_write : Out(write_port)
+        The accumulator tile that a slot leaves. Never waits.
     halt : In(1)
+        Take no command, issue no slot and post nothing from this cycle on.
     """
 
     def __init__(self, config: Config):
@@ -134,19 +151,8 @@ class GemmEngine(wiring.Component):
         """Take a command, with its tokens, when the sequencer can take it."""
         command = self.commands.payload
         gemm = unpack(Gemm, command.word)
-        able, start = Signal(), Signal()
-        m.d.comb += [
-            able.eq(self.commands.valid & nests.ready & ~stopped & ~self.halt),
-            start.eq(able & self.tokens.granted),
-            self.tokens.wait.eq(gemm.wait),
-            self.tokens.take.eq(start),
-            self.commands.ready.eq(start),
-            nests.valid.eq(start),
-            self.events.start.eq(start),
-            self.events.start_position.eq(command.position),
-            self.events.wait.eq(Mux(able, self.tokens.missing, 0)),
-        ]
         nest, tag = nests.payload, nests.payload.tag
+        m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~self.halt))
         m.d.comb += [nest.count.eq(gemm.count), tag.flags.eq(gemm.flags), tag.uop.eq(gemm.uop),
                      tag.task.post.eq(gemm.post), tag.task.position.eq(command.position)]
         for number, loop in enumerate(LOOPS):
@@ -184,7 +190,7 @@ class GemmEngine(wiring.Component):
         return issued[1]
 
     def _locate(self, m, issued, stopped):
-        """Stage 2 to 3: add the indices and stop at the first that is outside."""
+        """Stages 2 and 3: add the indices and stop at the first that is outside."""
         micro_op = unpack(MicroOp, self.uop.data)
         at = {name: Signal(signed(bits + 1), name=name)
               for name, bits in operands(self.config).items()}
@@ -248,15 +254,10 @@ class GemmEngine(wiring.Component):
         ]
 
 
-# Flags that put off the start of a sum, with what must be in its first iteration.
-FIRSTS = {GemmFlags.FIRST_UOP: "step", GemmFlags.FIRST_INNER: "inner",
-          GemmFlags.FIRST_MIDDLE: "middle", GemmFlags.FIRST_OUTER: "outer"}
-
-
 def _has(flags, flag):
     return flags[exponent(flag)]
 
 
 def _outside(tile, tiles):
-    """Whether an index is not in a scratchpad with so many tiles, which is a power of two."""
+    """Whether an index is outside a scratchpad; its number of tiles is a power of two."""
     return Value.cast(tile).as_unsigned()[exponent(tiles):].any()

@@ -7,10 +7,12 @@ from amaranth.utils import ceil_log2
 
 from ..isa.config import INDEX_BITS, Config
 from ..isa.faults import Fault
-from ..isa.instructions import SEGMENTS, Engine
-from .layouts import COMMAND, POSITION_BITS
+from ..isa.instructions import SEGMENTS, Engine, Load
+from .layouts import COMMAND, POSITION_BITS, widths_of
 
 BURST_BEATS_BITS = 8        # AXI4: one to 256 beats, sent as beats - 1
+WIDEST_BUS_BYTES = 32
+SIZE_BITS = widths_of(Load)["offset"]   # of a window into DRAM, and of an offset inside it
 
 FAULT = data.StructLayout({"cause": Shape.cast(Fault), "position": POSITION_BITS})
 
@@ -19,26 +21,28 @@ commands = stream.Signature(COMMAND)
 
 def segment_table(config: Config) -> data.ArrayLayout:
     """The windows into DRAM, as the control registers hold them. Size 0: no window."""
-    segment = data.StructLayout({"base": config.address_bits, "size": 32, "writable": 1})
+    segment = data.StructLayout({"base": config.address_bits, "size": SIZE_BITS, "writable": 1})
     return data.ArrayLayout(segment, SEGMENTS)
 
 
-def read_request(config: Config) -> data.StructLayout:
-    """A burst of reads; it must not cross 4 KiB. `beats` is one less than their number."""
+def burst_request(config: Config) -> data.StructLayout:
+    """A burst that must not cross 4 KiB; `beats` is one less than their number."""
     return data.StructLayout({"address": config.address_bits, "beats": BURST_BEATS_BITS})
 
 
 def read_beat(config: Config) -> data.StructLayout:
+    """What memory answered to a read; with an `error`, the data mean nothing."""
     return data.StructLayout({"data": config.bus_bits, "error": 1})
 
 
 def write_beat(config: Config) -> data.StructLayout:
+    """What is to be written; a byte without its `strobe` is not."""
     return data.StructLayout({"data": config.bus_bits, "strobe": config.bus_bytes})
 
 
 # Between an engine and the token counters. A token posted in one cycle can be taken in the next.
 tokens = Signature({
-    "wait": Out(len(Engine)),       # engines whose tokens the next instruction wants
+    "wait": Out(len(Engine)),       # engines whose tokens the next instruction wants, if any
     "granted": In(1),               # all of them are there
     "missing": In(len(Engine)),     # those that are not
     "take": Out(1),                 # take them; only while granted
@@ -50,7 +54,7 @@ events = Signature({
     "busy": Out(1),                 # an instruction has started and is not complete
     "wait": Out(len(Engine)),       # the next could start but for tokens of these engines
     "wait_memory": Out(1),          # work waits for the bus
-    "bytes": Out(range(32 + 1)),    # moved over the bus
+    "bytes": Out(range(WIDEST_BUS_BYTES + 1)),    # moved over the bus
     "start": Out(1),                # an instruction starts: its tokens are taken ...
     "start_position": Out(POSITION_BITS),
     "end": Out(1),                  # ... and is complete: its tokens are posted
@@ -78,11 +82,14 @@ def granted_read_port(tile_bits: int) -> Signature:
 def fill_port(config: Config, parts: int) -> Signature:
     """Writes a beat of the bus, or a whole tile of padding, into a scratchpad.
 
-    data        the beat, or the padding repeated to the width of the bus
-    index       the tile; `part` is which beat of it, where tiles are wider than the bus
+    enable      there is something to write; it stays until it is `ready`
+    index       the tile
+    part        which beat of the tile, where a tile is wider than the bus
     whole       write all parts: padding
     lanes       where several tiles share a beat: which of them to write, each to the lane of
                 the scratchpad's word that has the same number
+    data        the beat, or the padding repeated to the width of the bus
+    widen       the lanes of the beat have 8 bits and are sign-extended; accumulator only
     ready       the write takes place; low only where the memory is shared
     """
     return Signature({

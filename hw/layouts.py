@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
-from ..isa.instructions import Instruction
+from ..isa.instructions import ISA, Buffer, Engine, Instruction
 from ..isa.record import Field, Record, fields_of, reserved_bytes
 
 OPCODE_BITS = 8
@@ -22,6 +22,22 @@ def unpack(record: type[Record], word: Value) -> SimpleNamespace:
         parts = tuple(_element(field, word, number) for number in range(field.count))
         setattr(fields, field.name, parts if field.axes else parts[0])
     return fields
+
+
+def widths_of(record: type[Record]) -> dict[str, int]:
+    """Bits of each field by name; of a vector, the bits of one element."""
+    return {field.name: field.scalar.bits for field in fields_of(record)}
+
+
+def buffers_of(instruction: type[Instruction]) -> tuple[Buffer, ...]:
+    """The buffers that an instruction with a field `buffer` may name."""
+    field, = (each for each in fields_of(instruction) if each.name == "buffer")
+    return field.allowed or tuple(field.kind)
+
+
+def instructions_of(engine: Engine) -> tuple[type[Instruction], ...]:
+    """The instructions that FETCH hands to an engine."""
+    return tuple(each for each in ISA if each.engine == engine)
 
 
 def _element(field: Field, word: Value, number: int) -> Value:

@@ -14,17 +14,28 @@ WHOLE_WORD = (1 << REGISTER_BYTES) - 1
 class LiteSlave(Component):
     """Turns AXI4-Lite transactions into single-cycle register accesses.
 
-    One write and one read may be in progress, independently. A write is accepted when address and
-    data are both there; its answer follows in the next cycle and stays until taken. A read is
-    accepted when the last one's answer has been taken; its answer follows two cycles later and
-    stays. Registers are written whole: a write with a byte missing changes nothing and is answered
-    with SLVERR.
+    One write and one read may be in progress, independently of each other. A write is accepted
+    when address and data are both there; its answer follows in the next cycle and stays until it
+    is taken. A read is accepted when the answer to the one before has been taken; its own follows
+    two cycles later and stays until it is taken. Registers are written whole: a write with a byte
+    missing changes nothing and is answered with SLVERR.
+
+    Rate: a write every two cycles and a read every three, if the driver takes answers at once.
 
     Members
     -------
     bus : In(lite_channels)
-    write_enable, write_offset, write_data : Out, a register write
-    read_offset : Out, read_data : In one cycle later, a register read
+        AXI4-Lite, from the driver. It may pause on any channel for any time.
+    write_enable : Out(1)
+        Write a register in this cycle.
+    write_offset : Out(OFFSET_BITS)
+        Its byte offset in the window of registers.
+    write_data : Out(LITE_BITS)
+        Its new value.
+    read_offset : Out(OFFSET_BITS)
+        The register to read. It counts in the cycle in which a read is accepted.
+    read_data : In(LITE_BITS)
+        Its value, one cycle later.
     """
 
     def __init__(self):

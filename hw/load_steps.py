@@ -2,18 +2,12 @@
 
 from enum import IntEnum
 
-from amaranth.hdl import Module, Mux, Shape, Signal
-from amaranth.lib import data, stream
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.hdl import Mux, Signal
 
-from ..isa.config import INDEX_BITS, Config
-from ..isa.instructions import Buffer, Engine, Load
-from .interfaces import commands
-from .layouts import POSITION_BITS, unpack
-from .packing import Packing
-from .rows import COUNT_BITS
-
-BUFFERS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.ACC8)
+from ..isa.config import Config
+from ..isa.instructions import Engine, Load
+from .layouts import widths_of
+from .tile_steps import TileSteps
 
 
 class Section(IntEnum):
@@ -32,28 +26,8 @@ class Run(IntEnum):
     RIGHT = 2
 
 
-def step_layout(packing: Packing) -> data.StructLayout:
-    """One write.
-
-    data            from a beat; otherwise padding
-    ends_beat       the beat is not needed after this
-    outside         the scratchpad has no such tile
-    empty           the only step of a load that writes nothing
-    last            the last step of its load
-
-    The other fields are those of the packing and of the instruction.
-    """
-    return data.StructLayout({
-        "buffer": Shape.cast(Buffer), "data": 1, "empty": 1, "last": 1, "outside": 1,
-        "index": INDEX_BITS, "ends_beat": 1, "pad_value": 8,
-        **{name: getattr(packing, name).shape()
-           for name in ("part", "alone", "lane", "word_lanes", "bytes")},
-        "post": len(Engine), "position": POSITION_BITS,
-    })
-
-
-class LoadSteps(Component):
-    """Walks the tiles of loads as they lie in the scratchpad.
+class LoadSteps(TileSteps):
+    """Walks the tiles of loads as they lie in the scratchpad: one step is one write.
 
             left       x       right
           ┌──────┬───────────┬───────┐
@@ -64,136 +38,71 @@ class LoadSteps(Component):
           │        bottom            │
           └──────────────────────────┘
 
-    Rate: a step a cycle while they are taken, one cycle without between loads. Latency: the first
-    step is valid in the cycle after its load came to the head of the stream; the load is taken
-    with its last step. One that writes nothing gives one step marked `empty`.
+    For rate, latency and back-pressure see `TileSteps`. A step has these fields of its own:
 
-    Indices are exact as long as steps that are `outside` are not taken.
+        data        what is written comes from a beat; otherwise it is padding
+        pad_value   the padding
+        post        engines that get a token when the load is complete
 
     Members
     -------
-    loads : In(commands)
-    steps : Out(stream of step_layout)
+    commands : In(stream of COMMAND)
+        The loads, in order. The one at the head must stay until it is taken, with its last step.
+    steps : Out(stream of tile_steps.step_layout)
+        Every write of each load, border and data, in the order of its tiles.
     """
 
     def __init__(self, config: Config):
-        self.config = config
-        self.packing = Packing(config, BUFFERS)
-        super().__init__({
-            "loads": In(commands),
-            "steps": Out(stream.Signature(step_layout(self.packing))),
-        })
+        super().__init__(config, Load, carried=("part", "alone", "lane", "word_lanes", "bytes"),
+                         own={"data": 1, "pad_value": widths_of(Load)["pad_value"],
+                              "post": len(Engine)})
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.packing = self.packing
-        self.fields = unpack(Load, self.loads.payload.word)
-        self.begun = Signal()                           # the counters belong to this load
-        self.begins = Signal()
-        self.moved = Signal()
-        m.d.comb += [
-            self.begins.eq(self.loads.valid & ~self.begun),
-            self.steps.valid.eq(self.loads.valid & self.begun),
-            self.moved.eq(self.steps.valid & self.steps.ready),
-            self.loads.ready.eq(self.moved & self.steps.payload.last),
-        ]
-        with m.If(self.begins):
-            m.d.sync += self.begun.eq(1)
-        with m.If(self.loads.ready):
-            m.d.sync += self.begun.eq(0)
-        self._place(m, *self._count(m))
-        self._describe(m)
-        return m
-
-    def _count(self, m):
-        """Count tiles, rows, planes. Returns whether a step ends a row with data, and a plane."""
-        planes, rows, tiles = self.fields.shape
+    def _count_rows(self, m):
+        _, rows, tiles = self.fields.shape
         top, bottom, left, right = self.fields.pad
         self.section = Signal(Section, reset_less=True)
         self.run = Signal(Run, reset_less=True)
-        self.tiles_left, self.rows_left, self.planes_left = (
-            Signal(COUNT_BITS, name=f"{name}_left", reset_less=True)    # this one included
-            for name in ("tiles", "rows", "planes"))
-        self.at_end = Signal()
         heights = {Section.TOP: top, Section.MIDDLE: rows, Section.BOTTOM: bottom}
         widths = {Run.LEFT: left, Run.BODY: tiles, Run.RIGHT: right}
 
-        # What the step at hand ends, if it is taken.
-        run_ends, row_ends, section_ends, plane_ends = (
-            Signal(name=name) for name in ("run_ends", "row_ends", "section_ends", "plane_ends"))
+        # What the step at hand ends when it is taken. DRAM knows only the rows with data.
+        run_ends, line_ends, section_ends = (
+            Signal(name=name) for name in ("run_ends", "line_ends", "section_ends"))
         m.d.comb += [
             run_ends.eq(self.packing.ends_row),
-            row_ends.eq(run_ends & (self.run == _last(widths))),
-            section_ends.eq(row_ends & (self.rows_left == 1)),
-            plane_ends.eq(section_ends & (self.section == _last(heights))),
-            self.at_end.eq(plane_ends & (self.planes_left == 1)),
+            line_ends.eq(run_ends & (self.run == _last(widths))),
+            section_ends.eq(line_ends & (self.rows_left == 1)),
+            self.row_ends.eq(line_ends & (self.section == Section.MIDDLE)),
+            self.plane_ends.eq(section_ends & (self.section == _last(heights))),
         ]
-        next_run = Signal(Run)
-        next_section = Signal(Section)
+        next_run, next_section = Signal(Run), Signal(Section)
         m.d.comb += [
-            next_run.eq(Mux(self.begins | row_ends, _first(widths), _after(self.run, widths))),
-            next_section.eq(Mux(self.begins | plane_ends, _first(heights),
+            next_run.eq(Mux(self.begins | line_ends, _first(widths), _after(self.run, widths))),
+            next_section.eq(Mux(self.begins | self.plane_ends, _first(heights),
                                 _after(self.section, heights))),
         ]
         with m.If(self.moved):
-            m.d.sync += [
-                self.tiles_left.eq(self.tiles_left - self.packing.count),
-                self.rows_left.eq(self.rows_left - row_ends),
-                self.planes_left.eq(self.planes_left - plane_ends),
-            ]
+            m.d.sync += [self.tiles_left.eq(self.tiles_left - self.packing.count),
+                         self.rows_left.eq(self.rows_left - line_ends)]
         with m.If(self.begins | (self.moved & run_ends)):
             m.d.sync += [self.run.eq(next_run), self.tiles_left.eq(_of(widths, next_run))]
         with m.If(self.begins | (self.moved & section_ends)):
             m.d.sync += [self.section.eq(next_section),
                          self.rows_left.eq(_of(heights, next_section))]
-        with m.If(self.begins):
-            m.d.sync += self.planes_left.eq(planes)
-        return row_ends & (self.section == Section.MIDDLE), plane_ends
 
-    def _place(self, m, data_row_ends, plane_ends):
-        """Where the next tile goes, and where in its beat the data for it start."""
-        packing, fields = self.packing, self.fields
-        plane_index, index = (Signal(INDEX_BITS + 1, name=name, reset_less=True)
-                              for name in ("plane_index", "index"))
-        plane_place, row_place, place = (
-            Signal(packing.place_bits, name=name, reset_less=True)
-            for name in ("plane_place", "row_place", "place"))
-        part = Signal.like(packing.part, name="part", reset_less=True)
-        next_plane, next_row = plane_place + fields.stride[0], row_place + fields.stride[1]
-        m.d.comb += [packing.index.eq(index), packing.place.eq(place), packing.part.eq(part)]
-        with m.If(self.moved):
-            m.d.sync += [index.eq(index + packing.count), place.eq(packing.next_place),
-                         part.eq(packing.next_part)]
-        with m.If(self.moved & data_row_ends):
-            m.d.sync += [row_place.eq(next_row), place.eq(next_row)]
-        with m.If(self.moved & plane_ends):
-            m.d.sync += [
-                plane_index.eq(plane_index + fields.sram_pitch),
-                index.eq(plane_index + fields.sram_pitch),
-                plane_place.eq(next_plane), row_place.eq(next_plane), place.eq(next_plane),
-            ]
-        with m.If(self.begins):
-            m.d.sync += [plane_index.eq(fields.sram), index.eq(fields.sram), part.eq(0),
-                         *(each.eq(fields.offset) for each in (plane_place, row_place, place))]
+    def _pitches(self):
+        return self.fields.sram_pitch, None
 
-    def _describe(self, m):
-        fields = self.fields
+    def _describe_own(self, m):
+        fields, step = self.fields, self.steps.payload
         planes, rows, tiles = fields.shape
         top, bottom, left, right = fields.pad
-        packing, step = self.packing, self.steps.payload
         is_data = (self.section == Section.MIDDLE) & (self.run == Run.BODY)
         m.d.comb += [
-            packing.buffer.eq(fields.buffer), packing.padding.eq(~is_data),
-            packing.left.eq(self.tiles_left),
-            step.buffer.eq(fields.buffer), step.pad_value.eq(fields.pad_value),
-            step.post.eq(fields.post), step.position.eq(self.loads.payload.position),
-            step.index.eq(packing.index),
-            *(step[name].eq(getattr(packing, name))
-              for name in ("part", "alone", "lane", "word_lanes", "bytes")),
-            step.empty.eq((planes == 0) | (top | rows | bottom == 0) | (left | tiles | right == 0)),
-            step.data.eq(is_data & ~step.empty),
-            step.ends_beat.eq(packing.ends_beat), step.outside.eq(packing.outside & ~step.empty),
-            step.last.eq(step.empty | self.at_end),
+            self.packing.padding.eq(~is_data),
+            self.empty.eq((planes == 0) | (top | rows | bottom == 0) | (left | tiles | right == 0)),
+            step.data.eq(is_data & ~self.empty),
+            step.pad_value.eq(fields.pad_value), step.post.eq(fields.post),
         ]
 
 

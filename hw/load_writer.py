@@ -1,20 +1,22 @@
 """The write side of LOAD: joins the steps of loads with the beats of the bus."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal
-from amaranth.lib import data, stream
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import INDEX_BITS, Config
 from ..isa.faults import Fault
-from ..isa.instructions import Buffer, Engine
+from ..isa.instructions import Buffer, Engine, Load
 from .interfaces import FAULT, commands, fill_port, read_beat
-from .layouts import POSITION_BITS
-from .load_steps import BUFFERS, LoadSteps
+from .layouts import POSITION_BITS, buffers_of
+from .load_steps import LoadSteps
+from .logic import covering
 from .packing import parts_of
 
-# The scratchpad that a buffer of a load means.
-TARGETS = {Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
-           Buffer.ACC8: "acc"}
+# The scratchpad that each buffer of a load means.
+TARGETS = covering(buffers_of(Load), {
+    Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
+    Buffer.ACC8: "acc"})
 
 
 def fill_parts(config: Config, target: str) -> int:
@@ -38,27 +40,35 @@ class LoadWriter(Component):
 
     Members
     -------
-    loads : In(commands)
-        Taken with their last step.
+    commands : In(stream of COMMAND)
+        Loads, in order. Each is taken with its last step.
     beats : In(stream of read_beat)
+        The beats of all loads, in order. A beat is taken with the last step that needs it.
     uop, inp, wgt, acc : Out(fill_port)
+        To the scratchpads. A write stays until its port is ready.
     stop : In(1)
         Write nothing, end nothing, swallow beats.
-    end : Out(1), end_post : Out(4), end_position : Out(32)
-        A load is complete.
+    end : Out(1)
+        A load is complete in this cycle.
+    end_post : Out(len(Engine))
+        The engines that it gives a token to; zero in all other cycles.
+    end_position : Out(32)
+        Its number in the program.
     fault : Out(FAULT)
+        The step at hand cannot be taken. Raised for one cycle.
     busy : Out(1)
         A load has arrived and is not complete.
     wait_memory : Out(1)
-    bytes : Out
-        Of DRAM, written in this cycle.
+        The step at hand lacks its beat.
+    bytes : Out(range(bus_bytes + 1))
+        Bytes from DRAM that are written in this cycle.
     """
 
     def __init__(self, config: Config):
         self.config = config
         self.steps = LoadSteps(config)
         super().__init__({
-            "loads": In(commands),
+            "commands": In(commands),
             "beats": In(stream.Signature(read_beat(config))),
             **{target: Out(fill_port(config, fill_parts(config, target)))
                for target in dict.fromkeys(TARGETS.values())},
@@ -71,18 +81,14 @@ class LoadWriter(Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.steps = steps = self.steps
-        m.d.comb += [
-            steps.loads.payload.eq(self.loads.payload),
-            steps.loads.valid.eq(self.loads.valid),
-            self.loads.ready.eq(steps.loads.ready),
-        ]
+        wiring.connect(m, wiring.flipped(self.commands), steps.commands)
         self.step = steps.steps.payload
         self.pending = Signal()                         # `write` is to be done
         self.write = Signal(self._write_layout(), reset_less=True)
         self.write_waits = Signal()
         self._take(m)
         self._write(m)
-        m.d.comb += self.busy.eq(self.loads.valid | self.pending)
+        m.d.comb += self.busy.eq(self.commands.valid | self.pending)
         return m
 
     def _write_layout(self):
@@ -137,9 +143,9 @@ class LoadWriter(Component):
     def _from_beat(self, m):
         """The beat, or one tile of it in every lane."""
         result = self.beats.payload.data
-        for size in sorted({self.config.tile_bytes(buffer) for buffer in BUFFERS}):
+        for size in sorted({self.config.tile_bytes(buffer) for buffer in TARGETS}):
             if size < self.config.bus_bytes:
-                fits = Cat(self.step.buffer == buffer for buffer in BUFFERS
+                fits = Cat(self.step.buffer == buffer for buffer in TARGETS
                            if self.config.tile_bytes(buffer) == size).any()
                 tile = Signal(8 * size, name=f"tile_of_{size}")
                 m.d.comb += tile.eq(self.beats.payload.data.word_select(self.step.lane, 8 * size))

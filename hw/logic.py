@@ -1,8 +1,33 @@
 """Small pieces of combinational logic that several units use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from amaranth.hdl import Mux, Value
+
+Kind = TypeVar("Kind")
+Entry = TypeVar("Entry")
+
+
+def covering(kinds: Iterable[Kind], table: Mapping[Kind, Entry]) -> dict[Kind, Entry]:
+    """The entries of a table in the order of `kinds`, each of which must have one.
+
+    Hardware that chooses by the members of an enum asks here. A member that is added to the enum
+    and not to the hardware then fails while the hardware is built, instead of doing silently what
+    another member does.
+    """
+    table = dict(table)
+    missing = [str(each) if isinstance(each, type) else repr(each)
+               for each in kinds if each not in table]
+    if missing:
+        raise NotImplementedError(f"there is no hardware for {', '.join(missing)}")
+    return {kind: table[kind] for kind in kinds}
+
+
+def is_among(value: Value, kinds: Iterable[Kind], chosen: Mapping[Kind, bool]) -> Value:
+    """Whether a value is one of the kinds that are chosen; `chosen` must decide on each kind."""
+    return value.matches(*(kind for kind, is_chosen in covering(kinds, chosen).items()
+                           if is_chosen))
 
 
 def exponent(power: int) -> int:

@@ -35,18 +35,24 @@ class MacRow(wiring.Component):
 
         inp, wgt ─► × ─► products ─► + + ─► register ─► + + ─► … ─► sums
 
-    Takes operands and gives sums every cycle, `mac_latency` later. While `depthwise` is set, the
-    first stage of the tree takes `lane` instead of the products: one product that another row
-    may have computed.
+    Rate: operands in and sums out in every cycle. Latency: `mac_latency`. Never stalls. While
+    `depthwise` is set, the first stage of the tree takes `lane` instead of the products: one
+    product that another row may have computed.
 
     Members
     -------
-    inp : In, batch × block_in activations
-    wgt : In, the weights of this channel
-    products : Out, batch × block_in, a cycle after their operands
-    depthwise : In, in the cycle of the products
-    lane : In, one product for each row of the batch
-    sums : Out, one for each row of the batch
+    inp : In(array of signed(inp_bits))
+        Batch × block_in activations.
+    wgt : In(array of signed(wgt_bits))
+        The block_in weights of this channel.
+    products : Out(array of product_shape)
+        Batch × block_in products, one cycle after their operands.
+    depthwise : In(1)
+        Add nothing up. Belongs to the products of the same cycle.
+    lane : In(array of product_shape)
+        With `depthwise`, the product to take instead, for each row of the batch.
+    sums : Out(array of sum_shape)
+        The result for each row of the batch.
     """
 
     def __init__(self, config: Config):
@@ -75,7 +81,7 @@ class MacRow(wiring.Component):
         return m
 
     def _tree(self, m, number, terms):
-        """Adds up the products of one row of the batch, with registers between the stages."""
+        """Add up the products of one row of the batch, with registers between the stages."""
         for stage in range(tree_stages(self.config)):
             for _ in range(LEVELS_PER_STAGE):
                 terms = _pairwise(terms)
@@ -104,9 +110,14 @@ class MacArray(wiring.Component):
 
     Members
     -------
-    inp, wgt : In, tiles as they lie in their scratchpads
-    depthwise, row : In, one cycle after the tiles they belong to
-    sums : Out, batch × block_out
+    inp, wgt : In(tile)
+        Tiles as they lie in their scratchpads, a new pair in every cycle.
+    depthwise : In(1)
+        Multiply lane by lane. One cycle behind the tiles it belongs to.
+    row : In(range(block_out))
+        With `depthwise`, the row of the weight tile. One cycle behind the tiles.
+    sums : Out(array of sum_shape)
+        Batch × block_out sums.
     """
 
     def __init__(self, config: Config):

@@ -27,26 +27,47 @@ class Packing(Component):
         word    [ lane 3 | lane 2 | lane 1 | lane 0 ]        of the scratchpad: by tile index
 
     Where a tile's lane is the same in both, all tiles that the beat and the row have left move in
-    one step. Otherwise, and in the accumulator, which has a tile to a word, one moves at a time.
-    A tile of padding moves alone, and no beat with it.
+    one step. Otherwise, and in the accumulator, where a word is one tile, one moves at a time. A
+    tile of padding moves without a beat, one at a time.
+
+    Parameters
+    ----------
+    buffers : those that `buffer` may name
 
     Members
     -------
     buffer : In(Buffer)
+        The scratchpad, and how its tiles lie in DRAM.
     padding : In(1)
-    index : In(17), the tile of the scratchpad, inside it or not
-    part : In, the part of this tile that moves next
-    place : In, the byte of the beat at which this tile starts
-    left : In(16), tiles of the row that have not moved: at least one
-    outside : Out(1), the step reaches a tile that the scratchpad does not have
-    count : Out, tiles whose move is complete with this step
-    alone : Out(1), one tile moves, between different lanes of beat and word
-    lane, word_lane : Out, the lane of the tile in its beat and in its word
-    word_lanes : Out(bus_bytes), lanes of the word that the step moves; 1 where a word is a tile
-    strobe : Out(bus_bytes), bytes of the beat that the step moves
-    bytes : Out, their number
-    ends_beat, ends_row : Out(1), nothing of this beat or row is left after the step
-    next_part, next_place : Out, for the step that follows in this row
+        The step writes a tile of the border.
+    index : In(INDEX_BITS + 1)
+        The tile of the scratchpad, inside it or not.
+    part : In(part of a tile)
+        The part of this tile that moves next.
+    place : In(byte of a beat)
+        The byte of the beat at which this tile starts.
+    left : In(COUNT_BITS)
+        Tiles of the row that have not moved: at least one.
+    outside : Out(1)
+        The step reaches a tile that the scratchpad does not have.
+    count : Out(range(bus_bytes + 1))
+        Tiles whose move is complete with this step.
+    alone : Out(1)
+        One tile moves, between different lanes of beat and word.
+    lane, word_lane : Out(byte of a beat)
+        The lane of the tile in its beat and in its word.
+    word_lanes : Out(bus_bytes)
+        Lanes of the word that the step moves; 1 where a word is a tile.
+    strobe : Out(bus_bytes)
+        Bytes of the beat that the step moves.
+    bytes : Out(range(bus_bytes + 1))
+        The number of these bytes.
+    ends_beat, ends_row : Out(1)
+        Nothing of this beat, or of this row, is left after the step.
+    next_part : Out(part of a tile)
+        `part` of the step that follows in this row.
+    next_place : Out(byte of a beat)
+        `place` of the step that follows in this row.
     """
 
     def __init__(self, config: Config, buffers: tuple[Buffer, ...]):

@@ -13,12 +13,16 @@ class CommandQueue(Component):
     """Holds up to `queue_depth` commands in block RAM, in order.
 
     Rate: one in and one out a cycle. Latency: a command that enters an empty queue can leave two
-    cycles later. Refuses commands while full.
+    cycles later.
 
     Members
     -------
-    put : In(commands), take : Out(commands)
-    empty : Out(1), no command is in the queue
+    put : In(stream of COMMAND)
+        Commands that enter. Refused while the queue is full.
+    take : Out(stream of COMMAND)
+        The oldest command. It stays until it is taken.
+    empty : Out(1)
+        No command is in the queue.
     """
 
     def __init__(self, config: Config):

@@ -10,11 +10,11 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from .arbiter import RoundRobin
 from .axi import ID_BITS, is_error, read_channels, set_constants
-from .interfaces import read_beat, read_request
+from .interfaces import burst_request, read_beat
 
 
 class Client(IntEnum):
-    """Who reads. The number is the AXI id of the client's bursts."""
+    """Who may read. The number is the AXI id of the client's bursts."""
 
     FETCH = 0
     LOAD = 1
@@ -30,15 +30,18 @@ class Reader(Component):
     Clients take turns. A request is taken when the address register is free (empty, or taken by
     the bus in this cycle) and fewer than `reads_in_flight` bursts are outstanding; a burst is
     outstanding from that cycle until its last beat has come. A client gets its beats in the order
-    of its requests; between clients memory may answer in any order. Beats wait in one queue of
-    two: a client that does not take its beat makes the other wait behind it, and the bus as well.
+    of its requests; between clients, memory may answer in any order. Beats wait in one queue of
+    two: a client that does not take its beat holds up the other one, and the bus as well.
 
     Members
     -------
-    requests : array of In(stream of read_request), by Client
-        Bursts must not cross 4 KiB.
-    beats : array of Out(stream of read_beat), by Client
+    requests : In(array of streams of burst_request)
+        Bursts that each Client wants. They must not cross 4 KiB.
+    beats : Out(array of streams of read_beat)
+        What memory answered to each Client, in the order of its requests. A beat that is not
+        taken stays, and holds up those behind it, whoever they are for.
     bus : Out(read_channels)
+        The read half of an AXI4 master. The id of a burst is the number of its Client.
     halt : In(1)
         Take no requests. Bursts that are outstanding go on, and their beats must be taken.
     quiet : Out(1)
@@ -48,7 +51,7 @@ class Reader(Component):
     def __init__(self, config: Config):
         self.config = config
         super().__init__({
-            "requests": In(stream.Signature(read_request(config))).array(len(Client)),
+            "requests": In(stream.Signature(burst_request(config))).array(len(Client)),
             "beats": Out(stream.Signature(read_beat(config))).array(len(Client)),
             "bus": Out(read_channels(config)),
             "halt": In(1),

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.arithmetic import INT32_HIGH, INT32_LOW
 from ..isa.instructions import Rounding
+from .logic import is_among
 
 LANE_BITS = 32
 HALF_BITS = LANE_BITS // 2
@@ -48,12 +49,19 @@ class Requantizer(Component):
 
     Members
     -------
-    value, bias, multiplier : In(signed(32))
+    value : In(signed(32))
+        What is scaled, a new one in every cycle.
+    bias : In(signed(32))
+        Added before scaling, in the cycle of its value.
+    multiplier : In(signed(32))
+        In the cycle of its value.
     shift : In(6)
-    scaling : In(array of SCALING, by stage)
-        Entry k belongs to the value that entered k cycles ago. Whoever has many lanes delays
-        these once for all of them.
+        Bits to shift right, in the cycle of its value.
+    scaling : In(array of SCALING)
+        What else is done, by stage: entry k belongs to the value that entered k cycles ago.
+        Whoever has many lanes delays these once for all of them.
     result : Out(signed(32))
+        Of the value that entered `STAGES` cycles ago.
     """
 
     def __init__(self):
@@ -176,4 +184,6 @@ def second_shift(shift):
 
 def tie_goes_up(scaling, quotient):
     """Where a tie is rounded: to the even neighbour, or away from zero."""
-    return Mux(scaling.rounding == Rounding.EVEN, quotient[0], ~quotient[-1])
+    to_even = is_among(scaling.rounding, Rounding, {
+        Rounding.TWICE: False, Rounding.EVEN: True, Rounding.AWAY: False})
+    return Mux(to_even, quotient[0], ~quotient[-1])

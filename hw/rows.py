@@ -8,13 +8,11 @@ from amaranth.utils import exact_log2
 from ..isa.config import PAGE_BYTES, Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
-from ..isa.record import fields_of
-from .interfaces import BURST_BEATS_BITS, FAULT
-from .layouts import POSITION_BITS
+from .interfaces import BURST_BEATS_BITS, FAULT, SIZE_BITS
+from .layouts import POSITION_BITS, widths_of
 
-_WIDTHS = {field.name: field.scalar.bits for field in fields_of(Load)}
+_WIDTHS = widths_of(Load)
 COUNT_BITS, STRIDE_BITS = _WIDTHS["shape"], _WIDTHS["stride"]
-SIZE_BITS = _WIDTHS["offset"]           # of a window, and of an offset inside it
 MOST_BEATS = 64                         # of a burst
 
 # A row starts where a row that was inside its window started (32 bits, no sign), plus a stride
@@ -46,15 +44,15 @@ def burst_layout(config: Config) -> data.StructLayout:
     })
 
 
-def set_box(m: Module, box, fields, command, segment) -> None:
-    """Describe the box of a load or a store. `fields` are its instruction's."""
+def set_box(m: Module, box, fields, position: Value, *, base: Value, size: Value) -> None:
+    """Describe the box of a load or a store: its instruction's fields, in a window of DRAM."""
     m.d.comb += [
         box.buffer.eq(fields.buffer),
         Cat(box.planes, box.rows, box.tiles).eq(Cat(fields.shape)),
         box.offset.eq(fields.offset),
         box.plane_stride.eq(fields.stride[0]), box.row_stride.eq(fields.stride[1]),
-        box.base.eq(segment.base), box.size.eq(segment.size),
-        box.post.eq(fields.post), box.position.eq(command.position),
+        box.base.eq(base), box.size.eq(size),
+        box.post.eq(fields.post), box.position.eq(position),
     ]
 
 
@@ -65,21 +63,27 @@ class RowWalker(Component):
     They are whole beats: where tiles are smaller, the first and the last beat of a row may hold
     bytes beside it. A box without bytes gives one burst marked `empty`.
 
-    Rate: a burst a cycle while they are taken, also from row to row. Latency: the first burst is
-    valid two cycles after its box was taken. A box is taken when none is held, in the cycle after
-    the last row of the one before went into its bursts, or later.
+    Rate: a burst a cycle while bursts are taken, also from row to row. Latency: the first burst is
+    valid two cycles after its box was taken. A box is taken when none is held: at the earliest in
+    the cycle after the last row of the one before was handed over to be cut.
 
     A box is faulty when its offset or a stride is not a multiple of its tile (ALIGNMENT), or when
     a row leaves the window (ADDRESS). Rows are judged one by one, in order: the bursts of the rows
     before a bad one may have been issued, those of the bad one are not. A fault is raised for one
     cycle, the first in which the row is held, and `stop` must be high in the next.
 
+    Parameters
+    ----------
+    buffers : those that a box may name
+
     Members
     -------
     boxes : In(stream of box_layout)
-        The low twelve bits of `base` are taken as zero.
+        What to walk. The low twelve bits of `base` are taken as zero.
     bursts : Out(stream of burst_layout)
+        The bursts of each box, row by row. One that is not taken stays.
     fault : Out(FAULT)
+        The row at hand cannot be walked. Raised for one cycle.
     stop : In(1)
         Take and issue nothing.
     busy : Out(1)
@@ -149,7 +153,7 @@ class RowWalker(Component):
             ]
 
     def _by_buffer(self, function):
-        """What follows from the size of the offered box's tiles."""
+        """A function of the size of the offered box's tiles."""
         result = Const(0)
         for buffer in self.buffers:
             value = function(self.config.tile_bytes(buffer))
@@ -167,7 +171,7 @@ class RowWalker(Component):
                 m.d.comb += self.fault.cause.eq(Fault.ADDRESS)
 
     def _cut(self, m):
-        """Cut the row before the one held into bursts. Returns when the next row is handed over."""
+        """Cut the row that was handed over last into bursts. Returns when the next one is."""
         here, end = (Signal(SIZE_BITS - self.beat_bits, name=name, reset_less=True)
                      for name in ("here", "end"))       # in beats of the window: next and last one
         base = Signal(self.config.address_bits, reset_less=True)
@@ -209,5 +213,5 @@ class RowWalker(Component):
 
 
 def _low(value: Value, tile: int) -> Value:
-    """What is left of a number of bytes beside whole tiles."""
+    """The part of a number of bytes that is less than a tile."""
     return value.as_unsigned()[:exact_log2(tile)] if tile > 1 else Const(0)

@@ -38,14 +38,17 @@ class Scratchpad(wiring.Component):
 
     Parameters
     ----------
+    buffer : which scratchpad this is
     words : read whole words: STORE wants every tile that shares a beat
 
     Members
     -------
-    fill : In(fill_port), of uop, inp and wgt
-    write : In(write_port), of out
+    fill : In(fill_port)
+        From LOAD; uop, inp and wgt have it.
+    write : In(write_port)
+        From the ALU; out has it.
     read : In(read_port)
-        With `words`, the data are the whole word that holds the tile.
+        To an engine. With `words`, the data are the whole word that holds the tile.
     """
 
     def __init__(self, config: Config, buffer: Buffer, *, words: bool = False):

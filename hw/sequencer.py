@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..isa.config import INDEX_BITS
 from ..isa.instructions import LOOPS, Gemm
-from ..isa.record import fields_of
+from .layouts import widths_of
 
-_WIDTHS = {field.name: field.scalar.bits for field in fields_of(Gemm)}
+_WIDTHS = widths_of(Gemm)
 LOOP_BITS, STRIDE_BITS = _WIDTHS["loops"], _WIDTHS["dst_stride"]
 
 
@@ -76,7 +76,9 @@ class Sequencer(wiring.Component):
     Members
     -------
     nests : In(stream of nest_layout)
+        The loops of each instruction. Taken with the last slot of the nest before, or later.
     slots : Out(stream of slot_layout)
+        The iterations of each nest, in order. One that is not taken stays.
     """
 
     def __init__(self, operands: Mapping[str, int], tag: ShapeLike):

@@ -3,22 +3,25 @@
 from itertools import pairwise
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.faults import Fault
-from ..isa.instructions import Buffer
+from ..isa.instructions import Buffer, Store
 from .interfaces import FAULT, commands, granted_read_port, read_port, write_beat
+from .layouts import buffers_of
 from .store_steps import StoreSteps
+
+assert {*buffers_of(Store)} == {Buffer.OUT, Buffer.ACC}, "another buffer needs hardware here"
 
 READ_LATENCY = 2
 QUEUE_DEPTH = 4             # beats; those on their way from a read to the queue included
 
 
 def word_bits(config: Config) -> int:
-    """Width of a read from `out`: a tile, or all tiles that share a beat."""
+    """Bits of a read from `out`: a tile, or all tiles that share a beat."""
     return max(8 * config.tile_bytes(Buffer.OUT), config.bus_bits)
 
 
@@ -37,17 +40,20 @@ class StoreReader(Component):
 
     Members
     -------
-    stores : In(commands)
-        Taken with their last step.
-    out : Out(read_port), of whole words
+    commands : In(stream of COMMAND)
+        Stores, in order. Each is taken with its last step.
+    out : Out(read_port)
+        From the result scratchpad, whole words: the tile and all that share a beat with it.
     acc : Out(granted_read_port)
+        From the accumulator. A read is requested until it is granted.
     beats : Out(stream of write_beat)
-        Bytes without strobe are zero.
+        Complete beats, in order; bytes without strobe are zero. One that is not taken stays.
     stop : In(1)
         Read nothing, offer nothing.
     fault : Out(FAULT)
-    bytes : Out
-        Of the step that is taken in this cycle.
+        The step at hand is outside its scratchpad. Raised for one cycle.
+    bytes : Out(range(bus_bytes + 1))
+        Bytes of the step that is taken in this cycle.
     busy : Out(1)
         There is a step to take, or a beat under way.
     """
@@ -56,7 +62,7 @@ class StoreReader(Component):
         self.config = config
         self.steps = StoreSteps(config)
         super().__init__({
-            "stores": In(commands),
+            "commands": In(commands),
             "out": Out(read_port(word_bits(config))),
             "acc": Out(granted_read_port(8 * config.tile_bytes(Buffer.ACC))),
             "beats": Out(stream.Signature(write_beat(config))),
@@ -69,11 +75,7 @@ class StoreReader(Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.steps = steps = self.steps
-        m.d.comb += [
-            steps.stores.payload.eq(self.stores.payload),
-            steps.stores.valid.eq(self.stores.valid),
-            self.stores.ready.eq(steps.stores.ready),
-        ]
+        wiring.connect(m, wiring.flipped(self.commands), steps.commands)
         self.step = steps.steps.payload
         landing = self._take(m)
         self._land(m, landing)
@@ -95,7 +97,7 @@ class StoreReader(Component):
             taken.eq(attempt & ~step.outside & ~read_waits),
             self.steps.steps.ready.eq(taken),
             self.bytes.eq(Mux(taken & ~step.empty, step.bytes, 0)),
-            self.busy.eq(self.stores.valid | (self.reserved != 0)),
+            self.busy.eq(self.commands.valid | (self.reserved != 0)),
             self.fault.position.eq(step.position),
         ]
         with m.If(attempt & step.outside):

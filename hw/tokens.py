@@ -18,8 +18,10 @@ class Tokens(Component):
 
     Members
     -------
-    engines : array of In(tokens), by Engine
-    overflow : Out(number of engines)
+    load, gemm, alu, store : In(tokens)
+        What each engine waits for, takes and posts. `granted` and `missing` answer in the same
+        cycle.
+    overflow : Out(len(Engine))
         Engines whose post in this cycle overflows a counter.
     """
 

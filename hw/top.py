@@ -37,12 +37,18 @@ class Accelerator(Component):
 
     Members
     -------
-    m_axi_… : an AXI4 master, to memory
-    s_axi_… : an AXI4-Lite slave, from a driver
-    interrupt : Out(1), high from the end of a program until a driver lowers it
-    trace_running : Out(1), a program runs
-    trace_<engine>_start, …_start_position, …_end, …_end_position : Out
-        When each instruction starts and is complete. A board leaves them open.
+    m_axi_* : Out(read_channels and write_channels)
+        An AXI4 master, to memory.
+    s_axi_* : In(lite_channels)
+        An AXI4-Lite slave, for a driver.
+    interrupt : Out(1)
+        High from the end of a program until a driver lowers it.
+    trace_running : Out(1)
+        A program runs. A board leaves this and the other traces open.
+    trace_*_start, trace_*_end : Out(1)
+        An instruction of an engine starts, or is complete, in this cycle.
+    trace_*_start_position, trace_*_end_position : Out(32)
+        Its number in the program.
     """
 
     def __init__(self, config: Config):

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from .axi import is_error, set_constants, write_channels
-from .interfaces import BURST_BEATS_BITS, read_request, write_beat
+from .interfaces import BURST_BEATS_BITS, burst_request, write_beat
 
 
 class Writer(Component):
@@ -26,13 +26,14 @@ class Writer(Component):
 
     Members
     -------
-    requests : In(stream of read_request)
-        Bursts must not cross 4 KiB.
+    requests : In(stream of burst_request)
+        Bursts that STORE wants to write. They must not cross 4 KiB.
     beats : In(stream of write_beat)
-        The beats of all bursts, in their order.
+        The beats of all bursts, in their order. Not taken before their burst is.
     answers : Out(stream of 1 bit)
-        One for each burst, in order: whether it met an error.
+        One for each burst, in order: whether it met an error. One that is not taken stays.
     bus : Out(write_channels)
+        The write half of an AXI4 master. Every burst has id 0.
     halt : In(1)
         Take no requests and no beats. Bursts that lack beats get them with no strobe set, which
         ends them without writing anything.
@@ -43,7 +44,7 @@ class Writer(Component):
     def __init__(self, config: Config):
         self.config = config
         super().__init__({
-            "requests": In(stream.Signature(read_request(config))),
+            "requests": In(stream.Signature(burst_request(config))),
             "beats": In(stream.Signature(write_beat(config))),
             "answers": Out(stream.Signature(1)),
             "bus": Out(write_channels(config)),

@@ -100,7 +100,7 @@ def _environment(module: str, results: Path, seed: int, settings: dict[str, str]
                              f"none")
     return {**os.environ,
             "LIBPYTHON_LOC": library, "VIRTUAL_ENV": sys.prefix,
-            "PYTHONPATH": str(HERE),
+            "PYTHONPATH": os.pathsep.join((str(HERE), *sys.path)),  # the sources that are tested
             "MODULE": module, "TOPLEVEL": BENCH, "TOPLEVEL_LANG": "verilog",
             "RANDOM_SEED": str(seed), "COCOTB_RESULTS_FILE": str(results),
             "COCOTB_ANSI_OUTPUT": "0",

@@ -1,0 +1,29 @@
+"""The start of an instruction: the cycle in which an engine takes its command and its tokens."""
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib.wiring import Component
+
+from ..isa.instructions import Instruction
+from .layouts import unpack
+
+
+def start_next(m: Module, engine: Component, able: Value) -> Signal:
+    """Start the next instruction once the engine is `able` to and its tokens are there.
+
+    The cycle in which the result is high is the start: command and tokens are taken in it, and
+    `events` tell the control unit. While nothing but tokens is missing, `events.wait` names the
+    engines that have yet to give one.
+    """
+    command, tokens, events = engine.commands, engine.tokens, engine.events
+    could_start, starts = Signal(), Signal()
+    m.d.comb += [
+        tokens.wait.eq(Mux(command.valid, unpack(Instruction, command.payload.word).wait, 0)),
+        could_start.eq(command.valid & able),
+        starts.eq(could_start & tokens.granted),
+        command.ready.eq(starts),
+        tokens.take.eq(starts),
+        events.start.eq(starts),
+        events.start_position.eq(command.payload.position),
+        events.wait.eq(Mux(could_start, tokens.missing, 0)),
+    ]
+    return starts

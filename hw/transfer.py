@@ -1,0 +1,113 @@
+"""What LOAD and STORE have in common: one side walks rows in DRAM, the other moves tiles."""
+
+from amaranth.hdl import Module, Signal, Value, ValueLike
+from amaranth.lib import stream
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import Component, In, Member, Out
+
+from ..isa.config import Config
+from ..isa.faults import Fault
+from ..isa.instructions import SEGMENTS, Instruction
+from .interfaces import (
+    FAULT,
+    WIDEST_BUS_BYTES,
+    bits_for,
+    burst_request,
+    commands,
+    events,
+    segment_table,
+    tokens,
+)
+from .layouts import COMMAND, buffers_of, unpack
+from .rows import RowWalker, set_box
+from .start import start_next
+
+QUEUE_DEPTH = 4             # instructions between the side that requests and the side that moves
+
+
+class TransferEngine(Component):
+    """The base of LOAD and STORE: an instruction that starts goes to both sides at once.
+
+                  ┌─► RowWalker ──► requests (bursts)
+        commands ─┤
+                  └─► queue of 4 ─► mover ──► the subclass's ports
+
+    The next instruction starts when the walker holds no box, which is one cycle after it handed
+    over the last row of the one before at the earliest, the queue has room, and the tokens are
+    there. A mover takes `commands`, and has `stop` and `fault`.
+
+    Parameters
+    ----------
+    instruction : the class of the instructions, Load or Store
+    members : what else the engine is connected to
+
+    Members
+    -------
+    commands : In(stream of COMMAND)
+        The engine's instructions, in order. Each is taken in the cycle of its start.
+    tokens : Out(tokens)
+        Taken at the start of an instruction, posted at its end.
+    events : Out(events)
+        What the control unit counts and reports.
+    halt : In(1)
+        Start, request and post nothing from this cycle on.
+    segments : In(segment_table)
+        The windows of DRAM. Stable while a program runs.
+    requests : Out(stream of burst_request)
+        Bursts in the order of the rows. A burst that is not taken stops the walker, nothing else.
+    """
+
+    def __init__(self, config: Config, instruction: type[Instruction],
+                 members: dict[str, Member]):
+        assert config.bus_bytes <= WIDEST_BUS_BYTES, "`events.bytes` counts no more in a cycle"
+        self.config = config
+        self.instruction = instruction
+        super().__init__({
+            "commands": In(commands), "tokens": Out(tokens), "events": Out(events),
+            "halt": In(1), "segments": In(segment_table(config)),
+            "requests": Out(stream.Signature(burst_request(config))),
+            **members,
+        })
+
+    def _join(self, m: Module, mover: Component) -> tuple[RowWalker, Signal]:
+        """Put walker and queue in front of the mover. Returns the walker, and when one starts."""
+        m.submodules.walker = walker = RowWalker(self.config, buffers_of(self.instruction))
+        m.submodules.queue = queue = SyncFIFO(width=COMMAND.size, depth=QUEUE_DEPTH)
+        self.fault = Signal(FAULT)
+        self.stop = Signal()
+        started = start_next(m, self, walker.boxes.ready & queue.w_rdy & ~self.stop)
+        command = self.commands.payload
+        fields = unpack(self.instruction, command.word)
+        segment = self.segments[fields.segment[:bits_for(SEGMENTS)]]
+        set_box(m, walker.boxes.payload, fields, command.position, base=segment.base,
+                size=self._window_bytes(segment))
+        m.d.comb += [
+            self.stop.eq(self.halt | (self.fault.cause != Fault.NONE)),
+            walker.stop.eq(self.stop), mover.stop.eq(self.stop),
+            walker.boxes.valid.eq(started),
+            queue.w_en.eq(started), queue.w_data.eq(command),
+            mover.commands.payload.eq(queue.r_data),
+            mover.commands.valid.eq(queue.r_rdy),
+            queue.r_en.eq(mover.commands.ready),
+            self.events.fault.eq(self.fault),
+        ]
+        return walker, started
+
+    def _window_bytes(self, segment) -> Value:
+        """Bytes of the segment that an instruction may touch."""
+        return segment.size
+
+    def _request(self, m: Module, bursts, may_go: ValueLike = 1) -> None:
+        """Offer the walker's bursts, while they may go. An empty one stands for no burst."""
+        m.d.comb += [
+            self.requests.payload.address.eq(bursts.payload.address),
+            self.requests.payload.beats.eq(bursts.payload.beats),
+            self.requests.valid.eq(bursts.valid & ~bursts.payload.empty & may_go),
+            bursts.ready.eq((self.requests.ready | bursts.payload.empty) & may_go),
+        ]
+
+    def _keep_first_fault(self, m: Module, *sources) -> None:
+        """Of several faults in a cycle, that of the oldest instruction counts; it comes first."""
+        for source in reversed(sources):            # the last assignment wins
+            with m.If(source.cause != Fault.NONE):
+                m.d.sync += self.fault.eq(source)

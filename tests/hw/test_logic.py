@@ -1,0 +1,91 @@
+"""Small pieces of logic. What chooses by an enum must have hardware for each of its members."""
+
+import gc
+from enum import IntEnum, IntFlag
+
+import pytest
+from amaranth.hdl import Const, Fragment, Module, Signal
+
+from microtron.hw import alu_decode, alu_lane, control, fetch, requantizer
+from microtron.hw.alu import AluEngine
+from microtron.hw.alu_lane import AluLane, wraps
+from microtron.hw.control import Control
+from microtron.hw.fetch import Fetch
+from microtron.hw.logic import covering, first, is_among, select
+from microtron.hw.requantizer import Requantizer
+from microtron.isa.config import tiny
+from microtron.isa.instructions import ISA, Engine, Gemm, SyncAction
+
+from .simulate import simulate
+
+# The module that chooses, the enum by which it does, and the unit it chooses for.
+CHOICES = {
+    "operands of an operation": (alu_lane, "AluOp", AluLane),
+    "wrapping of an operation": (alu_lane, "AluOp", lambda: wraps(Const(0, 3))),
+    "ties of a rounding": (requantizer, "Rounding", Requantizer),
+    "action of a sync": (fetch, "SyncAction", lambda: Fetch(tiny)),
+    "bit of the status": (control, "Status", lambda: Control(tiny)),
+}
+
+
+def extended(kind):
+    """The enum with one member more."""
+    base, new = (IntFlag, max(kind) << 1) if issubclass(kind, IntFlag) else (IntEnum, max(kind) + 1)
+    return base(kind.__name__, {**{each.name: each.value for each in kind}, "NEW": new})
+
+
+def elaborate(build):
+    unit = build()
+    if hasattr(unit, "elaborate"):
+        Fragment.get(unit, None)
+
+
+def assert_unbuildable(build, missing):
+    with pytest.raises(NotImplementedError, match=f"there is no hardware for .*{missing}"):
+        elaborate(build)
+    gc.collect()            # Amaranth warns of what was begun and never used
+
+
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_member_of_an_enum_without_hardware_fails_when_the_unit_is_built(monkeypatch, choice):
+    module, name, build = CHOICES[choice]
+    elaborate(build)
+    monkeypatch.setattr(module, name, extended(getattr(module, name)))
+    assert_unbuildable(build, rf"{name}\.NEW")
+
+
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+def test_an_instruction_without_hardware_fails_when_the_alu_is_built(monkeypatch):
+    monkeypatch.setattr(alu_decode, "instructions_of", lambda engine: (
+        *(each for each in ISA if each.engine == engine), Gemm))
+    assert_unbuildable(lambda: AluEngine(tiny), "Gemm")
+
+
+def test_a_table_is_taken_in_the_order_of_the_enum_and_must_be_complete():
+    table = {SyncAction.END: "stop", SyncAction.BARRIER: "go"}
+    assert list(covering(SyncAction, table)) == list(SyncAction)
+    with pytest.raises(NotImplementedError, match=r"for <Engine\.GEMM: 1>, <Engine\.STORE: 3>"):
+        covering(Engine, {Engine.LOAD: 0, Engine.ALU: 0})
+
+
+def test_choices_are_those_of_python():
+    number, values = Signal(2), (5, 9, 2, 7)
+    chosen, among, earliest = Signal(4), Signal(), Signal(4)
+    m = Module()
+    m.d.comb += [
+        chosen.eq(select([Const(each, 4) for each in values], number)),
+        among.eq(is_among(number, Engine, {each: each.name.startswith("L") or each == Engine.ALU
+                                           for each in Engine})),
+        earliest.eq(first([(number[0], 3), (number[1], 4), (0, 6)])),
+    ]
+    m.d.sync += Signal().eq(0)
+
+    async def testbench(ctx):
+        for each in Engine:
+            ctx.set(number, each)
+            assert ctx.get(chosen) == values[each]
+            assert ctx.get(among) == (each in (Engine.LOAD, Engine.ALU))
+            assert ctx.get(earliest) == (6, 3, 4, 3)[each]
+
+    simulate(m, testbench)
