@@ -3,9 +3,12 @@
 Inputs are set and outputs are read together, once a cycle, which is much faster than one by one.
 """
 
+from dataclasses import dataclass, field
+from functools import lru_cache
+
 from amaranth.hdl import Cat, Module, Signal, Value
 
-from .simulate import simulate
+from .simulate import KEPT, simulate
 
 
 class Pin:
@@ -47,12 +50,9 @@ class Bench:
         return self.probes[-1]
 
     def run(self, limit=20_000):
-        m = Module()
-        m.submodules.unit = self.unit
-        inputs, outputs = (Cat(each.signal for each in ends) for ends in (self.pins, self.probes))
-        self.stimulus, self.response = Signal(len(inputs)), Signal(len(outputs))
-        m.d.comb += [inputs.eq(self.stimulus), self.response.eq(outputs)]
-        simulate(m, self._testbench, limit=limit)
+        unit, self.stimulus, self.response = _gathered(self.unit, Ends.of(self.pins),
+                                                       Ends.of(self.probes))
+        simulate(unit, self._testbench, limit=limit)
 
     async def _testbench(self, ctx):
         while not self.finished:
@@ -77,6 +77,29 @@ class Bench:
             width = len(probe.signal)
             probe.value = number & (1 << width) - 1
             number >>= width
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Signals of a unit. Those with the same names are the same."""
+
+    names: tuple[str, ...]
+    signals: list = field(compare=False)
+
+    @classmethod
+    def of(cls, ends):
+        return cls(tuple(repr(each.signal) for each in ends), [each.signal for each in ends])
+
+
+@lru_cache(maxsize=KEPT)
+def _gathered(unit, inputs, outputs):
+    """The unit with all inputs in one signal and all outputs in another."""
+    m = Module()
+    m.submodules.unit = unit
+    driven, seen = Cat(inputs.signals), Cat(outputs.signals)
+    stimulus, response = Signal(len(driven)), Signal(len(seen))
+    m.d.comb += [driven.eq(stimulus), response.eq(seen)]
+    return m, stimulus, response
 
 
 class Steady:

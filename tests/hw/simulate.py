@@ -1,32 +1,76 @@
-"""Runs a hardware unit in Amaranth's simulator: one clock, some testbenches, a time limit."""
+"""Runs a hardware unit in Amaranth's simulator: one clock, some testbenches, a time limit.
 
-from collections.abc import Awaitable, Callable, Iterable
+To build a simulator takes longer than most runs. Whoever runs the same unit object again gets the
+same simulator, reset; `kept` is how tests come by the same unit object.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from amaranth.sim import Simulator
 
 PERIOD = 1e-6
+KEPT = 16               # units and simulators that are kept in memory
 Testbench = Callable[[Any], Awaitable[None]]
 
 
+@lru_cache(maxsize=KEPT)
+def kept(kind: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The unit that `kind` makes of these arguments, made once."""
+    return kind(*arguments, **options)
+
+
 def simulate(unit: Any, *testbenches: Testbench, limit: int = 10_000,
-             background: Iterable[Testbench] = ()) -> None:
+             background: Sequence[Testbench] = ()) -> None:
     """Run until every testbench has returned; fail after `limit` cycles.
 
     Within a cycle, testbenches run in the order given, each seeing what the ones before it set,
     and then those in the `background`, which may run for ever.
     """
-    simulator = Simulator(unit)
-    simulator.add_clock(PERIOD)
-    for testbench in testbenches:
-        simulator.add_testbench(testbench)
-    for testbench in background:
-        simulator.add_testbench(testbench, background=True)
+    simulation = _simulation(unit, len(testbenches), len(background))
+    try:
+        simulation.run((*testbenches, *background, _watch(limit)))
+    except BaseException:
+        _simulation.cache_clear()       # it may have stopped in the middle of a step
+        raise
 
+
+def _watch(limit: int) -> Testbench:
     async def watch(ctx: Any) -> None:
         for _ in range(limit):
             await ctx.tick()
         raise AssertionError(f"not finished after {limit} cycles")
 
-    simulator.add_testbench(watch, background=True)
-    simulator.run()
+    return watch
+
+
+class _Simulation:
+    """A simulator with places for testbenches, which change from run to run."""
+
+    def __init__(self, unit: Any, foreground: int, background: int):
+        self.testbenches: Sequence[Testbench] = ()
+        self.simulator = Simulator(unit)
+        self.simulator.add_clock(PERIOD)
+        self.places = [self._place(number) for number in range(foreground + background + 1)]
+        self.foreground = foreground
+        self.is_new = True
+
+    def _place(self, number: int) -> Testbench:
+        async def testbench(ctx: Any) -> None:
+            await self.testbenches[number](ctx)
+
+        return testbench
+
+    def run(self, testbenches: Sequence[Testbench]) -> None:
+        self.testbenches = testbenches
+        if self.is_new:
+            for number, place in enumerate(self.places):
+                self.simulator.add_testbench(place, background=number >= self.foreground)
+            self.is_new = False
+        else:
+            self.simulator.reset()
+        self.simulator.run()
+
+
+_simulation = lru_cache(maxsize=KEPT)(_Simulation)

@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-from amaranth.hdl import Module
+from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 
 from microtron.hw.load import LoadEngine
@@ -21,6 +21,7 @@ from .bench import Bench
 from .boxes import SEGMENT_BASES, SEGMENT_SIZES
 from .commander import FIRST_POSITION, Commander
 from .pads import Fillable, Readable
+from .simulate import kept
 
 PADS = {Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
         Buffer.OUT: "out"}
@@ -50,9 +51,9 @@ class Machine:
         self.config, self.instructions = config, instructions
         rng = self.rng = random.Random(seed)
         self.stores = isinstance(instructions[0], Store)
-        engine = StoreEngine(config) if self.stores else LoadEngine(config)
-        port = Writer(config) if self.stores else Reader(config)
-        bench = self.bench = Bench(_joined(engine, port, self.stores))
+        unit = kept(Joined, config, self.stores)
+        engine, port = unit.engine, unit.port
+        bench = self.bench = Bench(unit)
         self.dram = Dram(bytearray(rng.randbytes(DRAM_BYTES)), [
             Window(base, size, base != SEGMENT_BASES[0])
             for base, size in zip(SEGMENT_BASES, SEGMENT_SIZES, strict=True)], errors or {})
@@ -143,17 +144,24 @@ class Halt:
         pass
 
 
-def _joined(engine, port, stores):
-    m = Module()
-    m.submodules.engine, m.submodules.port = engine, port
-    if stores:
-        wiring.connect(m, engine.requests, port.requests)
-        wiring.connect(m, engine.beats, port.beats)
-        wiring.connect(m, engine.answers, port.answers)
-    else:
-        wiring.connect(m, engine.requests, port.requests[Client.LOAD])
-        wiring.connect(m, engine.beats, port.beats[Client.LOAD])
-    return m
+class Joined(Elaboratable):
+    """An engine and its half of the memory engine."""
+
+    def __init__(self, config, stores):
+        self.engine = StoreEngine(config) if stores else LoadEngine(config)
+        self.port = Writer(config) if stores else Reader(config)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.engine, m.submodules.port = engine, port = self.engine, self.port
+        if isinstance(port, Writer):
+            wiring.connect(m, engine.requests, port.requests)
+            wiring.connect(m, engine.beats, port.beats)
+            wiring.connect(m, engine.answers, port.answers)
+        else:
+            wiring.connect(m, engine.requests, port.requests[Client.LOAD])
+            wiring.connect(m, port.beats[Client.LOAD], engine.beats)
+        return m
 
 
 def _set_segments(bench, engine):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import microtron.sim.cycle.loop as twin
-from microtron.hw import alu_lanes, alu_results, fetch, gemm, load, mac, rows, store, store_reader
+from microtron.hw import alu_lanes, alu_results, fetch, gemm, mac, rows, store_reader, transfer
 from microtron.isa.config import Config, base, small, tiny, wide
 from microtron.isa.errors import ConfigError
 from microtron.isa.faults import Fault
@@ -124,11 +124,11 @@ def test_depths_and_latencies_are_the_hardware_s():
     pairs = [(twin.alu_results.DEPTH, alu_results.DEPTH),
              (twin.alu_results.LATENCY, alu_lanes.LATENCY),
              (twin.fetch.BURST, fetch.BURST), (twin.fetch.AHEAD, fetch.AHEAD),
-             (twin.gemm.STOP, gemm.READ), (twin.load.QUEUE_DEPTH, load.QUEUE_DEPTH),
+             (twin.gemm.STOP, gemm.READ), (twin.load.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.machine.LEVELS_PER_STAGE, mac.LEVELS_PER_STAGE),
              (twin.machine.PRODUCT_STAGE, gemm.PRODUCT),
              (twin.rows.GRID, rows.MOST_BEATS),
-             (twin.store.QUEUE_DEPTH, store.QUEUE_DEPTH),
+             (twin.store.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.store_reader.QUEUE_DEPTH, store_reader.QUEUE_DEPTH),
              (2, store_reader.READ_LATENCY)]         # the twin has a register for each
     for ours, theirs in pairs:
