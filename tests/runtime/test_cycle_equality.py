@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import microtron.sim.cycle.loop as twin
+import microtron.sim.twins.top as twin
 from microtron.hw import alu_lanes, alu_results, fetch, gemm, mac, rows, store_reader, transfer
 from microtron.isa.config import Config, base, small, tiny, wide
 from microtron.isa.errors import ConfigError
@@ -125,8 +125,8 @@ def test_depths_and_latencies_are_the_hardware_s():
              (twin.alu_results.LATENCY, alu_lanes.LATENCY),
              (twin.fetch.BURST, fetch.BURST), (twin.fetch.AHEAD, fetch.AHEAD),
              (twin.gemm.STOP, gemm.READ), (twin.load.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
-             (twin.machine.LEVELS_PER_STAGE, mac.LEVELS_PER_STAGE),
-             (twin.machine.PRODUCT_STAGE, gemm.PRODUCT),
+             (twin.LEVELS_PER_STAGE, mac.LEVELS_PER_STAGE),
+             (twin.PRODUCT_STAGE, gemm.PRODUCT),
              (twin.rows.GRID, rows.MOST_BEATS),
              (twin.store.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.store_reader.QUEUE_DEPTH, store_reader.QUEUE_DEPTH),
@@ -137,7 +137,7 @@ def test_depths_and_latencies_are_the_hardware_s():
 
 @pytest.mark.parametrize("config", [*CONFIGS.values(), small, base, wide, random_config(1)])
 def test_the_stages_of_gemm_are_the_hardware_s(config):
-    settings = twin.machine.settings(config, 0, 0)[0]
+    settings = twin.settings(config, 0, 0)[0]
     assert settings["gemm_latency"] == gemm.write_stage(config)
     assert settings["gemm_read_stage"] == gemm.PRODUCT + mac.tree_stages(config) - 2
 
