@@ -1,1 +1,1 @@
-"""Scalar and tensor expressions: what is computed, without a word on how."""
+"""Scalar and tensor expressions: what is computed, not how."""

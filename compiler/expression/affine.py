@@ -33,12 +33,12 @@ class Affine:
         return self.terms.get(axis, 0)
 
     def without(self, *axes: Axis) -> Affine:
-        """The same with these axes at zero."""
+        """The same form with these axes at zero."""
         return Affine(self.constant, {axis: each for axis, each in self.terms.items()
                                       if axis not in axes})
 
     def at(self, values: Mapping[Axis, int], more: int = 0) -> Affine:
-        """The same with some axes at known values, plus a number."""
+        """The same form with some axes at known values, plus a number."""
         constant, terms = self.constant + more, {}
         for axis, coefficient in self.terms.items():
             if axis in values:
@@ -48,12 +48,12 @@ class Affine:
         return Affine(constant, terms)
 
     def renamed(self, axes: Mapping[Axis, Axis]) -> Affine:
-        """The same over other axes."""
+        """The same form over other axes."""
         return Affine(self.constant, {axes.get(axis, axis): each
                                       for axis, each in self.terms.items()})
 
     def range(self) -> tuple[int, int]:
-        """Smallest and largest value."""
+        """The smallest and the largest value."""
         reach = [coefficient * (axis.extent - 1) for axis, coefficient in self.terms.items()]
         return (self.constant + sum(each for each in reach if each < 0),
                 self.constant + sum(each for each in reach if each > 0))
@@ -66,7 +66,7 @@ class Affine:
 
 
 def affine(expression: Expression) -> Affine | None:
-    """An index in affine form; None if it has none."""
+    """An index in affine form, or None if it is not affine."""
     match expression:
         case Constant(dtype="index"):
             return Affine(int(expression.value))
@@ -99,6 +99,6 @@ def margin(condition: Expression) -> Affine | None:
 
 
 def simplified(index: Expression) -> Expression:
-    """An affine index in its shortest form; any other as it is."""
+    """An affine index in its shortest form; any other index unchanged."""
     form = affine(index)
     return index if form is None else form.expression()

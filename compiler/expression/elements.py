@@ -12,7 +12,7 @@ from .scalars import INDEX, whole
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Axis(Expression):
-    """Runs from 0 to `extent` - 1. Two axes are the same only if they are one object."""
+    """Runs from 0 to `extent` - 1. Two axes are equal only if they are the same object."""
 
     name: str
     extent: int
@@ -28,7 +28,7 @@ class Axis(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tensor:
-    """A placeholder, which has no body, or what `body` says for every combination of `axes`."""
+    """A placeholder, which has no body, or the values of `body` for all combinations of `axes`."""
 
     name: str
     shape: tuple[int, ...]

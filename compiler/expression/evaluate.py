@@ -1,4 +1,4 @@
-"""What tensor expressions mean, in NumPy. Slow, literal, and the judge of everything else."""
+"""What tensor expressions mean, in NumPy: slow, literal, and the judge of everything else."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 
 
 def evaluate_body(tensor: Tensor, values: Values) -> Array:
-    """The values of a computed tensor, given those it reads."""
+    """The values of a computed tensor, given those of the tensors it reads."""
     assert tensor.body is not None
     everything = (*tensor.axes, *tensor.reduce_axes)
     # Every axis is a dimension of its own; expressions broadcast over those they do not have.
@@ -68,7 +68,7 @@ def evaluate_body(tensor: Tensor, values: Values) -> Array:
         for number, axis in enumerate(everything)}
     body = tensor.body
     inner = body.value if isinstance(body, Reduction) else body
-    with np.errstate(all="ignore"):     # integers wrap; what a select drops may be anything
+    with np.errstate(all="ignore"):     # integers wrap; a select may drop anything
         result = np.broadcast_to(_value(inner, grid, values),
                                  [axis.extent for axis in everything])
         if isinstance(body, Reduction):
@@ -103,14 +103,14 @@ def _value(node: Expression, grid: Mapping[Axis, Array], values: Values) -> Arra
 
 
 def as_type(value: Any, dtype: str) -> Any:
-    """An array or NumPy scalar as another type; fractions are cut off, high bits lost."""
+    """An array or NumPy scalar as another type; fractions are cut off and high bits dropped."""
     if value.dtype.kind == "f" and dtype not in FLOATS:
         return np.trunc(value).astype(np.int64).astype(numpy_type(dtype))
     return value.astype(numpy_type(dtype))
 
 
 def _read(array: Array, indices: list[Array]) -> Array:
-    """Elements of an array. An index outside belongs to a value that a select does not choose."""
+    """Elements of an array. Only values that a select does not choose have an index outside it."""
     clipped = [np.clip(index, 0, extent - 1)
                for index, extent in zip(indices, array.shape, strict=True)]
     result: Array = array[tuple(clipped)]

@@ -1,4 +1,4 @@
-"""The range of an index: smallest and largest value that an expression can have."""
+"""The range of an index: the smallest and the largest value that it can have."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Known = Mapping[Expression, Interval]
 
 
 def interval_of(expression: Expression, known: Known) -> Interval:
-    """The range of an index, given what is known of parts of it. Exact for an affine index of
-    which nothing is known."""
+    """The range of an index, given what is known about parts of it. It is exact for an affine
+    index about which nothing is known."""
     form = affine(expression)
     if form is not None:
         return _affine_interval(form, list(_facts(known)), known)
@@ -39,7 +39,7 @@ Fact = tuple[Affine, Interval]
 
 
 def _facts(known: Known) -> Iterator[Fact]:
-    """What is known of sums, if it is more than what their axes say."""
+    """What is known about sums beyond what follows from their axes."""
     for expression, interval in known.items():
         form = affine(expression) if isinstance(expression, Binary) else None
         if form is not None and _meet(interval, form.range()) != form.range():
@@ -47,9 +47,9 @@ def _facts(known: Known) -> Iterator[Fact]:
 
 
 def _affine_interval(form: Affine, facts: Sequence[Fact], known: Known) -> Interval:
-    """Each axis is counted once, so that i + 4 - i is 4, however it is written. Where a multiple
-    of a sum is in it of which something is known, the range is also that multiple's and the
-    rest's: i + j < 8 says something of i * 2 + j * 2 + k."""
+    """Each axis is counted once, so that i + 4 - i is 4, however it is written. If the form has a
+    multiple of a sum about which something is known, the range is also limited by that multiple
+    plus the rest: i + j < 8 says something about i * 2 + j * 2 + k."""
     result = form.constant, form.constant
     for axis, coefficient in form.terms.items():
         everything = 0, axis.extent - 1
@@ -100,7 +100,7 @@ def _combined(expression: Binary, known: Known) -> Interval:
 
 
 def implied(condition: Expression, known: Known) -> dict[Expression, Interval]:
-    """What a condition says about the sides of its comparisons, if it holds."""
+    """What follows for the sides of a condition's comparisons if the condition holds."""
     found: dict[Expression, Interval] = {}
     for comparison in conjuncts(condition):
         if not isinstance(comparison, Binary) or comparison.left.dtype != INDEX:
@@ -118,7 +118,7 @@ def implied(condition: Expression, known: Known) -> dict[Expression, Interval]:
 
 
 def _narrow(found: dict[Expression, Interval], expression: Expression, to: Interval) -> None:
-    """Note a range. One that is empty stays so: the condition never holds."""
+    """Note a range. An empty range stays empty: the condition never holds."""
     low, high = found.get(expression, to)
     found[expression] = max(low, to[0]), min(high, to[1])
 

@@ -65,7 +65,7 @@ class Expression:
         return binary("<=", other, self)
 
     def equals(self, other: Any) -> Expression:
-        """Equality as an expression; `==` compares nodes."""
+        """Equality as an expression; `==` compares the nodes themselves."""
         return binary("==", self, other)
 
     def cast(self, dtype: str) -> Expression:
@@ -80,8 +80,8 @@ class Expression:
         return ()
 
     def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        """The same around other operands, in the order of `operands()`."""
-        assert not operands, f"{type(self).__name__} does not say how to replace its operands"
+        """The same node with other operands, in the order of `operands()`."""
+        assert not operands, f"{type(self).__name__} must say how its operands are replaced"
         return self
 
 
@@ -228,13 +228,14 @@ def binary(operator: str, left: Any, right: Any) -> Expression:
     return Binary(operator, left, right) if simpler is None else simpler
 
 
-def of_one_type(what: str, left: Any, right: Any) -> tuple[Expression, Expression]:
-    """Two sides, of which one may be a plain number."""
+def of_one_type(operator: str, left: Any, right: Any) -> tuple[Expression, Expression]:
+    """The two sides of an operator, one of which may be a plain number, as expressions of one
+    type."""
     if not isinstance(left, Expression):
         left = as_expression(left, right.dtype if isinstance(right, Expression) else INDEX)
     right = as_expression(right, left.dtype)
     if left.dtype != right.dtype:
-        raise CompileError(f"{left} {what} {right}: the types are {left.dtype} and "
+        raise CompileError(f"{left} {operator} {right}: the types are {left.dtype} and "
                            f"{right.dtype}; cast one of them")
     return left, right
 

@@ -12,8 +12,8 @@ Change = Callable[[Expression], Expression | None]
 
 
 def rewrite(expression: Expression, change: Change) -> Expression:
-    """The expression with every part that `change` gives another for, from the outside in. What
-    is put in is not looked at again."""
+    """The expression with every part replaced for which `change` returns another one, from the
+    outside in. Replacements are not searched again."""
     changed = change(expression)
     if changed is not None:
         return changed
@@ -29,7 +29,7 @@ def substitute(expression: Expression, values: Mapping[Axis, Expression]) -> Exp
 
 
 def with_tensor(reader: Tensor, old: Tensor, new: Tensor) -> Tensor:
-    """A tensor that reads another one in place of the old one."""
+    """The reader with the new tensor wherever it reads the old one."""
     assert reader.body is not None
 
     def change(node: Expression) -> Expression | None:

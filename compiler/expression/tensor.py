@@ -1,4 +1,4 @@
-"""Tensor expressions: what is computed, without a word on how.
+"""Tensor expressions: what is computed, not how.
 
     x = placeholder("x", (64, 32), "int8")
     w = placeholder("w", (16, 32), "int8")
@@ -25,7 +25,7 @@ __all__ = ["Tensor", "compute", "in_order", "placeholder", "reduce_axis"]
 
 
 def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:
-    """A tensor that is given."""
+    """An input: a tensor whose values are given."""
     if dtype not in TYPES or dtype == INDEX:
         raise CompileError(f"{name}: there is no type {dtype!r}; there are "
                            f"{', '.join(each for each in TYPES if each != INDEX)}")
@@ -38,7 +38,7 @@ def reduce_axis(name: str, extent: int) -> Axis:
 
 
 def compute(name: str, shape: Sequence[int], function: Callable[..., Expression]) -> Tensor:
-    """A tensor whose elements a function of its axes says. Axes are named like its parameters."""
+    """A tensor whose elements are a function of its axes, which are named after the parameters."""
     extents = _checked_shape(name, shape)
     names = _axis_names(function, len(extents))
     axes = tuple(Axis(axis, extent) for axis, extent in zip(names, extents, strict=True))
@@ -52,7 +52,7 @@ def compute(name: str, shape: Sequence[int], function: Callable[..., Expression]
 
 
 def in_order(*outputs: Tensor) -> tuple[Tensor, ...]:
-    """Outputs and all they are computed from, each after what it reads."""
+    """The outputs and everything they are computed from, each after what it reads."""
     found: dict[Tensor, None] = {}
 
     def visit(tensor: Tensor) -> None:
@@ -104,7 +104,7 @@ def _check(name: str, body: Expression, axes: tuple[Axis, ...]) -> None:
 
 
 def _elements(expression: Expression, known: Known) -> Iterator[tuple[Element, Known]]:
-    """Every element that is read, with what is known about indices where that happens."""
+    """Every element that is read, with what is known about indices at that point."""
     if isinstance(expression, Element):
         yield expression, known
     for child, more in children(expression, known):

@@ -14,19 +14,19 @@ Conditions = tuple[Expression, ...]
 
 @dataclass(frozen=True)
 class Touch:
-    """A box of a buffer that is read or written where all conditions hold."""
+    """A box of a buffer that is read or written if all conditions hold."""
 
     region: Region
     writes: bool
     conditions: Conditions = ()
-    clipped: bool = False           # what lies outside the buffer is not touched
+    clipped: bool = False           # the part outside the buffer is not touched
 
 
 def touches(statement: Statement, conditions: Conditions = ()) -> Iterator[Touch]:
-    """What a statement itself touches, reads before writes; not what statements inside it do.
+    """What a statement itself touches, without the statements inside it; reads before writes.
 
-    An intrinsic writes its first region and reads the others. It may read the first one too, if
-    it adds to what is there; that is not listed.
+    An intrinsic writes its first region and reads the others. If it adds to the first, it reads
+    that too, which is not listed.
     """
     match statement:
         case When():
@@ -58,7 +58,7 @@ def _box(region: Region, conditions: Conditions, writes: bool = False,
 
 
 def _reads(expression: Expression, conditions: Conditions) -> Iterator[Touch]:
-    """Every element that an expression reads. A select reads only the side that it chooses."""
+    """Every element that an expression reads. A select reads only the side it chooses."""
     if isinstance(expression, Access):
         yield from _box(_element(expression), conditions)
     elif isinstance(expression, Select):
@@ -71,7 +71,7 @@ def _reads(expression: Expression, conditions: Conditions) -> Iterator[Touch]:
 
 
 def known_where(conditions: Conditions, known: Known) -> Known | None:
-    """What is known where some conditions hold; None if they never do."""
+    """What is known where some conditions hold, or None if they never do."""
     for condition in conditions:
         more = implied(condition, known)
         if any(_empty(interval) for interval in more.values()):

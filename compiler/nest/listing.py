@@ -8,9 +8,9 @@
         for j < 10:
             y[i, j] = max(a[0, j], 0)
 
-A buffer exists from its `allocate` to the end of that block, or while the lines below it that are
-indented further run. `s :+ n` is n elements from s on. Where two axes or buffers share a name, the
-later ones get a number.
+A buffer exists from its `allocate` to the end of that block or, if the lines below it are indented
+further, to the end of those. `s :+ n` means n elements from s on. Where two axes or buffers share a
+name, the later ones get a number.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .nest import (
 from .nest import Sequence as Statements
 
 INDENT = "    "
-# How tightly an operator holds its operands; a looser one inside needs parentheses.
+# How tightly an operator binds its operands; a looser one inside needs parentheses.
 PRECEDENCE = {operator: level for level, operators in enumerate((
     ("or",), ("and",), ("==", "!=", "<", "<="), (">>", "<<"), ("+", "-"), ("*", "//", "%")))
     for operator in operators}
@@ -69,13 +69,13 @@ def listing(nest: Nest) -> str:
 
 
 class Printer:
-    """Statements and expressions of one nest in text, under names that are unique in it."""
+    """Statements and expressions of one nest as text, with names that are unique in it."""
 
     def __init__(self, nest: Nest):
         self.names = unique_names(nest)
 
     def block(self, statement: Statement, depth: int) -> Iterator[str]:
-        """The lines of a statement and all inside it."""
+        """The lines of a statement and everything inside it."""
         statements = list(_flat(statement))
         if not statements:
             yield f"{INDENT * depth}nothing"
@@ -88,7 +88,7 @@ class Printer:
                 yield from self.block(child, inside)
 
     def line(self, statement: Statement) -> str:
-        """One statement, without what is inside it."""
+        """One statement, without the statements inside it."""
         match statement:
             case Loop():
                 axis = statement.axis
@@ -127,7 +127,7 @@ class Printer:
         return f"{self.buffer(region.buffer)}[{', '.join(parts)}]"
 
     def expression(self, node: Expression, level: int = 0) -> str:
-        """An expression; in parentheses if it holds its operands less tightly than `level`."""
+        """An expression; in parentheses if it binds its operands less tightly than `level`."""
         match node:
             case Axis():
                 return self.names.get(node, node.name)
@@ -161,7 +161,7 @@ class Printer:
         return f"({text})" if own < level else text
 
     def _sum(self, terms: list[tuple[int, Expression]]) -> str:
-        """A sum with its number at the end, or at the start if all else is subtracted."""
+        """A sum with its number at the end, or at the start if everything else is subtracted."""
         number = sum(sign * int(term.value) for sign, term in terms if isinstance(term, Constant))
         signed = [(sign, self.expression(term, PRECEDENCE["*"])) for sign, term in terms
                   if not isinstance(term, Constant)]
@@ -177,7 +177,7 @@ class Printer:
 
 
 def _terms(node: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
-    """What an index adds up, each with 1 or -1. Indices never wrap, so their order is free."""
+    """The terms of an index, each with 1 or -1. Indices never wrap, so the order is free."""
     match node:
         case Binary(operator="+" | "-", left=left, right=right):
             yield from _terms(left, sign)
@@ -189,7 +189,7 @@ def _terms(node: Expression, sign: int) -> Iterator[tuple[int, Expression]]:
 
 
 def _flat(statement: Statement) -> Iterator[Statement]:
-    """The statements of a sequence, those of sequences in it too; any other statement alone."""
+    """The statements of a sequence and of the sequences in it; any other statement by itself."""
     if isinstance(statement, Statements):
         for each in statement.statements:
             yield from _flat(each)
@@ -198,7 +198,7 @@ def _flat(statement: Statement) -> Iterator[Statement]:
 
 
 def unique_names(nest: Nest) -> dict[Axis | Buffer, str]:
-    """A name for each axis and buffer, its own if it is the first to have it."""
+    """A name for each axis and buffer: its own, unless another one had it first."""
     named = dict.fromkeys(_named(nest))
     taken = {each.name for each in named}
     names: dict[Axis | Buffer, str] = {}

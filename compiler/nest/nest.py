@@ -1,7 +1,7 @@
 """The loop nest: statements over buffers, between schedules and instructions.
 
-A nest says in which order what is computed, and where it lies. Every transformation takes a nest
-and gives a nest; `print`, `verify` and `interpret` go with each of them.
+A nest says what is computed in which order, and where the data lie. Every transformation turns a
+nest into a nest that can be listed (`listing`), checked (`verify`) and run (`run`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Scope(Enum):
 LOADED = (Scope.UOP, Scope.INP, Scope.WGT, Scope.ACC)       # from DRAM
 STORED = (Scope.ACC, Scope.OUT)                             # to DRAM
 ON_CHIP = (*LOADED, Scope.OUT)
-DMA = "dma"                     # the mark of loops that are to become a transfer
+DMA = "dma"                     # marks loops that are to become a transfer
 
 
 class LoopKind(Enum):
@@ -41,9 +41,9 @@ class LoopKind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """An array somewhere. Two buffers are the same only if they are one object.
+    """An array somewhere. Two buffers are equal only if they are the same object.
 
-    With `tile_rows`, rows of the last dimension are addressed one by one; so many are a tile.
+    With `tile_rows`, instructions address single rows, and a tile consists of that many.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Access(Expression):
 
 @dataclass(frozen=True)
 class Region:
-    """A box of a buffer: where it starts, and its extents, as many as the buffer has."""
+    """A box of a buffer: a start and an extent for each of its dimensions."""
 
     buffer: Buffer
     start: tuple[Expression, ...]
@@ -108,8 +108,9 @@ class Assign(Statement):
 
 @dataclass(frozen=True)
 class Copy(Statement):
-    """target = source, a box of the same extents. Where the source box leaves its buffer, the
-    target gets `padding`; without padding, nothing. What leaves the target is not copied."""
+    """target = source, a box of the same extents. Where the source box reaches beyond its buffer,
+    the target gets `padding`, or keeps what it has if there is none. Where the target box reaches
+    beyond its own, nothing is copied."""
 
     target: Region
     source: Region
@@ -138,7 +139,7 @@ class Start(Statement):
 
 @dataclass(frozen=True)
 class Loop(Statement):
-    """The body for each value of an axis, in order."""
+    """The body, once for each value of an axis, in order."""
 
     axis: Axis
     body: Statement
@@ -150,7 +151,7 @@ class Loop(Statement):
 
 @dataclass(frozen=True)
 class When(Statement):
-    """The body, if a condition holds."""
+    """The body, but only if a condition holds."""
 
     condition: Expression
     body: Statement
@@ -171,8 +172,8 @@ class Sequence(Statement):
 
 @dataclass(frozen=True)
 class Allocate(Statement):
-    """A buffer that exists while the body runs; what it holds at first is undefined. With several
-    `copies` in memory, the buffer is another one each time, by turns."""
+    """A buffer that exists while the body runs; its contents are undefined at first. With several
+    `copies` in memory, successive runs take turns in using them."""
 
     buffer: Buffer
     body: Statement
@@ -184,8 +185,8 @@ class Allocate(Statement):
 
 @dataclass(frozen=True)
 class Marked(Statement):
-    """Loops that are to become a hardware intrinsic, or the start of its sums, or, where the
-    intrinsic is `DMA`, a transfer."""
+    """Loops that are to become a hardware intrinsic, the start of its sums or, where the intrinsic
+    is `DMA`, a transfer."""
 
     intrinsic: str
     body: Statement
@@ -197,7 +198,7 @@ class Marked(Statement):
 
 @dataclass(frozen=True)
 class Nest:
-    """A whole computation. Buffers that are not allocated inside come from outside."""
+    """A whole computation. Its inputs and outputs are the buffers that are not allocated inside."""
 
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
@@ -206,7 +207,7 @@ class Nest:
 
 
 def in_sequence(*statements: Statement) -> Statement:
-    """Statements one after the other, flat; one alone is itself."""
+    """Statements one after the other, without nesting; a single statement is returned as it is."""
     flat: list[Statement] = []
     for statement in statements:
         flat += statement.statements if isinstance(statement, Sequence) else (statement,)
@@ -214,14 +215,14 @@ def in_sequence(*statements: Statement) -> Statement:
 
 
 def statements_of(statement: Statement) -> Iterator[Statement]:
-    """A statement and all inside it, outside first."""
+    """A statement and everything inside it, outside first."""
     yield statement
     for child in statement.children():
         yield from statements_of(child)
 
 
 def with_children(statement: Statement, children: tuple[Statement, ...]) -> Statement:
-    """The same statement around other children, in the order of `children()`."""
+    """The same statement with other children, in the order of `children()`."""
     match statement:
         case Sequence():
             return in_sequence(*children)

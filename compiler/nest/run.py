@@ -1,8 +1,8 @@
 """What a loop nest does, literally: one element after the other, in NumPy.
 
-Slow and simple. Statements become generators that pause after each thing they do, so that the
-iterations of threads can be interleaved in any way. What nothing has written yet holds a pattern
-that no sensible result looks like.
+This is slow and simple. Statements become generators that pause after each step, so that the
+iterations of threads can be interleaved in any way. Memory that nothing has written yet holds a
+pattern that no sensible result looks like.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _start(statement: Start) -> Run:
     return run
 
 
-Box = list[tuple[int, int]]         # first and behind the last place in each dimension
+Box = list[tuple[int, int]]         # the first place in each dimension, and the one past the last
 
 
 def _whole(region: Region) -> Box:
@@ -243,7 +243,7 @@ def _from(start: tuple[int, ...], box: Box) -> tuple[slice, ...]:
 
 
 def _move(state: State, target: Region, start: tuple[int, ...], values: Any, box: Box) -> None:
-    """Put values in the places of a box, except in those outside the target's buffer."""
+    """Put values into the places of a box, except those outside the target's buffer."""
     common = [(max(low, least), max(max(low, least), min(high, most)))
               for (low, high), (least, most) in zip(box, _inside(target, start), strict=True)]
     if isinstance(values, np.ndarray):

@@ -1,10 +1,10 @@
 """Whether the iterations of a loop are independent: no two write the same element, and none reads
 what another writes.
 
-Two boxes that two iterations touch are apart if they are so in one dimension. There the distance
-between their starts is a sum of terms; those that have the same value in both iterations cancel.
-Its range and its step, the greatest common divisor of the factors that remain, say whether it can
-be small enough to overlap. Where this proves nothing, the iterations count as dependent.
+Two boxes that two iterations touch are apart if they are apart in one dimension. There, the
+distance between their starts is a sum of terms; those with equal values in both iterations cancel.
+Its range and its step, the greatest common divisor of the remaining factors, show whether it can be
+small enough to overlap. Where this proves nothing, the iterations count as dependent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Sum = Mapping[Expression | None, int]       # of terms times factors; None has t
 
 @dataclass(frozen=True)
 class Event:
-    """A statement touches something."""
+    """One thing that a statement touches."""
 
     statement: Statement
     touch: Touch
@@ -36,7 +36,7 @@ class Event:
         return [_sum(start) for start in self.touch.region.start]
 
     def known_in(self, loop: Loop, iteration: int) -> Known | None:
-        """What is known in one iteration of a loop; None if nothing happens in it."""
+        """What is known in one iteration of a loop, or None if nothing happens in it."""
         return known_where(self.touch.conditions, {loop.axis: (iteration, iteration)})
 
 
@@ -51,8 +51,8 @@ class Conflict:
 
 
 def conflict(loop: Loop, conditions: Conditions = ()) -> Conflict | None:
-    """Two events that keep a loop's iterations from being independent; None if there are none.
-    The conditions are those that hold around the loop."""
+    """Two events that keep a loop's iterations from being independent, or None if there are none.
+    `conditions` are those that hold around the loop."""
     inside = {loop.axis, *(each.axis for each in statements_of(loop.body)
                            if isinstance(each, Loop))}
     for events in _events_by_buffer(loop, conditions).values():
@@ -93,7 +93,7 @@ class _Pair:
 
     first: Event
     second: Event
-    inside: Collection[Axis]        # these differ between iterations; all others are the same
+    inside: Collection[Axis]        # axes that differ between iterations; all others do not
 
     def apart(self, first_known: Known | None, second_known: Known | None) -> bool:
         """Whether they surely touch different elements, or one of them does not happen."""
@@ -107,7 +107,7 @@ class _Pair:
         return self.first.touch.region.extents[place], self.second.touch.region.extents[place]
 
     def _sides_apart(self, place: int, first_known: Known, second_known: Known) -> bool:
-        """Whether all of one lies before all of the other: this sees what conditions say."""
+        """Whether one lies entirely before the other; this takes conditions into account."""
         first_low, first_high = interval_of(self.first.touch.region.start[place], first_known)
         second_low, second_high = interval_of(self.second.touch.region.start[place], second_known)
         first_extent, second_extent = self._extents(place)
@@ -126,7 +126,7 @@ class _Pair:
         nearest = max(low, 1 - first_extent)        # they overlap at distances from here
         farthest = min(high, second_extent - 1)     # to here
         if step:
-            nearest += (low - nearest) % step       # the first one that there is
+            nearest += (low - nearest) % step       # the first that is possible
         return nearest > farthest
 
     def _distance(self, place: int, first_known: Known,
@@ -150,7 +150,7 @@ class _Pair:
 
 
 def _sum(expression: Expression) -> Sum:
-    """An index as a sum; what is neither sum nor multiple is a term as it stands."""
+    """An index as a sum; anything that is neither a sum nor a multiple is a term by itself."""
     match expression:
         case Constant():
             return {None: int(expression.value)}

@@ -1,4 +1,4 @@
-"""Expressions of a loop nest as functions of where its loops stand and what its buffers hold."""
+"""Expressions of a loop nest as functions of its loops' values and its buffers' contents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..expression.expression import (
 )
 from .nest import Access, Buffer
 
-# Python's own operators do to NumPy's scalars what the functions in `expression` do, only faster.
+# On NumPy's scalars, Python's own operators do what the functions in `scalars` do, only faster.
 # Indices are plain integers.
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     **ARITHMETIC, **COMPARISONS, **LOGIC,
@@ -39,13 +39,13 @@ ON_INDICES: dict[str, Callable[[Any, Any], Any]] = {**OPERATORS, "min": min, "ma
 
 @dataclass
 class State:
-    """What the loops around a statement stand at, and the contents of buffers."""
+    """The values of the loops around a statement, and the contents of buffers."""
 
     axes: dict[Axis, int]
     arrays: dict[Buffer, Array]
 
     def copy(self) -> State:
-        """Another thread: axes and allocations of its own, on the same arrays."""
+        """The state of another thread: its own axes and allocations, on the same arrays."""
         return State(dict(self.axes), dict(self.arrays))
 
 
@@ -66,7 +66,7 @@ def indices_of(expressions: tuple[Expression, ...]) -> Callable[[State], tuple[i
 
 
 def value_of(node: Expression) -> Value:
-    """A function that gives the value of an expression: of an index a plain int."""
+    """A function that computes the value of an expression; that of an index is a plain int."""
     match node:
         case Constant():
             plain, kind = node.value, numpy_type(node.dtype).type
@@ -91,7 +91,7 @@ def value_of(node: Expression) -> Value:
 
 
 def _number(node: Expression) -> Value:
-    """Like `_value`, but an index is a NumPy scalar too."""
+    """Like `value_of`, but an index is a NumPy scalar too."""
     value, kind = value_of(node), numpy_type(node.dtype).type
     return (lambda state: kind(value(state))) if node.dtype in (INDEX, BOOL) else value
 

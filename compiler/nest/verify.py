@@ -1,7 +1,7 @@
 """Refuses loop nests that are wrong in themselves, whatever they compute.
 
-Every buffer is used where it is allocated and every axis inside its loop; no index leaves its
-buffer; types fit; nothing is read before anything was written to it; threads are independent.
+Every buffer is used where it is allocated and every axis inside its loop; no index is outside its
+buffer; types match; no buffer is read before something is written to it; threads are independent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MOST_THREADS = 64       # every pair of iterations is compared
 
 
 def verify_nest(nest: Nest) -> None:
-    """Refuse a nest that is wrong, with a sentence that names the statement."""
+    """Refuse a wrong nest with a sentence that names the statement."""
     verifier = _Verifier(nest)
     for buffer in (*nest.inputs, *nest.outputs):
         verifier.check_buffer(buffer, verifier.printer.declaration(buffer))
@@ -71,7 +71,7 @@ class _Place:
     buffers: frozenset[Buffer]
     axes: frozenset[Axis] = frozenset()
     conditions: Conditions = ()
-    known: Known | None = field(default_factory=dict)       # None where nothing ever runs
+    known: Known | None = field(default_factory=dict)       # None where nothing is ever run
 
 
 class _Verifier:
@@ -118,13 +118,12 @@ class _Verifier:
 
     def _explained(self, found: Conflict) -> str:
         first, second = found.first, found.second
-        what, other = (("writes", "reads") if not second.touch.writes else
-                       ("reads", "writes") if not first.touch.writes else ("writes", "writes"))
-        if first.statement is second.statement and what == other:
+        one, other = ("writes" if each.touch.writes else "reads" for each in (first, second))
+        if first.statement is second.statement and one == other:
             return (f"{self.printer.line(first.statement)} may write the same elements in "
                     f"iterations {found.first_iteration} and {found.second_iteration}")
         return (f"{self.printer.line(first.statement)} in iteration {found.first_iteration} "
-                f"{what} elements that {self.printer.line(second.statement)} may {other[:-1]} "
+                f"{one} elements that {self.printer.line(second.statement)} may {other[:-1]} "
                 f"in iteration {found.second_iteration}")
 
     def _allocate(self, allocate: Allocate, place: _Place) -> None:
@@ -142,7 +141,7 @@ class _Verifier:
             raise CompileError(f"{where}: extents are at least 1")
 
     def _uses(self, statement: Statement, place: _Place) -> None:
-        """Everything about a statement that touches buffers."""
+        """Check everything about a statement that touches buffers."""
         self._check_form(statement)
         for region in _regions(statement):
             self._check_region(statement, region, place)
@@ -218,7 +217,7 @@ class _Verifier:
                                            f"accesses and loops")
 
     def _known(self, statement: Statement, conditions: Conditions, place: _Place) -> Known | None:
-        """What is known where those of a place and some more conditions hold."""
+        """What is known where the conditions of a place and some more hold."""
         if place.known is None:
             return None
         try:

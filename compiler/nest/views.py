@@ -25,8 +25,8 @@ from .nest import (
 
 @dataclass(frozen=True)
 class View:
-    """A buffer as a part of another one, which has further dimensions: at the places in `fixed`,
-    always at one index. All others are those of the part, in order."""
+    """A buffer as a part of another one with more dimensions. Those in `fixed` stay at one index;
+    the others are those of the part, in order."""
 
     buffer: Buffer
     fixed: Mapping[int, int] = field(default_factory=dict)
@@ -41,8 +41,8 @@ def joined(parts: Sequence[tuple[Nest, Views]], inputs: tuple[Buffer, ...],
 
         copy y.out[0 :+ 4] to y0[i :+ 4]    →    copy y.out[0 :+ 4, 0] to y[i :+ 4, 0]
 
-    where y0 is the view of y at {1: 0}. Both sides of a copy have the same dimensions, so buffers
-    on the chip get one of extent 1 where a view has one more.
+    where y0 is the view of y at {1: 0}. Both sides of a copy have the same dimensions, so a buffer
+    on the chip gets a dimension of extent 1 wherever a view has one more.
     """
     bodies = []
     for nest, views in parts:

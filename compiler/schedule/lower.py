@@ -1,4 +1,4 @@
-"""From a schedule to a loop nest: loops, buffers, and when each tensor is computed."""
+"""From a schedule to a loop nest: loops, buffers, and the point where each tensor is computed."""
 
 from __future__ import annotations
 
@@ -77,21 +77,21 @@ def lower(schedule: Schedule) -> Nest:
 
 
 def _check_readers(state: Lowering, stage: Stage) -> None:
-    """Refuse a stage that is computed where not all who read it can see it."""
+    """Refuse a stage that is computed where not all of its readers can see it."""
     assert stage.attach is not None
     around, axis = stage.attach
     readers = [state.stages[tensor] for tensor, body in state.bodies.items()
                if stage.tensor in _tensors(body)]
     strangers = [each for each in readers if each is not around and not _is_inside(each, around)]
     if strangers or not readers:
-        why = f"but {strangers[0]} reads it too" if strangers else "but nobody reads it"
+        why = f"but {strangers[0]} reads it too" if strangers else "but no stage reads it"
         raise CompileError(f"{stage} is computed in loop {axis} of {around}, {why}; it must be a "
-                           f"loop around all that read it")
+                           f"loop around all its readers")
 
 
 def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],
            inputs: list[Buffer]) -> Nest:
-    """Stages that are computed one after the other, each whole."""
+    """The nest of stages that are computed one after the other, each as a whole."""
     for stage in roots:
         _realize(state, stage, whole(stage.tensor))
     body = in_sequence(*(_produce(state, stage) for stage in roots))
@@ -103,7 +103,7 @@ def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],
 
 
 def _body(stage: Stage, schedule: Schedule) -> Expression:
-    """The body of a stage, with inlined tensors put in."""
+    """The body of a stage, with the bodies of inlined tensors substituted."""
     body = stage.tensor.body
     assert body is not None
     for tensor in reversed(list(schedule.stages)):
@@ -123,7 +123,7 @@ def _realize(state: Lowering, stage: Stage, part: Part) -> Buffer:
 
 
 def _produce(state: Lowering, stage: Stage) -> Statement:
-    """The loops that compute a stage's part."""
+    """The loops that compute the part of a stage's tensor that is needed."""
     frame = frame_of(stage, state.parts[stage.tensor])
     leaves = stage.leaves
     first = next((place for place, axis in enumerate(leaves) if axis.reduces), len(leaves))
@@ -131,7 +131,7 @@ def _produce(state: Lowering, stage: Stage) -> Statement:
 
 
 def _loops(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
-    """The loops from one place inwards, with what is computed inside them."""
+    """The loops from one place inwards, with everything that is computed inside them."""
     stage = frame.stage
     body = state.bodies[stage.tensor]
     if place == first_reduction and isinstance(body, Reduction):
@@ -160,7 +160,7 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     axis = stage.leaves[place]
     attached = state.inside.get((stage, axis), [])
     within = [frame.axes[each] for each in stage.leaves[place + 1:]]
-    for each in reversed(attached):         # readers first: they say what is needed of others
+    for each in reversed(attached):         # readers first: they determine what is needed of others
         _realize(state, each, _required(state, frame, each.tensor, within))
     inner = _loops(state, frame, place + 1, first_reduction)
     statement = in_sequence(*(_produce(state, each) for each in attached), inner)
@@ -200,7 +200,7 @@ def _tensors(body: Expression) -> set[Tensor]:
 
 
 def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> Statement:
-    """Give every element of the rest of the loops the value that a reduction starts from."""
+    """Give every element that the remaining loops compute the value its reduction starts from."""
     renamed = {frame.axes[axis]: Axis(frame.axes[axis].name, frame.axes[axis].extent)
                for axis in frame.stage.leaves[place:] if not axis.reduces}
     target = substitute(_target(state, frame), dict(renamed))
@@ -267,7 +267,7 @@ def _innermost(state: Lowering, frame: Frame) -> Statement:
 
 
 def _read(state: Lowering, expression: Expression) -> Expression:
-    """Elements of tensors as accesses to the buffers that hold the parts of them."""
+    """The expression with elements of tensors as accesses to the buffers that hold them."""
     def change(node: Expression) -> Expression | None:
         if not isinstance(node, Element):
             return None

@@ -1,4 +1,4 @@
-"""Which part of a tensor a loop needs: the bounds of what is computed inside it."""
+"""Which part of a tensor a loop needs: bounds for what is computed inside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def whole(tensor: Tensor) -> Part:
 
 
 def with_whole(tensor: Tensor, part: Part, axes: Collection[Axis]) -> Part:
-    """The part, with all there is along some axes of the tensor."""
+    """The part, extended to all of the tensor along some axes."""
     everything = whole(tensor)
     places = [place for place, axis in enumerate(tensor.axes) if axis in axes]
     start, extents = list(part.start), list(part.extents)
@@ -38,15 +38,15 @@ def with_whole(tensor: Tensor, part: Part, axes: Collection[Axis]) -> Part:
 
 def boxes_read(tensor: Tensor, reader: Expression, values: Mapping[Axis, Expression],
                inside: Collection[Axis]) -> list[list[Side]]:
-    """For each element of a tensor that the reader reads, the box of all it is while the axes
-    `inside` run. `values` says what the reader's own axes are in terms of loops."""
+    """For each element of a tensor in the reader's body, the box that it covers while the axes
+    `inside` run. `values` gives the reader's own axes in terms of loops."""
     return [_box(element, values, inside, tensor) for element in walk(reader)
             if isinstance(element, Element) and element.tensor is tensor]
 
 
 def covering(tensor: Tensor, boxes: list[list[Side]]) -> Part:
-    """The box that covers several. Reads in the part of a select that is not chosen may leave the
-    tensor; the box does not, as far as that is known."""
+    """The box that covers several. A read that a select does not choose may lie outside the tensor;
+    the box does not, as far as its extents are known."""
     starts, extents = [], []
     for dimension in range(len(tensor.shape)):
         start, extent = _union([box[dimension] for box in boxes])
@@ -82,8 +82,8 @@ def _union(sides: list[Side]) -> Side:
 
 
 def sized(stage: Stage, extents: tuple[int, ...]) -> dict[Axis, Axis]:
-    """The axes of a stage when its tensor is computed for a part only: each axis of the schedule
-    with the one that has the extent it then has."""
+    """The axes of a stage when only a part of its tensor is computed: for each axis of the
+    schedule, one with the extent that it then has."""
     tensor = stage.tensor
     axes = {axis: Axis(axis.name, extent) for axis, extent
             in zip(tensor.axes, extents, strict=True)}

@@ -1,8 +1,8 @@
 """Schedules: how a tensor expression is computed, apart from what it is.
 
-A schedule has a stage for each computed tensor (`stage`), whose primitives change the loops, where
-intermediate tensors lie and when they are computed, and never what comes out. `lower` turns a
-schedule into a loop nest.
+A schedule has a stage for each computed tensor (`stage`). Its primitives change the loops, where
+intermediate tensors lie and when they are computed, but never the result. `lower` turns a schedule
+into a loop nest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stages: how one tensor is computed, and the primitives that change it.
 
-A stage starts as plain loops over the tensor's axes, then its reduce axes. Each primitive says what
-it does, before → after, and refuses what would change the result.
+A stage starts as plain loops over the tensor's axes, then its reduce axes. Each primitive shows
+what it does, before → after, and refuses to change the result.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Stage:
     attach: tuple[Stage, Axis] | None = None            # computed inside this loop; None: before
     inlined: bool = False
     intrinsic: tuple[Axis, str] | None = None           # the loops from here on are this one
-    copies: int = 1                                     # buffers that are used by turns
+    copies: int = 1                                     # buffers that take turns
     tile_rows: int = 0                                  # rows of a tile, if addressed one by one
-    uncut: list[Axis] = field(default_factory=list)     # computed whole, whatever is needed
+    uncut: list[Axis] = field(default_factory=list)     # computed whole where a part would do
 
     def split(self, axis: Axis, factor: int) -> tuple[Axis, Axis]:
         """Make two loops of one.
@@ -103,8 +103,8 @@ class Stage:
 
             for i: for j: y[i, j]    →    for j: for i: y[i, j]
 
-        Any order gives the same result: iterations of space axes are independent, and reductions
-        here (integer sums, minima, maxima) do not depend on order.
+        Any order gives the same result: iterations of space axes are independent, and integer sums,
+        minima and maxima do not depend on order. Sums of floats do, and keep theirs.
         """
         places = sorted(self._place(axis) for axis in axes)
         if len(set(axes)) != len(axes):
@@ -121,13 +121,13 @@ class Stage:
                                    f"{', '.join(map(str, before))} must stay in order")
 
     def unroll(self, axis: Axis) -> None:
-        """Write the iterations of a loop out one by one."""
+        """Write out the iterations of a loop one by one."""
         self._place(axis)
         self.kinds[axis] = LoopKind.UNROLLED
 
     def bind_threads(self, axis: Axis) -> None:
-        """Let the iterations of a loop be virtual threads: each with its own part of the
-        scratchpads inside, interleaved so that one loads while another computes.
+        """Turn the iterations of a loop into virtual threads: each has its own part of the
+        scratchpads, and they are interleaved so that one loads while another computes.
 
             threads t in 2:  A(t); B(t)    →    A(0); A(1); B(0); B(1)
         """
@@ -138,20 +138,20 @@ class Stage:
         self.kinds[axis] = LoopKind.THREADS
 
     def double_buffer(self, axis: Axis) -> None:
-        """Give what is computed inside a loop of the reader two buffers, by turns: the next
-        iteration is loaded while this one is used."""
+        """Give what is computed inside a loop of the reader two buffers that take turns: the next
+        iteration's is loaded while this one's is used."""
         if self.attach is None or axis not in self.attach[0].leaves:
             raise CompileError(f"{self}: {axis} is not a loop of the stage that it is computed in; "
                                f"use compute_at first")
         self.copies = max(self.copies, 2)
 
     def keep(self, copies: int) -> None:
-        """Have so many buffers for what is computed inside a loop of the reader. A copy of an input
+        """Keep several buffers for what is computed inside a loop of the reader. A copy of an input
         that is still in one of them is not loaded again.
 
             for y: for c in 4: load w[c]; …    →    load w[0] … w[3]; for y: for c in 4: …
 
-        where four are kept: each is loaded just before it is first used.
+        if four are kept: each is loaded just before its first use.
         """
         self.copies = whole(copies, f"{self}: the number of copies that are kept")
 
@@ -178,20 +178,20 @@ class Stage:
         self.inlined = True
 
     def tensorize(self, axis: Axis, intrinsic: str) -> None:
-        """Let the loops from this one inwards be one hardware intrinsic. Whether they are is
-        checked when the schedule is lowered; what does not match is explained."""
+        """Turn the loops from this one inwards into one hardware intrinsic. Whether they match it
+        is checked after the schedule is lowered; a mismatch is explained."""
         self._place(axis)
         self.intrinsic = axis, intrinsic
 
     def dma(self, axis: Axis) -> None:
-        """Let the loops from this one inwards, of a copy between DRAM and a scratchpad, be
-        transfers: one, or as few as can be.
+        """Turn the loops from this one inwards, of a copy between DRAM and a scratchpad, into
+        transfers: one, or as few as possible.
 
             for c in 4: for y in 6:              for c in 4:
                 x.inp[c, y] = x[c, y]    →           copy x.inp[c, 0 :+ 6] from x[c, 0 :+ 6]
 
-        Copies without a mark are looked for as well, in all of their loops. Of those with one,
-        `form_transfers` says why if they cannot be transfers.
+        Copies without this mark become transfers too where they can. If marked ones cannot,
+        `form_transfers` says why.
         """
         self._place(axis)
         source = self._copied()
@@ -199,33 +199,33 @@ class Stage:
         if self.scope not in (*LOADED, Scope.DRAM) or (
                 self.scope == Scope.DRAM and source.body is None):
             raise CompileError(f"{self} is a copy of {source.name} in {self.scope.value}, which is "
-                               f"no transfer; dma takes copies from dram to {ways} (cache_read) "
+                               f"not a transfer; dma takes copies from dram to {ways} (cache_read) "
                                f"and back (cache_write)")
         self.intrinsic = axis, DMA
 
     def _copied(self) -> Tensor:
-        """What this is a copy of, with padding or widened at most."""
+        """The tensor that this stage copies, perhaps with padding or widened."""
         value = self.tensor.body
         if isinstance(value, Select) and isinstance(value.otherwise, Constant):
             value = value.then
         if isinstance(value, Cast) and self.scope == Scope.ACC:
             value = value.value
         if not isinstance(value, Element):
-            raise CompileError(f"{self} computes {value}, which is no copy; dma takes what "
-                               f"cache_read and cache_write make")
+            raise CompileError(f"{self} computes {value}, which is not a copy; dma takes "
+                               f"what cache_read and cache_write make")
         return value.tensor
 
     def compute_whole(self, *axes: Axis) -> None:
-        """Compute all of some axes of the tensor where only a part of them is needed: what is
-        loaded in tiles is loaded in whole tiles.
+        """Compute some axes of the tensor completely, even where a part of them would do: tiles are
+        always loaded whole.
 
-            y[i, j] = x.inp[i, j] for j in 4    →    x.inp[i] has all lanes it has in x
+            y[i, j] = x.inp[i, j] for j in 4    →    x.inp[i] has all the lanes of x
         """
         self.uncut += axes
 
     def address_rows(self, tile_rows: int) -> None:
         """Let instructions address rows of the last dimension one by one, as depthwise gemms do
-        with weights. They are loaded in tiles of so many rows.
+        with weights. They are loaded in tiles of `tile_rows` rows.
 
             w.wgt[c, 9 rows, 16]    →    w.wgt[c, 16 rows, 16], a tile for each c
         """
@@ -236,7 +236,7 @@ class Stage:
         self.compute_whole(*self.tensor.axes[-2:])
 
     def check_mark(self) -> None:
-        """Refuse a mark whose loop is gone: it would be without effect."""
+        """Refuse a mark whose loop no longer exists: it would have no effect."""
         if self.intrinsic is not None and self.intrinsic[0] not in self.leaves:
             axis, name = self.intrinsic
             raise CompileError(f"{self}: {axis} was to be the first loop of {name}, but was split "

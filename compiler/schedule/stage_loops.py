@@ -1,4 +1,4 @@
-"""The loops of a stage for the part of its tensor that is computed, and what they are worth."""
+"""The loops of a stage for the part of its tensor that is computed, and axes in terms of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .stage import Fuse, Split, Stage
 
 @dataclass
 class Frame:
-    """The loops of a stage as they are for the part that is computed."""
+    """The loops of a stage, sized for the part that is computed."""
 
     stage: Stage
     axes: dict[Axis, Axis]              # of the schedule → of this nest
@@ -38,7 +38,7 @@ def frame_of(stage: Stage, part: Part) -> Frame:
 
 
 def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression]:
-    """Axes that were split or fused, counted from the start of the part, in terms of loops."""
+    """Axes that were split or fused, counted from the start of the part, in terms of the loops."""
     found: dict[Axis, Expression] = {}
 
     def value(axis: Axis) -> Expression:

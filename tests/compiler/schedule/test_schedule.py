@@ -165,7 +165,7 @@ def test_computing_in_a_loop_that_does_not_read_it_is_refused():
     schedule = Schedule(c)
     schedule[a].compute_at(schedule[c], schedule[c].leaves[0])
     with pytest.raises(CompileError, match="stage a is computed in loop i of stage c, but stage b "
-                                           "reads it too; it must be a loop around all"):
+                                           "reads it too; it must be a loop around all its read"):
         lower(schedule)
 
 
@@ -175,19 +175,19 @@ def test_dma_takes_copies_between_dram_and_a_scratchpad_only():
     inside = schedule.cache_write(twice, Scope.OUT)
     kernel = schedule.cache_read(w, Scope.WGT, sums)
     outside, border = schedule[schedule.renewed(twice)], schedule[padded]
-    with pytest.raises(CompileError, match="stage padded is a copy of x in dram, which is no "
-                                           "transfer; dma takes copies from dram to uop, inp"):
+    with pytest.raises(CompileError, match="stage padded is a copy of x in dram, which is not "
+                                           "a transfer; dma takes copies from dram to uop, inp"):
         border.dma(border.leaves[0])
     border.scope = Scope.INP
     for stage in (outside, border, schedule[kernel]):
         stage.dma(stage.leaves[0])
         assert stage.intrinsic == (stage.leaves[0], "dma")
     border.scope = Scope.OUT
-    with pytest.raises(CompileError, match="stage padded is a copy of x in out, which is no trans"):
+    with pytest.raises(CompileError, match="stage padded is a copy of x in out, which is not a "):
         border.dma(border.leaves[0])
     for tensor in (schedule.renewed(sums), schedule.renewed(inside)):
-        with pytest.raises(CompileError, match=rf"stage {tensor.name} computes .*, which is no "
-                                               r"copy; dma takes what cache_read and cache_write"):
+        with pytest.raises(CompileError, match=rf"stage {tensor.name} computes .*, which is not "
+                                               r"a copy; dma takes what cache_read and cache_"):
             schedule[tensor].dma(schedule[tensor].leaves[0])
     with pytest.raises(CompileError, match="is not one of its loops"):
         outside.dma(border.leaves[0])
