@@ -156,11 +156,24 @@ class RtlDevice:
         with folder as name:
             temporary = Path(name) / self.waveform.name
             self._harness.open_waveform(temporary)
+            wanted = False
             try:
                 yield
+                wanted = True
+            except ExecutionError:
+                wanted = True           # more than ever
+                raise
             finally:
                 self._harness.close_waveform()
-                os.replace(temporary, self.waveform)
+                if wanted:
+                    self._rename(temporary)
+
+    def _rename(self, temporary: Path) -> None:
+        assert self.waveform is not None
+        try:
+            os.replace(temporary, self.waveform)
+        except OSError as error:
+            raise MicrotronError(f"{self.waveform}: cannot be written: {error.strerror}") from None
 
     def _not_ended(self, limit: int) -> str:
         places = {engine: Place(each.started, each.ended, each.start_position)

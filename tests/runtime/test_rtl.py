@@ -264,12 +264,35 @@ def test_a_waveform_has_every_signal_of_the_latest_run(tmp_path, config, suffix,
         assert content.decode().count("\n#") >= 2 * first.cycles
 
 
+def test_a_waveform_replaces_another_only_if_the_run_was_not_stopped(tmp_path, monkeypatch):
+    path = tmp_path / "wave.vcd"
+    path.write_text("what was there before")
+    device = RtlDevice(tiny, design=stand_in, waveform=path, limit=100)
+    device.load(flawed("stuck"))
+
+    def interrupted(harness, limit):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Harness, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            device.run()
+    assert path.read_text() == "what was there before"
+    with pytest.raises(ExecutionError, match="not ended"):
+        device.run()
+    assert path.read_text().startswith("$version")
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
 def test_waveforms_are_refused_where_they_cannot_be(tmp_path):
     with pytest.raises(MicrotronError, match=r"wave\.txt: a waveform's name must end in \.vcd or"):
         RtlDevice(tiny, waveform=tmp_path / "wave.txt")
     device = RtlDevice(tiny, design=stand_in, waveform=tmp_path / "no" / "wave.vcd")
     device.load(flawed())
     with pytest.raises(MicrotronError, match=r"wave\.vcd: cannot be written: No such file"):
+        device.run()
+    (tmp_path / "no" / "wave.vcd").mkdir(parents=True)
+    with pytest.raises(MicrotronError, match=r"wave\.vcd: cannot be written: Is a directory"):
         device.run()
 
 
