@@ -13,6 +13,7 @@ from common import Column, Outcome, main
 
 from microtron.hw.top import MODULE, verilog
 from microtron.isa.config import PRESETS
+from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
 
 # Synthesis passes of Yosys for each family, and the cells that count as what. On ECP5 they map to
@@ -90,7 +91,7 @@ def _count(found: dict[str, int], pattern: str) -> int:
 def measure(options: argparse.Namespace) -> Outcome:
     rows = []
     for name in options.configs:
-        text = verilog(PRESETS[name])
+        text = verilog(load_config(name))
         for family in options.families:
             kinds = FAMILIES[family][1]
             try:
@@ -109,7 +110,7 @@ def measure(options: argparse.Namespace) -> Outcome:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("configs", nargs="*", default=list(PRESETS), metavar="config",
-                        help=f"presets to synthesize: {', '.join(PRESETS)}")
+                        help="presets or files to synthesize (default: all presets)")
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
 
 
