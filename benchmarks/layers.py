@@ -21,8 +21,7 @@ from microtron.isa.config import Config, base
 from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import INSTRUCTION_BYTES, Engine
-from microtron.isa.layout import engines_of
-from microtron.isa.program import Program
+from microtron.isa.program import Program, engines_of
 from microtron.isa.timing import MemoryTiming
 from microtron.runtime.profile import Profile, profile
 from microtron.sim.simulate import simulate

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .config import Config
 from .errors import IsaError
-from .instructions import SEGMENTS
+from .instructions import ISA, SEGMENTS
 from .stream import Stream
 
 SEGMENT_BYTES_LIMIT = 1 << 32       # offsets have 32 bits
@@ -117,3 +117,12 @@ class Program:
                 return tensor
         raise IsaError(f"there is no tensor {name!r}; the program has "
                        f"{', '.join(each.name for each in self.tensors) or 'none'}")
+
+
+def engines_of(program: Program) -> npt.NDArray[np.int64]:
+    """The engine of each instruction, -1 for those that FETCH executes."""
+    table = np.full(256, -1, np.int64)
+    for kind in ISA:
+        table[kind.opcode] = -1 if kind.engine is None else kind.engine
+    engines: npt.NDArray[np.int64] = table[program.code["opcode"]]
+    return engines

@@ -1,6 +1,6 @@
 """Tokens from data: the waits and posts that a stream needs, and no others.
 
-For each instruction in program order, the walk of `ordering` finds the last conflicting
+For each instruction in program order, the walk of `order.walk` finds the last conflicting
 instruction of every other engine. Where the order is not already implied by earlier tokens, that
 instruction posts and this one waits. Requirements of one engine towards another only grow, so
 posts and waits pair up in order, as counters without identity demand.
@@ -16,9 +16,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .counters import Counter, counters, sequences_of
 from .errors import ExecutionError, VerificationError
-from .layout import prepare
+from .instructions import Engine
+from .order.counters import Counter, counters, sequences_of
+from .order.layout import Layout, prepare
 from .program import Program
 
 ROUNDS = 16                 # each about halves what is too much
@@ -32,11 +33,15 @@ def with_tokens(program: Program) -> Program:
         gemm     (reads inp 0)  →  gemm     wait=load
         gemm     (reads inp 16)    gemm     wait=load
     """
-    from .ordering import ENGINES
-
-    least = np.zeros((len(program.code), ENGINES), np.int64)
+    code = program.code.copy()
+    code["wait"] = code["post"] = 0
+    try:
+        layout = prepare(replace(program, code=code))
+    except ExecutionError as error:
+        raise VerificationError(str(error)) from None
+    least = np.zeros((len(code), len(Engine)), np.int64)
     for _ in range(ROUNDS):
-        program, clocks = _derived(program, least)
+        program, clocks = _derived(layout, least)
         full = [each for each in counters(program, clocks)
                 if each.held.max() > program.config.token_limit]
         if not full:
@@ -48,26 +53,21 @@ def with_tokens(program: Program) -> Program:
                             f"more token_bits")
 
 
-def _derived(program: Program,
+def _derived(layout: Layout,
              least: npt.NDArray[np.int64]) -> tuple[Program, npt.NDArray[np.int64]]:
     """With tokens for its data, and for `least`; and what is complete before each instruction."""
-    from .ordering import DONE, new_order, walk
+    from .order.walk import DONE, new_order
 
-    code = program.code.copy()
-    code["wait"] = code["post"] = 0
-    program = replace(program, code=code)
-    try:
-        layout = prepare(program)
-    except ExecutionError as error:
-        raise VerificationError(str(error)) from None
-    order = new_order(len(code), 0)
+    layout.code.wait[:] = layout.code.post[:] = 0
+    order = new_order(len(least), 0)
     order.least[:] = least
-    end, position, _ = walk(layout.code, layout.shadow, order, True)
+    end, position, _ = layout.walk(order, derive=True)
     if end != DONE:
-        raise VerificationError(layout.why_outside(program, position))
+        raise VerificationError(layout.why_stopped(end, position))
+    code = layout.program.code.copy()
     code["wait"] = layout.code.wait.astype(np.uint8)
     code["post"] = layout.code.post.astype(np.uint8)
-    return program, order.clocks
+    return replace(layout.program, code=code), order.clocks
 
 
 def _relieve(counter: Counter, sequence: npt.NDArray[np.int64], least: npt.NDArray[np.int64],

@@ -1,6 +1,6 @@
 """Proves that a program cannot deadlock, race, overflow a token counter or leave its buffers.
 
-The proof rests on two facts. Tokens order a stream independently of time (see `ordering`), so one
+The proof rests on two facts. Tokens order a stream independently of time (see `order.walk`), so one
 walk in program order decides about every interleaving. And a stream whose waits are all satisfied
 by earlier posts runs to its end in program order, so with in-order engines and any queue depth it
 cannot deadlock in another order either.
@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from .accesses import DRAM, cells
 from .bounds import check_end, place_of
-from .counters import counters
 from .errors import ExecutionError, VerificationError
 from .instructions import Buffer, Engine
-from .layout import Layout, prepare
+from .order.accesses import DRAM
+from .order.counters import counters
+from .order.layout import Layout, prepare
+from .order.meetings import Meeting, find_meeting
 from .program import Program
 from .stream import check, instruction_at
 
 if TYPE_CHECKING:
-    from .ordering import Order
+    from .order.walk import Order
 
 MOST_RACES = 64             # written down in one walk; the report shows the first few
 MOST_FINDINGS = 4
@@ -62,19 +62,19 @@ def inspect(program: Program) -> Verdict:
 
 
 def _walked(program: Program, layout: Layout) -> Verdict:
-    from .ordering import OUTSIDE, STARVED, new_order, walk
+    from .order.walk import DONE, STARVED, new_order
 
     order = new_order(len(program.code), MOST_RACES)
-    end, position, engine = walk(layout.code, layout.shadow, order, False)
+    end, position, engine = layout.walk(order, derive=False)
     findings = list(_races(program, layout, order))
     most_tokens: dict[str, int] = {}
-    if end == OUTSIDE:
-        findings.append(layout.why_outside(program, position))
-    elif end == STARVED:
+    if end == STARVED:
         name = Engine(engine).name.lower()
         findings.append(f"{_named(program, position)} waits for a token from {name}, but no "
                         f"earlier {name} instruction posts one that is still there: it can wait "
                         f"for ever")
+    elif end != DONE:
+        findings.append(layout.why_stopped(end, position))
     else:
         most_tokens = {each.name: int(each.held.max())
                        for each in counters(program, order.clocks)}
@@ -83,7 +83,7 @@ def _walked(program: Program, layout: Layout) -> Verdict:
                      f"receiver take tokens earlier"
                      for counter, most in most_tokens.items() if most > limit]
     tokens = int(np.unpackbits(program.code["post"][:, None], axis=1).sum())
-    return Verdict(tuple(findings), len(program.code), tokens, len(layout.table), most_tokens)
+    return Verdict(tuple(findings), len(program.code), tokens, len(layout.code.rows), most_tokens)
 
 
 def _races(program: Program, layout: Layout, order: Order) -> Iterator[str]:
@@ -99,34 +99,19 @@ def _races(program: Program, layout: Layout, order: Order) -> Iterator[str]:
 
 def _race(program: Program, layout: Layout, earlier: int, later: int, space: int) -> str:
     first, second = _engine(program, earlier), _engine(program, later)
-    shared, wrote, writes = _shared(layout, earlier, later, space)
-    place = _place(program, layout, space, shared)
-    return (f"{_named(program, later)} {'writes' if writes else 'reads'} {place}, which "
-            f"{_named(program, earlier)} {'writes' if wrote else 'reads'}, and no tokens put "
-            f"{earlier} before {later}: post={second} at {earlier} or a later {first}, "
+    meeting = find_meeting(layout, earlier, later, space)
+    place = _place(program, layout, space, meeting)
+    return (f"{_named(program, later)} {'writes' if meeting.writes else 'reads'} {place}, which "
+            f"{_named(program, earlier)} {'writes' if meeting.wrote else 'reads'}, and no tokens "
+            f"put {earlier} before {later}: post={second} at {earlier} or a later {first}, "
             f"wait={first} at {later} or an earlier {second}")
 
 
-def _shared(layout: Layout, earlier: int, later: int,
-            space: int) -> tuple[npt.NDArray[np.int64], bool, bool]:
-    """The cells of a space at which two instructions conflict, and which of them write there."""
-    shared, wrote, writes = [], False, False
-    for one in layout.rows_of(earlier):
-        for two in layout.rows_of(later):
-            if one["space"] == two["space"] == space and (one["write"] or two["write"]):
-                both = np.intersect1d(cells(one, layout.uops_at(earlier)),
-                                      cells(two, layout.uops_at(later)))
-                shared.append(both)
-                wrote |= bool(len(both) and one["write"])
-                writes |= bool(len(both) and two["write"])
-    return np.unique(np.concatenate(shared)), wrote, writes
-
-
-def _place(program: Program, layout: Layout, space: int, shared: npt.NDArray[np.int64]) -> str:
-    low, high = int(shared[0]), int(shared[-1])
+def _place(program: Program, layout: Layout, space: int, meeting: Meeting) -> str:
+    low, high = meeting.first, meeting.last
     if space < DRAM:
         return f"{Buffer(space).name.lower()}[{low}..{high}]"
-    grain = layout.grain
+    grain = layout.dram.grain
     return f"{program.segments[space - DRAM].name}[{low * grain:#x}..{(high + 1) * grain - 1:#x}]"
 
 
@@ -137,4 +122,3 @@ def _named(program: Program, position: int) -> str:
 def _engine(program: Program, position: int) -> str:
     engine = instruction_at(program.code, position).engine
     return "fetch" if engine is None else engine.name.lower()
-

@@ -14,8 +14,7 @@ import numpy as np
 from ..isa.config import Config
 from ..isa.errors import ExecutionError
 from ..isa.instructions import Engine, Store
-from ..isa.layout import engines_of
-from ..isa.program import Program
+from ..isa.program import Program, engines_of
 from ..isa.registers import Control, counter_names
 from ..isa.stream import positions_of
 from ..isa.timing import MemoryTiming
@@ -114,10 +113,6 @@ class Observed(RtlDevice):
 
     timeline: Timeline
     counters: dict[str, int] | None
-
-    def _cycle_limit(self, program: Program) -> int:
-        """Also less than the program needs."""
-        return self.limit or generous_limit(program, self.timing)
 
     def _run_to_its_end(self, limit: int) -> None:
         self.timeline, self.counters = empty_timeline(len(self._loaded().program.code)), None

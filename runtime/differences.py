@@ -13,8 +13,7 @@ import numpy as np
 from ..isa import image
 from ..isa.errors import IsaError
 from ..isa.instructions import Engine
-from ..isa.layout import engines_of
-from ..isa.program import Program
+from ..isa.program import Program, engines_of
 from ..isa.stream import check
 from ..isa.timing import MemoryTiming
 from ..sim.cycle.run import registers_at

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.instructions import Engine
-from ..isa.layout import engines_of
-from ..isa.program import Program
+from ..isa.program import Program, engines_of
 from ..isa.timing import MemoryTiming
 from ..sim.cycle.stops import text_of
 from ..sim.report import Report

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..isa.instructions import Engine
-from ..isa.layout import engines_of
-from ..isa.program import Program
+from ..isa.program import Program, engines_of
 
 
 class Token(NamedTuple):

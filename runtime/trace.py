@@ -15,8 +15,7 @@ from ..isa.atomic import write_atomically
 from ..isa.disassembly import format_instruction
 from ..isa.errors import MicrotronError
 from ..isa.instructions import Engine
-from ..isa.layout import engines_of
-from ..isa.program import Program
+from ..isa.program import Program, engines_of
 from ..isa.stream import decode
 from ..sim.report import Report
 from ..sim.timeline import Timeline

@@ -10,8 +10,7 @@ from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
 from microtron.isa.generator import random_program
 from microtron.isa.instructions import Engines, Gemm, Load, Store, Sync
-from microtron.isa.layout import engines_of
-from microtron.isa.program import Access, Program, Segment
+from microtron.isa.program import Access, Program, Segment, engines_of
 from microtron.isa.stream import encode
 from microtron.runtime.device import open_device
 from microtron.runtime.token_pairs import tokens_of

@@ -9,13 +9,13 @@ The verifier proves orders from this table, and tokens are derived from it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .config import Config
-from .instructions import (
+from ..config import Config
+from ..instructions import (
     PARAMETER_TILES,
     Alu,
     AluI,
@@ -28,11 +28,11 @@ from .instructions import (
     RequantizeFlags,
     Store,
 )
-from .stream import Stream, positions_of
+from ..stream import Stream, positions_of
 
 DRAM = 8                    # space of segment 0; scratchpads are numbered as in `Buffer`
 SPACES = 16
-NO_COLUMN = -1
+NO_COLUMN = NOT_LONG = -1
 
 ROW = np.dtype([
     ("instruction", "i8"), ("space", "i8"), ("write", "?"), ("base", "i8"),
@@ -40,9 +40,26 @@ ROW = np.dtype([
     ("divisor", "i8"),      # cells are index // divisor: rows of weight tiles become tiles
     ("column", "i8"),       # field of the micro-op that is added to the base, or NO_COLUMN
     ("uop", "i8"), ("count", "i8"),
+    ("long", "i8"),         # number of a box of DRAM that has very many rows, or NOT_LONG
 ])
 Table = npt.NDArray[np.void]
 Columns = npt.NDArray[Any]
+
+
+class Row(Protocol):
+    """One element of the table, as compiled functions see it."""
+
+    instruction: int
+    space: int
+    write: bool
+    base: int
+    loops: npt.NDArray[np.int64]
+    stride: npt.NDArray[np.int64]
+    divisor: int
+    column: int
+    uop: int
+    count: int
+    long: int
 
 
 def access_table(stream: Stream, config: Config) -> Table:
@@ -61,6 +78,7 @@ def _rows(positions: Columns, space: Any, base: Columns, loops: Columns, stride:
     rows["instruction"], rows["space"], rows["base"] = positions, space, base
     rows["loops"], rows["stride"] = loops, stride
     rows["divisor"], rows["column"], rows["count"] = 1, NO_COLUMN, 1
+    rows["long"] = NOT_LONG
     for name, value in more.items():
         rows[name] = value
     return rows
@@ -152,13 +170,3 @@ def _requantizes(stream: Stream, config: Config) -> Iterator[Table]:
     to_acc = words["flags"] & RequantizeFlags.ACC != 0
     yield _rows(positions, np.where(to_acc, Buffer.ACC, Buffer.OUT), words["dst"],
                 words["loops"], words["dst_stride"], write=True)
-
-
-def cells(row: np.void, uops: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """All cells one row touches, sorted; `uops` holds the micro-ops at that time, (n, 4)."""
-    index = np.array([row["base"]], np.int64)
-    if row["column"] != NO_COLUMN:
-        index = uops[row["uop"]:row["uop"] + row["count"], row["column"]].astype(np.int64)
-    for count, stride in zip(row["loops"].tolist(), row["stride"].tolist(), strict=True):
-        index = (index[:, None] + np.arange(count, dtype=np.int64) * stride).reshape(-1)
-    return np.unique(index // row["divisor"])

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .instructions import Engine
-from .layout import engines_of
-from .program import Program
+from ..instructions import Engine
+from ..program import Program, engines_of
 
 Numbers = npt.NDArray[np.int64]
 

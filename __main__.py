@@ -1,5 +1,0 @@
-"""`python -m microtron`: the command line."""
-
-from .cli import main
-
-main()
