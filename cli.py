@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from . import __version__
 from .cli_devices import compare, profile, run
+from .cli_entry import BAD_INPUT, run_command
 from .cli_files import AsJson, ProgramFile, assembled, load_program
 from .cli_kernel import kernels
 from .isa.errors import MicrotronError
@@ -18,19 +19,20 @@ from .isa.errors import MicrotronError
 if TYPE_CHECKING:
     from .isa.verifier import Verdict
 
-BAD_INPUT = 2
-
 app = typer.Typer(
-    name="microtron", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    name="microtron", add_completion=False, rich_markup_mode=None,
     help="A co-design kit for small tensor accelerators: assemble, verify and run programs.")
 
 
 @app.callback(invoke_without_command=True)
-def about(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+def about(context: typer.Context,
+          version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
           ) -> None:
     if version:
         typer.echo(f"microtron {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command()
@@ -141,13 +143,10 @@ def verilog(name: Annotated[str, typer.Option(
     """
     from .isa.atomic import write_atomically
     from .isa.config_files import load_config
+    from .runtime.rtl_build import cache_folder
+    from .runtime.verilog import write_verilog
 
-    chosen = load_config(name)
-    try:
-        from .hw.top import verilog as convert
-    except ModuleNotFoundError as error:
-        raise MicrotronError(f"{error.name} is not installed; install microtron[hw]") from None
-    text = convert(chosen)
+    text = write_verilog(load_config(name), cache_folder().parent / "verilog.log")
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -186,21 +185,8 @@ def _print_safe(path: Path, verdict: Verdict) -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point. Bad input is one line on standard error and exit code 2."""
-    command: Any = typer.main.get_command(app)
-    try:
-        sys.exit(command.main(arguments, standalone_mode=False))
-    except MicrotronError as error:
-        message = str(error)
-    except typer.Abort:
-        sys.exit(130)
-    except typer.Exit as stop:
-        sys.exit(stop.exit_code)
-    except Exception as error:
-        if not hasattr(error, "format_message"):    # the parser's own complaints have it
-            raise
-        message = error.format_message()
-    print(f"microtron: {message}".replace("\n", " "), file=sys.stderr)
-    sys.exit(BAD_INPUT)
+    sys.exit(run_command(typer.main.get_command(app),
+                         sys.argv[1:] if arguments is None else arguments))
 
 
 if __name__ == "__main__":

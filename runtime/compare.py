@@ -114,6 +114,10 @@ class Observed(RtlDevice):
     timeline: Timeline
     counters: dict[str, int] | None
 
+    def _cycle_limit(self, program: Program) -> int:
+        """Also less than the program needs."""
+        return self.limit or generous_limit(program, self.timing)
+
     def _run_to_its_end(self, limit: int) -> None:
         self.timeline, self.counters = empty_timeline(len(self._loaded().program.code)), None
         self._harness.trace(self.timeline.start, self.timeline.end)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..isa.config import Config
 from ..isa.errors import ExecutionError
 from ..isa.program import Program
@@ -12,7 +14,7 @@ from ..sim.cycle.replay import Replay
 from ..sim.cycle.run import run_prepared
 from ..sim.cycle.stops import check_end
 from ..sim.functional.memory import Memory
-from ..sim.limit import generous_limit
+from ..sim.limit import checked_limit, cycle_limit
 from ..sim.report import Report
 from .device import Address, Bytes, check_config
 
@@ -21,7 +23,8 @@ class CycleDevice:
     """Runs programs on the accelerator of one configuration, or of any if none is given.
 
     timing      how memory behaves; the reference system unless told otherwise
-    limit       cycles after which a run is given up; by default a generous guess
+    limit       cycles after which a run is given up, 10,000,000,000 unless told otherwise; a
+                program that needs more is refused when it is loaded, as far as its work tells
     failing     DRAM addresses that answer with a bus error
     data        whether memory changes; without, only time passes
 
@@ -34,22 +37,21 @@ class CycleDevice:
                  limit: int | None = None, failing: range = range(0), data: bool = True):
         self.config = config
         self.timing = timing or MemoryTiming()
-        self.limit = limit
+        self.limit = checked_limit(limit)
         self.failing = failing
         self.data = data
         self._memory: Memory | None = None
         self._replay: Replay
         self._prepared: Prepared
         self._counts: Counts
-        self._patience: int
 
     def load(self, program: Program) -> None:
         check_config(program, self.config or program.config)
+        self._counts = count(program.code, program.config, {})
+        cycle_limit(program, self.timing, self.limit, counts=self._counts)
         self._prepared = prepare(program, program.config)   # refuses what no bus could reach
         self._memory = Memory(program)
         self._replay = Replay(program, self._memory)
-        self._counts = count(program.code, program.config, {})
-        self._patience = self.limit or generous_limit(program, self.timing)
 
     def write(self, address: Address, data: Bytes | bytes) -> None:
         self._loaded().write(address.segment, address.offset, data)
@@ -62,13 +64,13 @@ class CycleDevice:
         program = memory.program
         # Micro-ops are read as memory is now: the host may have changed them.
         run = run_prepared(self._prepared, memory.segments, timing=self.timing,
-                           limit=self._patience, failing=self.failing)
+                           limit=self.limit, failing=self.failing)
         if self.data:
             self._replay.run(run.timeline)
-        check_end(program, run, self._patience)
+        check_end(program, run, self.limit)
         return Report(device=self.name, config=program.config, memory=self.timing,
-                      counts=self._counts, cycles=run.cycles, counters=run.counters,
-                      timeline=run.timeline)
+                      counts=replace(self._counts, most_tokens=run.most_tokens),
+                      cycles=run.cycles, counters=run.counters, timeline=run.timeline)
 
     def _loaded(self) -> Memory:
         if self._memory is None:

@@ -7,6 +7,7 @@ from ..isa.errors import ExecutionError
 from ..isa.program import Program
 from ..sim.functional.order import Order
 from ..sim.functional.simulator import Functional
+from ..sim.limit import DEFAULT_WORK, checked_limit
 from ..sim.report import Report
 from .device import Address, Bytes, check_config
 
@@ -14,20 +15,24 @@ from .device import Address, Bytes, check_config
 class FunctionalDevice:
     """Runs programs for one configuration, or for any if none is given.
 
-    `order` is how instructions of different engines follow one another: as the program has them,
-    unless told otherwise.
+    order       how instructions of different engines follow one another: as the program has
+                them, unless told otherwise
+    limit       tile operations that a run may take, 10,000,000,000 unless told otherwise; a
+                program that needs more is refused before it runs
     """
 
     name = "functional"
 
-    def __init__(self, config: Config | None = None, *, order: Order | None = None):
+    def __init__(self, config: Config | None = None, *, order: Order | None = None,
+                 limit: int | None = None):
         self.config = config
         self.order = order
+        self.limit = checked_limit(limit, DEFAULT_WORK)
         self._machine: Functional | None = None
 
     def load(self, program: Program) -> None:
         check_config(program, self.config or program.config)
-        self._machine = Functional(program)
+        self._machine = Functional(program, limit=self.limit)
 
     def write(self, address: Address, data: Bytes | bytes) -> None:
         self._loaded().memory.write(address.segment, address.offset, data)

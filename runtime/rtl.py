@@ -21,10 +21,11 @@ from ..isa.timing import MemoryTiming
 from ..sim.counts import count
 from ..sim.cycle.stops import Place, faulted, not_ended
 from ..sim.functional.memory import Memory
-from ..sim.limit import generous_limit
+from ..sim.limit import checked_limit, cycle_limit, generous_limit
 from ..sim.placement import placed
 from ..sim.report import Report
 from ..sim.timeline import empty_timeline
+from ..sim.tokens import most_tokens
 from .device import Address, Bytes, check_config
 from .rtl_build import WAVEFORMS, Design, library
 from .rtl_harness import Harness, Window
@@ -37,7 +38,8 @@ class RtlDevice:
 
     timing      how memory behaves; the reference system unless told otherwise
     waveform    a `.vcd` or `.fst` file that receives every signal of the latest run
-    limit       cycles after which a run is given up; by default a generous guess
+    limit       cycles after which a run is given up; by default a generous guess, at most
+                10,000,000,000. A program that needs more is refused, as far as its work tells
     failing     DRAM addresses that answer with a bus error
     design      Verilog other than the accelerator's own, with the same ports
     """
@@ -53,7 +55,7 @@ class RtlDevice:
         self.config = config
         self.timing = timing or MemoryTiming()
         self.waveform = waveform
-        self.limit = limit
+        self.limit = None if limit is None else checked_limit(limit)
         self.failing = failing
         self.design = design
         self._memory: Memory | None = None
@@ -89,7 +91,7 @@ class RtlDevice:
         program, harness = self._loaded().program, self._harness
         timeline = empty_timeline(len(program.code))
         harness.trace(timeline.start, timeline.end)
-        self._run_to_its_end(self.limit or generous_limit(program, self.timing))
+        self._run_to_its_end(self._cycle_limit(program))
         status = Status(harness.read("status"))
         harness.write("status", Status.INTERRUPT)
         if complaint := harness.complaint():
@@ -100,8 +102,13 @@ class RtlDevice:
         counters = {name: harness.read(f"{name}_low") | harness.read(f"{name}_high") << 32
                     for name in counter_names()}
         return Report(device=self.name, config=program.config, memory=self.timing,
-                      counts=count(program.code, program.config, {}), cycles=counters["cycles"],
-                      counters=counters, timeline=timeline)
+                      counts=count(program.code, program.config,
+                                   most_tokens(program, timeline)),
+                      cycles=counters["cycles"], counters=counters, timeline=timeline)
+
+    def _cycle_limit(self, program: Program) -> int:
+        limit = cycle_limit(program, self.timing, self.limit)
+        return limit if self.limit else min(limit, generous_limit(program, self.timing))
 
     def _run_to_its_end(self, limit: int) -> None:
         try:
@@ -156,11 +163,24 @@ class RtlDevice:
         with folder as name:
             temporary = Path(name) / self.waveform.name
             self._harness.open_waveform(temporary)
+            wanted = False
             try:
                 yield
+                wanted = True
+            except ExecutionError:
+                wanted = True           # more than ever
+                raise
             finally:
                 self._harness.close_waveform()
-                os.replace(temporary, self.waveform)
+                if wanted:
+                    self._rename(temporary)
+
+    def _rename(self, temporary: Path) -> None:
+        assert self.waveform is not None
+        try:
+            os.replace(temporary, self.waveform)
+        except OSError as error:
+            raise MicrotronError(f"{self.waveform}: cannot be written: {error.strerror}") from None
 
     def _not_ended(self, limit: int) -> str:
         places = {engine: Place(each.started, each.ended, each.start_position)

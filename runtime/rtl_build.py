@@ -18,12 +18,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
+from .processes import run_tool
 from .rtl_header import declarations
+from .verilog import write_verilog
 
 Design = Callable[[Config], str]        # the Verilog of a configuration
 
@@ -51,7 +53,8 @@ def library(config: Config, *, waveform: str | None = None, design: Design | Non
     text = design(config) if design else None
     folder = cached(config.digest + (waveform or "").replace(".", "-"),
                     (*options, *COMPILER_OPTIONS, text or _generator(), _harness()),
-                    lambda folder, log: _build(folder, log, text or _verilog(config), options))
+                    lambda folder, log: _build(folder, log, text or write_verilog(config, log),
+                                               options))
     return folder / LIBRARY
 
 
@@ -63,11 +66,14 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], N
     """
     key = hashlib.sha256("\0".join((*made_from, *_tool_versions())).encode()).hexdigest()[:16]
     folder = cache_folder() / f"{name}-{key}"
-    if folder.exists():
-        return folder
-    with _locked(folder):
+    try:
         if not folder.exists():
-            _make_whole(folder, make)
+            with _locked(folder):
+                if not folder.exists():
+                    _make_whole(folder, make)
+    except OSError as error:
+        raise MicrotronError(f"{folder.parent}: cannot be written: {error.strerror}; name another "
+                             f"folder with MICROTRON_CACHE") from None
     return folder
 
 
@@ -80,13 +86,8 @@ def cache_folder() -> Path:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One process at a time. The lock goes with the process that holds it, however that ends."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        file = open(f"{folder}.lock", "w")      # noqa: SIM115 (closed below)
-    except OSError as error:
-        raise MicrotronError(f"{folder.parent}: cannot be written: {error.strerror}; name another "
-                             f"folder with MICROTRON_CACHE") from None
-    with file:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{folder}.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -120,8 +121,7 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
 
 def call(folder: Path, log: Path, command: str, *arguments: str) -> None:
     """Run a tool inside a folder. If it fails, all it says is kept in `log`."""
-    done = subprocess.run([tool(command), *arguments], cwd=folder, text=True, errors="replace",
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = run_tool([tool(command), *arguments], folder=folder)
     if done.returncode:
         log.write_text(f"{command} {' '.join(arguments)}\n\n{done.stdout}")
         reasons = [line.strip() for line in done.stdout.splitlines() if "rror" in line]
@@ -169,16 +169,3 @@ def _generator() -> str:
 @cache
 def _harness() -> str:
     return "\0".join((declarations(), *(path.read_text() for path in sorted(HARNESS.iterdir()))))
-
-
-def _verilog(config: Config) -> str:
-    """The accelerator's own Verilog. By name, as devices are: no other device needs an HDL."""
-    try:
-        top = import_module("..hw.top", __package__)
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("amaranth"):
-            raise
-        raise MicrotronError("Amaranth is needed to generate the accelerator, but is not "
-                             "installed: pip install 'microtron[hw]'") from None
-    text: str = top.verilog(config)
-    return text

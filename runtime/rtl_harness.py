@@ -19,7 +19,7 @@ from ..isa.timing import MemoryTiming
 from .rtl_header import TimingStruct, timing_struct
 
 Cycles = npt.NDArray[np.int64]
-CHUNK = 1 << 18         # cycles in one call: an interrupt from the keyboard waits no longer
+CHUNK = 1 << 9          # cycles in one call, after which Ctrl-C is noticed: about 0.1 s at most
 
 
 @dataclass(frozen=True)

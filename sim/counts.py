@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.instructions import ISA, Alu, AluI, Buffer, Gemm, GemmFlags, Load, Requantize, Store
@@ -33,25 +34,41 @@ def count(code: Stream, config: Config, most_tokens: dict[str, int]) -> Counts:
     """The work in a stream that ran to its end."""
     _, gemms = positions_of(code, Gemm)
     products = gemms["count"] * _iterations(gemms)
-    lanes = np.where(gemms["flags"] & GemmFlags.DEPTHWISE, config.depthwise_lanes,
-                     config.block_in * config.block_out)
+    products_by_lane = total(products[gemms["flags"] & GemmFlags.DEPTHWISE != 0])
+    tile_products = total(products)
     return Counts(
         instructions={kind.mnemonic(): len(positions_of(code, kind)[0]) for kind in ISA},
-        tile_products=int(products.sum()),
-        macs=int((products * lanes).sum()) * config.batch,
-        alu_vectors=sum(int(_iterations(positions_of(code, kind)[1]).sum())
+        tile_products=tile_products,
+        macs=config.batch * (products_by_lane * config.depthwise_lanes
+                             + (tile_products - products_by_lane)
+                             * config.block_in * config.block_out),
+        alu_vectors=sum(total(_iterations(positions_of(code, kind)[1]))
                         for kind in (Alu, AluI, Requantize)),
         bytes_loaded=_bytes(positions_of(code, Load)[1], config),
         bytes_stored=_bytes(positions_of(code, Store)[1], config),
         most_tokens=most_tokens)
 
 
-def _iterations(words: Stream) -> Any:
-    return words["loops"].astype(np.int64).prod(1)
+Numbers = npt.NDArray[np.uint64]
+
+
+def total(numbers: Numbers) -> int:
+    """The sum, also where it has more than 64 bits."""
+    rough = numbers.sum(dtype=np.float64)
+    return int(rough) if rough < EXACT else sum(numbers.tolist())
+
+
+EXACT = 1 << 53             # below it, a floating-point sum of integers has lost nothing
+
+
+def _iterations(words: Stream) -> Numbers:
+    """48 bits, so that there is room for a gemm's 16 bits more."""
+    iterations: Numbers = words["loops"].astype(np.uint64).prod(1)
+    return iterations
 
 
 def _bytes(words: Stream, config: Config) -> dict[str, int]:
-    tiles = words["shape"].astype(np.int64).prod(1)
-    moved = {buffer: int(tiles[words["buffer"] == buffer].sum()) for buffer in Buffer}
+    tiles = words["shape"].astype(np.uint64).prod(1)
+    moved = {buffer: total(tiles[words["buffer"] == buffer]) for buffer in Buffer}
     return {buffer.name.lower(): number * config.tile_bytes(buffer)
             for buffer, number in moved.items() if number}

@@ -1,12 +1,25 @@
-"""How long a run may take before something must be wrong."""
+"""How much a run may do: limits on cycles and on work, most of them checked before it begins.
+
+A program has no branches, so its work can be counted. One that needs more than its limit is
+refused before its first instruction; one that does not end although it should is given up at the
+limit. Every simulator takes `limit=`, and the command line has `--limit`.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..isa.config import Config
+from ..isa.errors import ExecutionError
 from ..isa.instructions import Alu, AluI, Buffer, Gemm, Load, Requantize, Store
 from ..isa.program import Program
 from ..isa.stream import Stream, positions_of
 from ..isa.timing import MemoryTiming
+from .arguments import at_least_one
+from .counts import Counts, Numbers, count, total
+
+DEFAULT_CYCLES = 10 ** 10           # minutes of simulation
+DEFAULT_WORK = 10 ** 10             # tile operations of the functional simulator: minutes, too
 
 SLACK = 20                  # times the longest that the work should take
 START_UP = 100_000
@@ -14,27 +27,77 @@ MOST = 10 ** 15             # ten years of simulation: no limit at all
 BURST_BEATS = 64            # the hardware's are not longer than 4096 bytes, either
 
 
+def checked_limit(limit: int | None, default: int = DEFAULT_CYCLES) -> int:
+    """The limit that was asked for, or the default."""
+    return default if limit is None else at_least_one("limit", limit)
+
+
+def cycle_limit(program: Program, timing: MemoryTiming, limit: int | None,
+                config: Config | None = None, counts: Counts | None = None) -> int:
+    """Cycles after which to give up a run on a device with a clock. Refuses a program that needs
+    more, as far as its work tells. `config` is the program's own, and so are `counts`, unless
+    given."""
+    config = config or program.config
+    cycles = checked_limit(limit)
+    least = least_cycles(program, timing, counts or count(program.code, config, {}), config)
+    if least > cycles:
+        raise ExecutionError(f"the program needs at least {least:,} cycles, but the limit is "
+                             f"{cycles:,}; {HINT}")
+    return cycles
+
+
+def check_work(program: Program, limit: int | None) -> None:
+    """Refuse a program that is too much work for the functional simulator."""
+    most, work = checked_limit(limit, DEFAULT_WORK), total(work_of(program))
+    if work > most:
+        raise ExecutionError(f"the program needs {work:,} tile operations, but the limit is "
+                             f"{most:,}; {HINT}")
+
+
+HINT = "it was not started: give a higher limit (limit= in Python, --limit on the command line)"
+
+
+def work_of(program: Program) -> Numbers:
+    """Tile operations of each instruction: tile products, vectors that the ALU writes, and tiles
+    that are loaded or stored. Borders are loaded, too."""
+    work = np.zeros(len(program.code), np.uint64)
+    for kind in (Alu, AluI, Requantize, Gemm):
+        positions, words = positions_of(program.code, kind)
+        work[positions] = _product(words, "loops")
+        if kind is Gemm:
+            work[positions] *= words["count"]
+    positions, words = positions_of(program.code, Load)
+    work[positions] = _filled(words)
+    positions, words = positions_of(program.code, Store)
+    work[positions] = _product(words, "shape")
+    return work
+
+
+def least_cycles(program: Program, timing: MemoryTiming, counts: Counts, config: Config) -> int:
+    """Cycles without which the work cannot be done: a tile product, a vector, a beat and what a
+    beat fills of a scratchpad take one each."""
+    loaded, stored = (-(-sum(each.values()) // config.bus_bytes)
+                      for each in (counts.bytes_loaded, counts.bytes_stored))
+    beats = loaded + stored if timing.shared else max(loaded, stored)
+    tiles_in_a_beat = max(1, config.bus_bytes // min(map(config.tile_bytes, Buffer)))
+    filled = total(_filled(positions_of(program.code, Load)[1])) // tiles_in_a_beat
+    return max(counts.tile_products, counts.alu_vectors, beats * timing.cycles_per_beat, filled)
+
+
 def generous_limit(program: Program, timing: MemoryTiming) -> int:
     """Cycles that a program cannot need as long as it makes progress.
 
     Adds up all work as if nothing overlapped: a vector a cycle, a tile a cycle, every burst
     waiting for memory, every beat delayed by stalls. So a program that waits for a token for ever
-    is given up after a time in proportion to its size.
+    is given up after a time in proportion to its size, by hardware that does not notice.
     """
     code = program.code
-    _, gemms = positions_of(code, Gemm)
-    cycles = float((_product(gemms, "loops") * gemms["count"]).sum())
-    for kind in (Alu, AluI, Requantize):
-        cycles += float(_product(positions_of(code, kind)[1], "loops").sum())
-    _, loads = positions_of(code, Load)
-    z, y, x = loads["shape"].astype(float).T
-    top, bottom, left, right = loads["pad"].astype(float).T
-    cycles += float((z * (top + y + bottom) * (left + x + right)).sum())
+    cycles = float(work_of(program).astype(float).sum())
     patience = 256 / (256 - timing.stalls)
     latency = (timing.read_latency + timing.write_latency + 10) * patience
     cycles += len(code) * latency
-    for words in (loads, positions_of(code, Store)[1]):
-        beats, bursts = _moved(words, program.config)
+    for kind in (Load, Store):
+        beats, bursts = _moved(positions_of(code, kind)[1], program.config)
         cycles += beats * timing.cycles_per_beat * patience + bursts * latency
     return int(min(START_UP + SLACK * cycles, MOST))
 
@@ -42,7 +105,7 @@ def generous_limit(program: Program, timing: MemoryTiming) -> int:
 def _moved(words: Stream, config: Config) -> tuple[float, float]:
     """Beats and bursts of some transfers; a row may start and end in the middle of one."""
     rows = float(words["shape"][:, :2].astype(float).prod(1).sum())
-    tiles = _product(words, "shape")
+    tiles = _product(words, "shape").astype(float)
     bytes_moved = sum(float(tiles[words["buffer"] == buffer].sum()) * config.tile_bytes(buffer)
                       for buffer in Buffer)
     beats = bytes_moved / config.bus_bytes + 2 * rows
@@ -50,7 +113,15 @@ def _moved(words: Stream, config: Config) -> tuple[float, float]:
     return beats, bursts
 
 
-def _product(words: Stream, name: str) -> Stream:
-    """In floating point: 48 bits would overflow when they are added up."""
-    product: Stream = words[name].astype(float).prod(1)
+def _filled(loads: Stream) -> Numbers:
+    """Tiles that loads write, with their borders."""
+    z, y, x = loads["shape"].astype(np.uint64).T
+    top, bottom, left, right = loads["pad"].astype(np.uint64).T
+    tiles: Numbers = z * (top + y + bottom) * (left + x + right)
+    return tiles
+
+
+def _product(words: Stream, name: str) -> Numbers:
+    """Of three numbers of 16 bits; times one more, it fits in 64 bits."""
+    product: Numbers = words[name].astype(np.uint64).prod(1)
     return product

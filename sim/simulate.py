@@ -18,9 +18,10 @@ from ..isa.instructions import Sync
 from ..isa.program import Program
 from ..isa.stream import encode
 from ..isa.timing import MemoryTiming
+from .arguments import at_least_one, check_memory, check_program, check_type, chosen_config
 from .counts import count
 from .cycle.stops import check_end
-from .limit import generous_limit
+from .limit import checked_limit, cycle_limit
 from .report import Report
 
 DEVICE = "cycle"            # what the reports say: the device of that name takes the same cycles
@@ -33,28 +34,44 @@ class Job:
     """One simulation of many. Errors call it by its name, if it has one, and its number."""
 
     program: Program
-    config: Config | None = None
+    config: Config | str | None = None
     memory: MemoryTiming | None = None
     name: str = ""
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_program(self.program)
+        chosen_config(self.config, self.program.config)
+        check_memory(self.memory)
+        check_type("name", self.name, str, "a string")
+        checked_limit(self.limit)
 
 
-def simulate(program: Program, config: Config | None = None,
-             memory: MemoryTiming | None = None) -> Report:
+def simulate(program: Program, config: Config | str | None = None,
+             memory: MemoryTiming | None = None, *, limit: int | None = None) -> Report:
     """What a program costs: its cycles and counters, equal to the hardware's.
 
-    `config` is another accelerator than the program's own; it must have the same tiles and
-    scratchpads. `memory` is the reference system's unless given. Raises ExecutionError if the
-    program does not reach its end.
+    config      another accelerator than the program's own, or the name of a preset; it must have
+                the same tiles and scratchpads
+    memory      the reference system's unless given
+    limit       cycles after which to give up; 10,000,000,000 unless given
+
+    Raises ExecutionError if the program does not reach its end. One that needs more cycles than
+    the limit is refused before it begins, as far as its work tells.
     """
     from .cycle.run import run_cycles
 
+    check_program(program)
+    check_memory(memory)
     memory = memory or MemoryTiming()
-    config = config or program.config
-    run = run_cycles(program, config=config, timing=memory)
+    config = chosen_config(config, program.config)
+    counts = count(program.code, config, {})
+    most = cycle_limit(program, memory, limit, config, counts)
+    run = run_cycles(program, config=config, timing=memory, limit=most)
     if run.stuck or run.fault:
-        check_end(program, run, generous_limit(program, memory))
+        check_end(replace(program, config=config), run, most)
     return Report(device=DEVICE, config=config, memory=memory,
-                  counts=count(program.code, config, {}), cycles=run.cycles,
+                  counts=replace(counts, most_tokens=run.most_tokens), cycles=run.cycles,
                   counters=run.counters, timeline=run.timeline)
 
 
@@ -68,9 +85,7 @@ def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
     Ctrl-C: what has not begun never begins, and no process stays behind. Progress is shown only
     where a person sees it, on a terminal.
     """
-    workers = _processors() if processes is None else processes
-    if workers < 1:
-        raise MicrotronError(f"processes is {workers}, but must be 1 or more")
+    workers = _processors() if processes is None else at_least_one("processes", processes)
     total = len(jobs) if isinstance(jobs, Sized) else None
     batches = _batches(jobs, 1 if workers == 1 or (total or 0) < workers * BATCH else BATCH)
     done = (_simulated(batch) for batch in batches) if workers == 1 else _spread(batches, workers)
@@ -86,16 +101,28 @@ Batch = list[tuple[int, Job]]       # with their numbers
 
 
 def _batches(jobs: Iterable[Program | Job], size: int) -> Iterator[Batch]:
-    numbered = enumerate(Job(program=each) if isinstance(each, Program) else each for each in jobs)
+    numbered = enumerate(map(_job, _iterated(jobs)))
     while batch := list(itertools.islice(numbered, size)):
         yield batch
+
+
+def _iterated(jobs: Iterable[Program | Job]) -> Iterator[Program | Job]:
+    check_type("jobs", jobs, Iterable, "a sequence of programs or Jobs")
+    return iter(jobs)
+
+
+def _job(each: Program | Job) -> Job:
+    if isinstance(each, Program):
+        return Job(program=each)
+    check_type("a job", each, Job, "a Program or a Job")
+    return each
 
 
 def _simulated(batch: Batch) -> list[Report]:
     reports = []
     for number, job in batch:
         try:
-            report = simulate(job.program, job.config, job.memory)
+            report = simulate(job.program, job.config, job.memory, limit=job.limit)
         except MicrotronError as error:
             raise type(error)(f"{_called(number, job)}: {error}") from None
         except Exception as error:

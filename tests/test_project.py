@@ -30,8 +30,8 @@ MAY_IMPORT["cli"] = set(MAY_IMPORT)
 ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}}
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
-for rooms in ("timeline", "placement", "counts", "limit", "compiled", "functional", "twins",
-              "cycle", "report", "simulate"):
+for rooms in ("arguments", "timeline", "placement", "tokens", "counts", "limit", "compiled",
+              "functional", "twins", "cycle", "report", "simulate"):
     ROOMS["sim"][rooms] = set(ROOMS["sim"])
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")

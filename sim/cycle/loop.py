@@ -7,7 +7,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...isa.instructions import Engine
 from ..compiled.checksum import CYCLE, checksum
 from ..compiled.local_records import blank
 from ..compiled.unowned_arrays import unowned
@@ -17,20 +16,23 @@ from . import skip_memory_side, skip_repeats
 from .notes import note
 
 CHECKSUM = checksum(CYCLE)
-ENGINES = len(Engine)
 PASTS, OLD = 3, 2           # machines that are kept to compare with; the last is the older one
 SHORTEST, LONGEST = 4, 16   # cycles after which it is kept anew
+PAUSE = 1 << 20             # cycles after which Python is asked whether to go on: half a second
+OVER, PAUSED, STUCK = range(3)
 blank_wires = blank(WIRES)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", nogil=True)
 def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: Any,
              uops: Any, uop_tile: Any, uop_values: Any, uop_span: Any, times: Any, waits: Any,
-             floors: Any, limit: int, skip: bool, formulas: int = CHECKSUM) -> Any:
-    """Run decoded code until it stops. Returns whether it does not: at the limit, or never.
+             seen: Any, floors: Any, limit: int, skip: bool, formulas: int = CHECKSUM) -> Any:
+    """Run decoded code until it stops, or for a while. Returns whether it is OVER, has PAUSED, to
+    be called again with all that it has changed, or is STUCK: at the limit, or for ever.
 
     Records come as arrays of one. `times` and `waits` are noted by instruction: dispatched, start
-    and end, and cycles for which each engine's token was waited for.
+    and end, and cycles for which each engine's token was waited for; `seen` is what was waited for
+    by those that had started.
     """
     accelerator, config, memory = machines[0], configs[0], timings[0]
     code, positions, uops = unowned(code), unowned(positions), unowned(uops)
@@ -38,16 +40,19 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
     counters = flat[FIRST_COUNTER:]
     pasts = np.zeros(PASTS, machines.dtype)     # the last cycle, the one before, and an older one
     kept = unowned(pasts.view(np.int64).reshape(PASTS, len(flat)))
-    seen = np.zeros((ENGINES, ENGINES), np.int64)
     newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to keep anew
     place, hint_1, hint_2, hint_old = MEMORY_SAME, 0, 0, 0
     skip_repeats.forget(kept)
-    times, waits, floors = unowned(times), unowned(waits), unowned(floors)
+    times, waits, seen, floors = unowned(times), unowned(waits), unowned(seen), unowned(floors)
     uop_tile, uop_values, uop_span = unowned(uop_tile), unowned(uop_values), unowned(uop_span)
+    effort = 0                              # cycles that were not skipped
     while accelerator.control.ended == 0:
         now = accelerator.clock.now
         if now >= limit:
-            return True
+            return STUCK
+        if effort >= PAUSE:
+            return PAUSED
+        effort += 1
         wires = blank_wires()
         cycle(accelerator, counters, wires, code, config, memory, positions, uops)
         if wires.dispatched or news(wires):
@@ -60,12 +65,13 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
             most = skip_memory_side.horizon(accelerator, pasts[newer], flat, kept[newer], code,
                                             config, memory, positions, uops, floors)
             if most:
-                loaded = skip_memory_side.advance(
+                loaded, steps = skip_memory_side.advance(
                     accelerator, pasts, flat, kept, counters, newer, code, config, memory,
                     positions, floors, times, waits, seen, min(most, limit - now - 1),
                     most == skip_repeats.FOREVER)
                 if loaded == skip_memory_side.NEVER:
-                    return True
+                    return STUCK
+                effort += steps
                 _load_micro_ops(loaded, uops, uop_tile, uop_values, uop_span)
                 skip_repeats.forget(kept)
                 skip_repeats.keep(flat, kept[newer])
@@ -85,7 +91,7 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
             periods = skip_repeats.skip(accelerator, pasts[number], flat, kept[number], code,
                                         config, positions, floors, (limit - now - 1) // period)
             if periods == skip_repeats.FOREVER:
-                return True
+                return STUCK
         if periods:
             skip_repeats.forget(kept)
             age, patience = 0, SHORTEST
@@ -94,7 +100,7 @@ def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: An
             age, patience = 0, min(2 * patience, LONGEST)
         newer = 1 - newer
         skip_repeats.keep(flat, kept[newer])
-    return False
+    return OVER
 
 
 @inlined

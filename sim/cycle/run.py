@@ -16,6 +16,7 @@ from ...isa.program import Program
 from ...isa.registers import counter_names
 from ...isa.timing import MemoryTiming
 from ..timeline import Timeline
+from ..tokens import named
 from .prepared import Bytes, Prepared, prepare
 
 NO_LIMIT = 1 << 62
@@ -31,6 +32,7 @@ class Run:
     fault: Fault                    # NONE if the program reached its end
     fault_position: int
     stuck: bool                     # it never stops, or had not when the limit was reached
+    most_tokens: dict[str, int]     # the highest value of each counter that was used
 
 
 def run_cycles(program: Program, *, config: Config | None = None,
@@ -64,7 +66,7 @@ def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
                timeline=Timeline(dispatched=times[:, 0], start=times[:, 1], end=times[:, 2],
                                  waits=waits),
                fault=Fault(int(end["fault"][0])), fault_position=int(end["fault_position"][0]),
-               stuck=stuck)
+               stuck=stuck, most_tokens=named(registers["tokens"]["most"][0].tolist()))
 
 
 def _counters(registers: Any) -> dict[str, int]:
@@ -101,13 +103,15 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
     config, micro_ops = prepared.config, prepared.micro_ops
     failing = range(failing.start - prepared.moved, failing.stop - prepared.moved)
     registers = top.at_rest()
-    stuck = loop.simulate(
+    arguments = (
         registers, prepared.code, top.settings(config, len(prepared.code), prepared.bases[0]),
         top.timing_of(timing, config.bus_bytes, failing), prepared.positions,
         np.zeros((config.tiles(Buffer.UOP), 4), np.uint16), micro_ops.tile,
-        micro_ops.values(segments), micro_ops.span, times, waits, top.floors(config),
-        limit, skip)
-    return registers, bool(stuck)
+        micro_ops.values(segments), micro_ops.span, times, waits,
+        np.zeros((len(Engine), len(Engine)), np.int64), top.floors(config), limit, skip)
+    while (state := loop.simulate(*arguments)) == loop.PAUSED:
+        pass                    # here Ctrl-C is heard
+    return registers, state == loop.STUCK
 
 
 def check_meaning(config: Config, made_for: Config) -> None:

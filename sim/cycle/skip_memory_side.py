@@ -34,6 +34,7 @@ from .notes import note
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 NEVER = -2
+MOST_STEPS = 1 << 16    # of the memory side, before the loop decides anew
 WORTH = 4               # cycles: for fewer, going apart takes longer than it saves
 blank_wires = blank(WIRES)
 
@@ -80,12 +81,12 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
             seen: Any, most: int, forever: bool) -> Any:
     """Advance the memory side until the sides meet, by at most so many cycles, and let the compute
     side, whose last cycle is kept as number `last`, catch up. `forever`: left alone, it would never
-    do anything else. Returns the load that ended in the last cycle, -1 if none did; NEVER if
-    nothing more will ever happen."""
+    do anything else. Returns the load that ended in the last cycle, -1 if none did, NEVER if
+    nothing more will ever happen; and the cycles that were not skipped, at most MOST_STEPS."""
     pasts, flat, kept, counters = unowned(pasts), unowned(flat), unowned(kept), unowned(counters)
     code, positions, floors = unowned(code), unowned(positions), unowned(floors)
     times, waits, seen = unowned(times), unowned(waits), unowned(seen)
-    passed, newer, hint_1, hint_2 = 0, last, 0, 0
+    passed, steps, newer, hint_1, hint_2 = 0, 0, last, 0, 0
     kept[1 - last, 0] = -1              # then the compute side may have been another
     asleep = fetch.is_asleep(machine, config, code)
     while True:
@@ -99,15 +100,16 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
             periods = skip_repeats.skip_memory(machine, pasts[number], flat, kept[number], code,
                                         positions, floors, (most - passed) // period, forever)
             if periods == skip_repeats.FOREVER:
-                return NEVER
+                return NEVER, steps
             passed += periods * period
         newer = 1 - newer
         if periods:
             kept[0, 0] = kept[1, 0] = -1
         else:
             skip_repeats.keep_memory(flat, kept[newer])
-        if passed == most or machine.load.fault | machine.store.fault:
+        if passed == most or steps == MOST_STEPS or machine.load.fault | machine.store.fault:
             break
+        steps += 1
         wires = blank_wires()
         fetches = not asleep or fetch.has_beat(machine.reader)
         memory_cycle(machine, wires, code, config, timing, positions, fetches)
@@ -118,7 +120,7 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
             control.count_compute(machine.compute_counts, wires)
             control.step(machine, wires, overflow)
             note(wires, now, times, waits, counters, seen)
-            return wires.load_end
+            return wires.load_end, steps
         if wires.load_wait | wires.store_wait:
             control.count_waits(counters, LOAD, wires.load_wait)
             control.count_waits(counters, STORE, wires.store_wait)
@@ -127,7 +129,7 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
         if fetches:
             asleep = fetch.is_asleep(machine, config, code)
     _catch_up(machine, pasts[last], flat, kept[last], passed)
-    return -1
+    return -1, steps
 
 
 @inlined

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...isa.disassembly import format_instruction
 from ...isa.errors import ExecutionError, IsaError
@@ -14,9 +15,13 @@ from ...isa.instructions import Engine
 from ...isa.program import Program, engines_of
 from ...isa.stream import decode
 from ..timeline import Timeline
+from ..tokens import ENGINES, awaited_from, listed, tokens_left
 
 if TYPE_CHECKING:
     from .run import Run
+
+
+LIMIT = "the limit (limit= in Python, --limit on the command line)"
 
 
 class Place(NamedTuple):
@@ -28,9 +33,8 @@ class Place(NamedTuple):
 
 
 def check_end(program: Program, run: Run, limit: int) -> None:
-    """Refuse a run that did not reach the program's end. A simulator notices a deadlock when it
-    begins; that the program has not ended by the limit is true all the same. After a fault it has
-    ended when the bus is quiet."""
+    """Refuse a run that did not reach the program's end, which it has after a fault, too, when the
+    bus is quiet."""
     if run.stuck:
         raise ExecutionError(not_ended(program, limit, places_in(program, run.timeline)))
     if run.fault != Fault.NONE:
@@ -46,9 +50,53 @@ def faulted(program: Program, cause: Fault, position: int) -> str:
 
 
 def not_ended(program: Program, limit: int, places: Mapping[Engine, Place]) -> str:
-    """A program that was given up, and where every engine is."""
+    """A program that was given up: its deadlock, or where every engine is."""
+    if waits := _standstill(program, places):
+        ended = sum(place.ended for place in places.values())
+        return f"deadlock after {ended} of {len(program.code)} instructions: {waits}"
     where = "; ".join(_where(program, engine, place) for engine, place in places.items())
-    return f"the program has not ended after {limit} cycles: {where}"
+    return f"the program has not ended after {limit:,} cycles, {LIMIT}: {where}"
+
+
+def _standstill(program: Program, places: Mapping[Engine, Place]) -> str:
+    """What every engine waits for, and the tokens there are, if nothing can go on; else nothing.
+
+    All follows from how many instructions started and ended, which hardware shows, too. Nothing
+    is under way, so FETCH has filled the queues as far as it can.
+    """
+    started = {engine: place.started for engine, place in places.items()}
+    ended = {engine: place.ended for engine, place in places.items()}
+    if started != ended:
+        return ""
+    engines = engines_of(program)
+    queues = {engine: np.flatnonzero(engines == engine)[started[engine]:] for engine in Engine}
+    tokens, fetched = tokens_left(program, started, ended), _fetched(program, engines, queues)
+    waits = []
+    for engine, queue in queues.items():
+        if not len(queue):
+            continue
+        head, name = int(queue[0]), engine.name.lower()
+        missing = [giver for giver in Engine if program.code["wait"][head] >> giver & 1
+                   and tokens[giver * ENGINES + engine] == 0]
+        if head >= fetched:
+            waits.append(f"{name} waits for {line(program, head)}, which is held up by "
+                         f"{line(program, fetched)}")
+        elif missing:
+            waits.append(f"{name} waits at {line(program, head)} for {awaited_from(missing)}")
+        else:
+            return ""
+    return f"{'; '.join(waits)}; tokens: {listed(tokens)}" if waits else ""
+
+
+def _fetched(program: Program, engines: npt.NDArray[np.int64],
+             queues: Mapping[Engine, npt.NDArray[np.intp]]) -> int:
+    """The first instruction that FETCH cannot hand over: its engine's queue is full, or it is a
+    sync that has to wait for what comes before it. `queues` are the instructions to come."""
+    depth = program.config.queue_depth
+    full = [int(queue[depth]) for queue in queues.values() if len(queue) > depth]
+    heads = [int(queue[0]) for queue in queues.values() if len(queue)]
+    syncs = np.flatnonzero((engines < 0) & (np.arange(len(engines)) > min(heads, default=0)))
+    return min([*full, *syncs[:1].tolist()], default=len(engines))
 
 
 def places_in(program: Program, timeline: Timeline) -> dict[Engine, Place]:

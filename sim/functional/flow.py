@@ -8,9 +8,9 @@ from ...isa.bounds import place_of
 from ...isa.config import Config
 from ...isa.errors import ExecutionError
 from ...isa.instructions import Engine, Instruction
+from ..tokens import ENGINES, awaited_from, counter_name, listed, named
 
 # A counter is giver × ENGINES + taker; a mask of `wait` or `post` becomes a tuple of counters.
-ENGINES = len(Engine)
 WAITS = {taker: [tuple(giver * ENGINES + taker for giver in Engine if mask >> giver & 1)
                  for mask in range(1 << ENGINES)] for taker in Engine}
 POSTS = {giver: [tuple(giver * ENGINES + taker for taker in Engine if mask >> taker & 1)
@@ -78,8 +78,8 @@ class Flow:
         for counter in self._posts[position]:
             if self.tokens[counter] == self.limit:
                 raise ExecutionError(f"{place_of(self.instructions[position], position)}: post "
-                                     f"makes {self.limit + 1} tokens in {_name(counter)}, but a "
-                                     f"counter holds {self.limit}")
+                                     f"makes {self.limit + 1} tokens in "
+                                     f"{counter_name(counter)}, but a counter holds {self.limit}")
             self.tokens[counter] += 1
             self.most[counter] = max(self.most[counter], self.tokens[counter])
         self._unfinished -= 1
@@ -96,26 +96,17 @@ class Flow:
         waits = [self._waiting(engine, head) for engine in Engine
                  if (head := self.head(engine)) is not None]
         return ExecutionError(f"deadlock{order}: {'; '.join(waits)}; "
-                              f"tokens: {_listed(self.tokens) or 'none'}")
+                              f"tokens: {listed(self.tokens)}")
 
     def _waiting(self, engine: Engine, head: int) -> str:
         place, name = place_of(self.instructions[head], head), engine.name.lower()
         if head > self._syncs[-1]:
             return f"{name} waits at {place} for instruction {self._syncs[-1]} (sync)"
-        missing = [counter for counter in self._waits[head] if not self.tokens[counter]]
-        givers = " and ".join(Engine(counter // ENGINES).name.lower() for counter in missing)
-        return f"{name} waits at {place} for {givers}" if missing else f"{name} may start {place}"
+        missing = [Engine(counter // ENGINES) for counter in self._waits[head]
+                   if not self.tokens[counter]]
+        return (f"{name} waits at {place} for {awaited_from(missing)}" if missing
+                else f"{name} may start {place}")
 
     def most_tokens(self) -> dict[str, int]:
         """The highest value of every counter that was used."""
-        return {_name(counter): most for counter, most in enumerate(self.most) if most}
-
-
-def _listed(tokens: Sequence[int]) -> str:
-    return ", ".join(f"{_name(counter)} {number}" for counter, number in enumerate(tokens)
-                     if number)
-
-
-def _name(counter: int) -> str:
-    giver, taker = divmod(counter, ENGINES)
-    return f"{Engine(giver).name.lower()} → {Engine(taker).name.lower()}"
+        return named(self.most)

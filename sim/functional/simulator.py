@@ -23,7 +23,9 @@ from ...isa.instructions import (
 )
 from ...isa.program import Program
 from ...isa.stream import decode
+from ..arguments import check_program
 from ..counts import Counts, count
+from ..limit import DEFAULT_WORK, check_work, checked_limit
 from .flow import Flow
 from .machine_table import DONE
 from .memory import Memory
@@ -39,9 +41,15 @@ class Functional:
 
     An instruction is checked before it has any effect, so an ExecutionError leaves memory as the
     instructions before it left it. Scratchpads are zero when a run begins.
+
+    `limit` is how many tile operations a run may take, 10,000,000,000 unless given: tile products,
+    vectors that the ALU writes, tiles that are loaded or stored. A program that needs more is
+    refused before it begins.
     """
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, *, limit: int | None = None):
+        check_program(program)
+        self.limit = checked_limit(limit, DEFAULT_WORK)
         self.program = program
         self.config = program.config
         self.instructions = decode(program.code)
@@ -53,6 +61,7 @@ class Functional:
 
     def run(self, order: Order | None = None) -> Counts:
         """Execute everything, in program order unless told otherwise."""
+        check_work(self.program, self.limit)
         self.scratchpads = Scratchpads(self.config)
         flow = Flow(self.instructions, self.config)
         (order or ProgramOrder()).drive(flow, self)

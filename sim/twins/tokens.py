@@ -10,8 +10,10 @@ from .registers import Registers, inlined
 ENGINES = len(Engine)
 
 # `moved` counts tokens posted and taken: it tells that a counter has changed. `there` has a bit
-# for each counter, taker × 4 + giver, that is not zero.
-REGISTERS = Registers(same=("moved",), noted=("there",), storage={"count": ENGINES ** 2})
+# for each counter, taker × 4 + giver, that is not zero. `most` is the highest value of each so
+# far, which the hardware does not keep.
+REGISTERS = Registers(same=("moved",), noted=("there",),
+                      storage={"count": ENGINES ** 2, "most": ENGINES ** 2})
 
 
 @inlined
@@ -42,10 +44,12 @@ def post(tokens: Any, code: Any, giver: int, ended: int, limit: int) -> Any:
         return overflow
     for taker in range(ENGINES):
         if code[ended].post >> taker & 1:
-            if tokens.count[giver * ENGINES + taker] == limit:
+            counter = giver * ENGINES + taker
+            if tokens.count[counter] == limit:
                 overflow = 1 << giver
             else:
-                tokens.count[giver * ENGINES + taker] += 1
+                tokens.count[counter] += 1
+                tokens.most[counter] = max(tokens.most[counter], tokens.count[counter])
                 tokens.moved += 1
                 tokens.there |= 1 << taker * ENGINES + giver
     return overflow

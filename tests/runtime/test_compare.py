@@ -57,7 +57,8 @@ def test_what_is_equal_is_said_in_one_line():
     assert re.search(r"2? instructions; both stop after \d+ cycles: .*index fault$",
                      equal_line("x", compare(program)))
     stuck = with_code(Load(wait=Engines.ALU), Sync())
-    assert "both stop: the program has not ended after" in equal_line("x", compare(stuck))
+    assert ("both stop: deadlock after 0 of 2 instructions: load waits at"
+            in equal_line("x", compare(stuck)))
 
 
 def test_the_first_diverging_cycle_is_found_and_explained(late):

@@ -43,9 +43,12 @@ def loaded(program, **options):
 def complaint(kind, program, **options):
     """What a device says about a program that does not reach its end."""
     device = kind(program.config, **options)
-    device.load(program)
-    with pytest.raises(ExecutionError) as caught:
+
+    def run():
+        device.load(program)
         device.run()
+    with pytest.raises(ExecutionError) as caught:
+        run()
     return str(caught.value)
 
 
@@ -116,14 +119,16 @@ def test_bus_errors_are_told_in_the_hardware_s_words():
         assert words == complaint(RtlDevice, program, failing=failing)
 
 
-@pytest.mark.parametrize(("program", "limit"), [
-    (with_code(Load(), Gemm(wait=Engines.ALU), Store(wait=Engines.GEMM), BARRIER, Sync()), None),
-    (copying(), 30),
-    (copying(400), 100),
-], ids=["deadlock", "early", "at work"])
-def test_a_program_that_does_not_end_is_told_in_the_hardware_s_words(program, limit):
+@pytest.mark.parametrize(("program", "limit", "expected"), [
+    (with_code(Load(), Gemm(wait=Engines.ALU), Store(wait=Engines.GEMM), BARRIER, Sync()), None,
+     "deadlock after 1 of 5 instructions"),
+    (copying(), 60, "has not ended after 60 cycles, the limit "),
+    (copying(400), 440, "has not ended after 440 cycles, the limit "),
+    (copying(400), 100, "needs at least 400 cycles, but the limit is 100"),
+], ids=["deadlock", "early", "at work", "too long"])
+def test_a_program_that_does_not_end_is_told_in_the_hardware_s_words(program, limit, expected):
     words = complaint(CycleDevice, program, limit=limit)
-    assert "has not ended after" in words
+    assert expected in words
     assert words == complaint(RtlDevice, program, limit=limit)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
-from microtron.runtime import rtl_build
+from microtron.runtime import rtl_build, verilog
 from microtron.runtime.rtl_build import cached, library
 
 SLOW_BUILD = """
@@ -109,10 +109,20 @@ def test_a_missing_tool_is_named_with_what_to_install(command, monkeypatch, tmp_
 
 
 def test_missing_amaranth_is_named_with_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "microtron.hw.top", None)
-    monkeypatch.setattr(rtl_build, "import_module", lambda *_: exec("import amaranth_of_tomorrow"))
+    monkeypatch.setattr(verilog, "find_spec", lambda name: None)
     with pytest.raises(MicrotronError, match=r"pip install 'microtron\[hw\]'"):
         library(tiny)
+
+
+def test_amaranth_that_fails_is_one_line_and_a_log(monkeypatch, folder):
+    monkeypatch.setattr(verilog, "SCRIPT", "print('half of it'); raise OSError('no such gate')")
+    with pytest.raises(MicrotronError) as caught:
+        library(tiny)
+    log, = folder.glob("*.log")
+    assert str(caught.value) == (f"Amaranth failed: OSError: no such gate (all it said is in "
+                                 f"{log})")
+    assert "Traceback" in log.read_text()
+    assert not [each for each in folder.iterdir() if each.is_dir()]
 
 
 def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):

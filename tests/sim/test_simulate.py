@@ -16,6 +16,7 @@ from microtron.isa.generator import random_program
 from microtron.isa.instructions import AluI, Engines, Gemm, Load
 from microtron.isa.registers import counter_names
 from microtron.isa.timing import MemoryTiming
+from microtron.sim.functional.simulator import Functional
 from microtron.sim.simulate import Job, simulate, simulate_many
 
 from .functional.support import program
@@ -54,8 +55,8 @@ def test_an_accelerator_with_other_tiles_is_refused():
 
 @pytest.mark.parametrize(("broken", "message"), [
     (WRONG, r"instruction 0 \(alui\.add dst=9999.*\): index fault"),
-    (STUCK, r"has not ended after \d+ cycles: load has completed 1 instructions; gemm has "
-            r"completed 0 instructions; alu has completed 0 .*; store has completed 0 "),
+    (STUCK, r"deadlock after 1 of 3 instructions: gemm waits at instruction 1 \(gemm wait=load\) "
+            r"for a token from load; tokens: none"),
     (replace(COPY, code=COPY.code[:1]), "ran out of instructions: it has 1"),
 ])
 def test_a_program_that_does_not_end_is_an_error_that_says_why(broken, message):
@@ -88,13 +89,13 @@ def test_the_first_job_that_fails_is_named(processes):
     jobs = [*PROGRAMS, Job(program=WRONG, name="tile 7"), STUCK, *PROGRAMS]
     with pytest.raises(ExecutionError, match=r"^job 20 \(tile 7\): instruction 0 \(alui"):
         simulate_many(jobs, processes)
-    with pytest.raises(ExecutionError, match=r"^job 0: the program has not ended"):
+    with pytest.raises(ExecutionError, match=r"^job 0: deadlock after 1 of 3 "):
         simulate_many([STUCK, WRONG], processes)
 
 
 def test_no_jobs_are_no_reports_and_no_processes_are_refused():
     assert simulate_many([]) == []
-    with pytest.raises(MicrotronError, match="processes is 0, but must be 1 or more"):
+    with pytest.raises(MicrotronError, match="processes is 0, but must be an integer of 1 or more"):
         simulate_many([], processes=0)
 
 
@@ -189,3 +190,35 @@ def test_the_package_offers_simulation_and_imports_nothing_until_it_is_used():
         _ = microtron.emulate
     script = "import sys, microtron; assert 'numpy' not in sys.modules; microtron.simulate"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: simulate("k.mt"), r"program is 'k\.mt', but must be a Program, as load \(in "),
+    (lambda: simulate(None), "program is None, but must be a Program"),
+    (lambda: simulate([COPY] * 20), r"program is \[Program.*… \(list\), but must be a Program"),
+    (lambda: simulate(COPY, config=7), "config is 7, but must be a Config, or a preset's"),
+    (lambda: simulate(COPY, config="tyni"), "configuration 'tyni' is neither a preset"),
+    (lambda: simulate(COPY, config="base"), "the program is for another accelerator"),
+    (lambda: simulate(COPY, memory="read_latency=64"),
+     "memory is 'read_latency=64', but must be a MemoryTiming"),
+    (lambda: Job(program="x"), "program is 'x', but must be a Program"),
+    (lambda: Job(program=COPY, config=3), "config is 3, but must be"),
+    (lambda: Job(program=COPY, memory=tiny), r"memory is Config\(.*, but must be a MemoryTiming"),
+    (lambda: Job(program=COPY, name=5), "name is 5, but must be a string"),
+    (lambda: Job(program=COPY, limit=0), "limit is 0, but must be an integer of 1 or more"),
+    (lambda: simulate_many(COPY), r"jobs is Program\(.*, but must be a sequence of programs"),
+    (lambda: simulate_many(["k.mt"]), r"a job is 'k\.mt', but must be a Program or a Job"),
+    (lambda: simulate_many([COPY], processes="2"), "processes is '2', but must be an integer"),
+    (lambda: simulate_many([COPY], processes=1.5), "processes is 1.5, but must be an integer"),
+    (lambda: Functional("k.mt"), r"program is 'k\.mt', but must be a Program"),
+])
+def test_arguments_of_the_wrong_kind_are_refused_in_one_line(call, message):
+    with pytest.raises(MicrotronError, match=message) as caught:
+        call()
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
+def test_a_configuration_may_be_a_preset_s_name():
+    assert simulate(COPY, "tiny") == simulate(COPY)
+    assert simulate_many([Job(program=COPY, config="tiny")], processes=1)[0].config == tiny

@@ -218,9 +218,9 @@ def test_a_deadlock_says_where_each_engine_waits_for_what_and_which_tokens_there
     code = [Load(post=A | G), Load(wait=G | S), Gemm(wait=L), Gemm(wait=A, post=L), AluI(wait=L),
             AluI(wait=S, post=G), BARRIER, Store(), Sync()]
     assert failure(code, Adversarial(seed)) == (
-        "deadlock: load waits at instruction 1 (load.inp) for gemm and store; "
-        "gemm waits at instruction 3 (gemm) for alu; "
-        "alu waits at instruction 5 (alui.add) for store; "
+        "deadlock: load waits at instruction 1 (load.inp) for a token from gemm and from store; "
+        "gemm waits at instruction 3 (gemm) for a token from alu; "
+        "alu waits at instruction 5 (alui.add) for a token from store; "
         "store waits at instruction 7 (store.out) for instruction 6 (sync); tokens: none")
 
 
@@ -228,7 +228,8 @@ def test_a_deadlock_lists_the_tokens_that_nobody_takes():
     code = [Load(post=A | S), Load(post=A), Gemm(wait=S), Sync()]
     for order in (Adversarial(0), ProgramOrder()):
         assert failure(code, order).endswith(
-            "gemm waits at instruction 2 (gemm) for store; tokens: load → alu 2, load → store 1")
+            "gemm waits at instruction 2 (gemm) for a token from store; "
+            "tokens: load → alu 2, load → store 1")
 
 
 def test_in_program_order_a_wait_must_find_its_token():
@@ -236,7 +237,7 @@ def test_in_program_order_a_wait_must_find_its_token():
     Functional(program(code)).run(Adversarial(0))
     assert failure(code, ProgramOrder()) == (
         "deadlock in program order at instruction 0: load may start instruction 1 (load.inp); "
-        "gemm waits at instruction 0 (gemm) for load; tokens: none")
+        "gemm waits at instruction 0 (gemm) for a token from load; tokens: none")
 
 
 @pytest.mark.parametrize("order", [ProgramOrder(), Adversarial(0), Adversarial(6)])

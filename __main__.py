@@ -1,0 +1,5 @@
+"""`python -m microtron`: the command line."""
+
+from .cli import main
+
+main()

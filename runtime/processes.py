@@ -1,0 +1,105 @@
+"""Tools in processes of their own. They end when we do, with everything that they started.
+
+A tool leads a process group: Verilator starts make, which starts compilers, and a signal to the
+group reaches them all. Ctrl-C and SIGTERM reach only this process, which passes them on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+GROUPS: set[int] = set()            # process groups of the tools that run now
+ENDING = (signal.SIGTERM, signal.SIGHUP)    # what would end us without a word, but for Ctrl-C
+
+
+def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = "",
+             environment: Mapping[str, str] | None = None,
+             separate: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end with `text` as its input. What it says comes as one text, or
+    `separate` as what it prints and what it complains about."""
+    process = None
+    with orderly_end():
+        try:
+            with _undisturbed():
+                process = subprocess.Popen(
+                    command, cwd=folder, env=environment, text=True, errors="replace",
+                    process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE if separate else subprocess.STDOUT)
+                GROUPS.add(process.pid)
+            said, complained = process.communicate(text)
+        finally:
+            if process is not None:
+                _end(process)
+    return subprocess.CompletedProcess(command, process.returncode, said, complained)
+
+
+def end_all_processes() -> None:
+    """Kill everything that was started and still runs: we are about to end."""
+    for group in tuple(GROUPS):
+        _kill_group(group)
+    if "multiprocessing" in sys.modules:
+        from multiprocessing import active_children
+        for child in active_children():
+            child.kill()
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """Let signals that would end the process at once raise SystemExit instead, so that whoever
+    has begun something can undo it. Python takes handlers from the main thread alone; whatever
+    handler somebody else has set up stays."""
+    changed = []
+    if threading.current_thread() is threading.main_thread():
+        changed = [each for each in ENDING if signal.getsignal(each) == signal.SIG_DFL]
+    for each in changed:
+        signal.signal(each, _exit_by)
+    try:
+        yield
+    finally:
+        for each in changed:
+            signal.signal(each, signal.SIG_DFL)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let signals wait: an exception while a process is being started would lose its number."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers = {each: handler for each in (signal.SIGINT, *ENDING)
+                if callable(handler := signal.getsignal(each))}
+    for each in handlers:
+        signal.signal(each, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+    for number in came:
+        handlers[signal.Signals(number)](number, None)
+
+
+def _exit_by(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)      # what a shell says of a process that a signal ended
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Make sure that a process has ended with all of its group."""
+    if process.returncode is None:
+        _kill_group(process.pid)
+    with process:                       # closes its pipes and waits
+        GROUPS.discard(process.pid)
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,55 @@
+"""Arguments of the simulators' functions: what is none is refused in one line."""
+
+from __future__ import annotations
+
+import operator
+
+from ..isa.config import Config
+from ..isa.config_files import load_config
+from ..isa.errors import MicrotronError
+from ..isa.program import Program
+from ..isa.timing import MemoryTiming
+
+LONGEST = 60                # characters of a wrong value that are shown
+
+
+def check_program(program: object) -> None:
+    check_type("program", program, Program,
+               "a Program, as load (in microtron.isa.image) and compile_op(…).program are")
+
+
+def check_memory(memory: object) -> None:
+    if memory is not None:
+        check_type("memory", memory, MemoryTiming, "a MemoryTiming")
+
+
+def chosen_config(config: Config | str | None, default: Config) -> Config:
+    """A configuration, also by its name or file; the default where there is none."""
+    if config is None:
+        return default
+    if isinstance(config, str):
+        return load_config(config)
+    check_type("config", config, Config, "a Config, or a preset's or file's name")
+    return config
+
+
+def at_least_one(name: str, value: object) -> int:
+    """An integer that must not be less than 1."""
+    try:
+        number = operator.index(value)      # type: ignore[arg-type]    # that is the question
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise MicrotronError(f"{name} is {brief(value)}, but must be an integer of 1 or more")
+    return number
+
+
+def check_type(name: str, value: object, kind: type, wanted: str) -> None:
+    if not isinstance(value, kind):
+        raise MicrotronError(f"{name} is {brief(value)}, but must be {wanted}")
+
+
+def brief(value: object) -> str:
+    """A value in a message: short, whatever it is."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({type(value).__name__})"
