@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..isa.instructions import Engine
-from ..isa.layout import engines_of
-from ..isa.program import Program
+from ..isa.program import Program, engines_of
 from .timeline import Cycles, Timeline
 
 ENGINES = len(Engine)
