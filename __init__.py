@@ -6,25 +6,31 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compiler.operators.description import Description
+    from .compiler.operators.form import Form
     from .isa.config import Config
     from .isa.program import Program
     from .isa.timing import MemoryTiming
+    from .runtime.kernel import Kernel
     from .sim.simulate import Job, simulate, simulate_many
 
 __version__ = "0.1.0"
 __all__ = ["Job", "__version__", "compile_op", "simulate", "simulate_many", "simulated_cost"]
 
 
-def compile_op(spec: Any, config: Config, *, memory: MemoryTiming | None = None,
-               **options: Any) -> Any:
-    """The kernel of an operator on a configuration, see `compiler.operation.compile_op`: with the
-    schedule that is fastest, among a few, on the cycle-exact simulator with this memory."""
+def compile_op(spec: Description, config: Config | str, *, form: Form | None = None,
+               knobs: Any = None, hide_latency: bool = True,
+               cost: Callable[[Program], int] | None = None,
+               memory: MemoryTiming | None = None) -> Kernel:
+    """An operator compiled for a configuration, or the preset of that name, and ready to run; see
+    `compiler.compile.compile_op`. Unless another `cost` is given, its schedule is the fastest,
+    among a few, on the cycle-exact simulator with this memory."""
     from .compiler.compile import compile_op as compiled
-    from .isa.timing import MemoryTiming
+    from .runtime.kernel import Kernel
 
-    memory = memory or MemoryTiming()
-    return compiled(spec, config, memory=memory,
-                    **{"cost": simulated_cost(memory), **options})
+    found = compiled(spec, config, form=form, knobs=knobs, hide_latency=hide_latency,
+                     cost=cost or simulated_cost(memory), memory=memory)
+    return Kernel(**vars(found))
 
 
 def simulated_cost(memory: MemoryTiming | None = None) -> Callable[[Program], int]:

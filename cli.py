@@ -13,7 +13,7 @@ from . import __version__
 from .cli_devices import compare, profile, run
 from .cli_entry import BAD_INPUT, run_command
 from .cli_files import AsJson, ProgramFile, assembled, load_program
-from .cli_kernel import kernels
+from .cli_kernel import add_operators, kernels
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -185,8 +185,10 @@ def _print_safe(path: Path, verdict: Verdict) -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point. Bad input is one line on standard error and exit code 2."""
-    sys.exit(run_command(typer.main.get_command(app),
-                         sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["kernel"]:
+        add_operators()
+    sys.exit(run_command(typer.main.get_command(app), given))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
-"""The command that compiles one operator and shows what became of it."""
+"""The commands that compile one operator each and show what became of it.
+
+Their options follow from the operators' descriptions, so a new operator has its command as soon as
+it is registered.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,13 +21,12 @@ from .cli_files import AsJson
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
-    from .compiler.operators.build import Kernel
-    from .compiler.operators.conv2d import Conv2d
-    from .compiler.operators.conv2d_schedule import Knobs
-    from .isa.config import Config
+    from .compiler.operators.kernel import Operator
     from .isa.timing import MemoryTiming
+    from .runtime.kernel import Kernel
 
 LINES = 40                  # of a stream that are shown unless all are wanted
+MOST_DIGITS = 20            # of a number: no option takes a longer one
 PARTS = ("schedule", "nest", "stream", "cycles")
 
 kernels = typer.Typer(rich_markup_mode=None)
@@ -32,21 +37,81 @@ def operators() -> None:
     """Compile one operator; show its schedule, loops, stream and cycles."""
 
 
-@kernels.command()
-def conv2d(
-        height: Annotated[int, typer.Option(help="Rows of the input.")],
-        width: Annotated[int, typer.Option(help="Columns of the input.")],
-        channels_in: Annotated[int, typer.Option(help="Channels of the input.")],
-        channels_out: Annotated[int, typer.Option(help="Channels of the output.")],
-        kernel: Annotated[str, typer.Option(
-            metavar="SIZE", help="Of the kernel: 3, or 3,5 for rows and columns.")] = "3",
-        stride: Annotated[str, typer.Option(metavar="STEP", help="One number or two.")] = "1",
-        dilation: Annotated[str, typer.Option(
-            metavar="STEP", help="From tap to tap; one number or two.")] = "1",
-        pad: Annotated[str, typer.Option(
-            metavar="PIXELS", help="Around the input: 1, or 0,1,0,1 for top, bottom, left and "
-                                   "right.")] = "0",
-        images: Annotated[int, typer.Option(help="Images at once.")] = 1,
+def add_operators() -> None:
+    """Give every operator its command. Only `microtron kernel` needs them, and what they import."""
+    from .compiler.operators.catalogue import OPERATORS
+
+    known = {command.name for command in kernels.registered_commands}
+    for operator in OPERATORS.values():
+        if operator.name not in known:
+            kernels.command(operator.name)(_command(operator))
+
+
+def _command(operator: Operator) -> Callable[..., None]:
+    """A function whose parameters are the fields of a description, and those of `_compile`."""
+    described = fields(operator.description)
+    own = [_parameter(each) for each in described]
+    shared = list(inspect.signature(_compile, eval_str=True).parameters.values())[1:]
+    own.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+
+    def command(**values: Any) -> None:
+        given = {each.name: _value(each, values.pop(each.name)) for each in described}
+        _compile(operator.description(**given), **values)
+
+    first = (operator.description.__doc__ or "").partition("\n")[0]
+    needed = " ".join(f"--{each.name.replace('_', '-')} …" for each in described
+                      if each.default is MISSING)
+    command.__doc__ = (f"{first}\n\nShows its schedule, loops, stream and cycles. "
+                       f"Example: microtron kernel {operator.name} {needed}")
+    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
+    return command
+
+
+def _parameter(field: Field[Any]) -> inspect.Parameter:
+    """A field as an option. Numbers come as text: one for all sides, or one for each."""
+    flag = isinstance(field.default, bool)
+    default = (inspect.Parameter.empty if field.default is MISSING
+               else field.default if flag else _text(field.default))
+    annotation = Annotated[bool if flag else str, typer.Option(  # type: ignore[valid-type]
+        help=_sentence(field.metadata["doc"]), metavar=None if flag else "VALUE")]
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default,
+                             annotation=annotation)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return str(value[0]) if len(set(value)) == 1 else ",".join(map(str, value))
+    return value.name.lower() if isinstance(value, Enum) else str(value)
+
+
+def _value(field: Field[Any], given: str | bool) -> Any:
+    """What an option's text stands for; the description says whether it is right."""
+    if isinstance(given, bool):
+        return given
+    option = f"--{field.name.replace('_', '-')}"
+    parts = [_number(option, part) for part in given.split(",")]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _number(option: str, text: str) -> Any:
+    """A whole number, or a real one; a word is left to the description."""
+    if len(text) > MOST_DIGITS:
+        raise MicrotronError(f"{option} is {text[:MOST_DIGITS]}…, which is too long")
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _compile(
+        spec: Any, *,
         name: Annotated[str, typer.Option(
             "--config", help="A preset, a .toml file, or VTA's vta_config.json.")] = "base",
         knobs: Annotated[str, typer.Option(
@@ -63,130 +128,118 @@ def conv2d(
         output: Annotated[Path | None, typer.Option(
             "--output", "-o", help="Image to write, for the other commands.")] = None,
         as_json: AsJson = False) -> None:
-    """Compile a convolution of int8 tensors and show its schedule, loops, stream and cycles.
-
-    Example: microtron kernel conv2d --height 56 --width 56 --channels-in 64 --channels-out 64
-    --pad 1 --show schedule,cycles
-    """
     parts = [part for part in show.split(",") if part]
     for part in parts:
         if part not in PARTS:
             raise MicrotronError(f"--show: there is no {part!r}; there are {', '.join(PARTS)}")
-    from .compiler.operators.conv2d import Conv2d
     from .isa.config_files import load_config
     from .isa.timing import parse_timing
 
     config, timing = load_config(name), parse_timing(memory)
-    spec = Conv2d(height=height, width=width, channels_in=channels_in, channels_out=channels_out,
-                  kernel=_pair("--kernel", kernel), stride=_pair("--stride", stride),
-                  dilation=_pair("--dilation", dilation), pad=_border(pad), images=images)
-    compiled = _compiled(spec, config, knobs, timing, hide_latency)
+    kernel = _kernel(spec, config, knobs, timing, hide_latency)
     if output is not None:
         from .isa import image
-        image.save(compiled.program, output)
+        image.save(kernel.program, output)
+    costs = _costs(spec, kernel, timing) if as_json or "cycles" in parts else {}
     if as_json:
-        typer.echo(json.dumps({"config": name, "spec": asdict(spec),
-                               "knobs": asdict(compiled.knobs), "hide_latency": hide_latency,
-                               "instructions": len(compiled.program.code),
-                               **_costs(spec, compiled, timing)}))
+        typer.echo(json.dumps({"operator": spec.operator, "config": name, "spec": asdict(spec),
+                               "knobs": _plain(kernel.knobs), "form": kernel.form.note,
+                               "hide_latency": hide_latency,
+                               "instructions": len(kernel.program.code), **costs},
+                              default=lambda member: member.name.lower()))
         return
-    shown = {"schedule": lambda: _schedule(spec, config, compiled.knobs),
-             "nest": lambda: _nest(compiled),
-             "stream": lambda: _stream(compiled, everything),
-             "cycles": lambda: _cycles(_costs(spec, compiled, timing), config)}
+    shown = {"schedule": lambda: _schedule(kernel), "nest": lambda: _nest(kernel),
+             "stream": lambda: _stream(kernel, everything), "cycles": lambda: _cycles(costs)}
     for number, part in enumerate(part for part in PARTS if part in parts):
         typer.echo(("\n" if number else "") + "\n".join(shown[part]()))
 
 
-def _schedule(spec: Conv2d, config: Config, knobs: Knobs) -> Iterator[str]:
-    """The knobs, each with all that there is of it."""
-    blocks, depth = -(-spec.channels_out // config.block_out), -(-spec.channels_in
-                                                                // config.block_in)
-    rows, columns = knobs.taps(spec.kernel)
-    yield "schedule: " + " ".join(f"{name}={value}" for name, value in asdict(knobs).items()
-                                  if value)
-    yield (f"    a step has {knobs.blocks} of {blocks} output blocks, {knobs.rows} of "
-           f"{spec.out_height} rows, {knobs.columns} of {spec.out_width} columns, and sums over "
-           f"{knobs.depth} of {depth} input blocks and {rows} × {columns} taps at a time"
-           f"{', one output block after the other' if knobs.one_by_one else ''}")
+def _kernel(spec: Any, config: Any, knobs: str, timing: MemoryTiming,
+            hide_latency: bool) -> Kernel:
+    """With the fastest schedule, or what the text says instead of it."""
+    from . import compile_op
+    best = compile_op(spec, config, memory=timing, hide_latency=hide_latency)
+    given = _given(knobs, best.knobs)
+    if not given:
+        return best
+    return compile_op(spec, config, form=best.form, knobs=replace(best.knobs, **given),
+                      memory=timing, hide_latency=hide_latency)
 
 
-def _nest(compiled: Kernel) -> Iterator[str]:
+def _given(text: str, best: Any) -> dict[str, int]:
+    """Knobs by name."""
+    if text and not is_dataclass(best):
+        raise MicrotronError("--knobs: this operator has several parts, each with its own; none "
+                             "can be given")
+    names = [] if not text else [each.name for each in fields(best)
+                                 if isinstance(getattr(best, each.name), int)]
+    given: dict[str, int] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        number = int(value) if value.isdecimal() and len(value) <= MOST_DIGITS else 0
+        if name not in names or (number < 1 and value != "0") or (
+                value == "0" and getattr(best, name) is not True):
+            raise MicrotronError(f"--knobs: {part[:40]!r} must be one of {', '.join(names)} and a "
+                                 f"number from 1 on, as in {names[0]}=2")
+        flag = isinstance(getattr(best, name), bool)
+        given[name] = bool(number) if flag else number
+    return given
+
+
+def _plain(knobs: Any) -> Any:
+    return asdict(knobs) if is_dataclass(knobs) else [  # type: ignore[arg-type]
+        asdict(each) for each in knobs]
+
+
+def _schedule(kernel: Kernel) -> Iterator[str]:
+    """The knobs that were chosen, of each part, and what else is special."""
+    single = is_dataclass(kernel.knobs)
+    for number, knobs in enumerate([kernel.knobs] if single else kernel.knobs):
+        place = "schedule: " if single else f"{'schedule:' if not number else '         '} part " \
+                                            f"{number}: "
+        yield place + " ".join(f"{name}={_text(value)}" for name, value in asdict(knobs).items()
+                               if value)
+    if kernel.form.note:
+        yield f"    {kernel.form.note}"
+
+
+def _nest(kernel: Kernel) -> Iterator[str]:
     from .compiler.nest.listing import listing
     yield "nest:"
-    yield from (f"    {line}" for line in listing(compiled.nest).rstrip("\n").split("\n"))
+    yield from (f"    {line}" for line in listing(kernel.nest).rstrip("\n").split("\n"))
 
 
-def _stream(compiled: Kernel, everything: bool) -> Iterator[str]:
+def _stream(kernel: Kernel, everything: bool) -> Iterator[str]:
     from .isa.disassembly import format_instruction
     from .isa.stream import decode
-    code = compiled.program.code
+    code = kernel.program.code
     yield f"stream: {len(code)} instructions"
     wanted = len(code) if everything else LINES
     for position, instruction in enumerate(decode(code[:wanted])):
-        yield f"{position:6}  {format_instruction(instruction, compiled.program.segments)}"
+        yield f"{position:6}  {format_instruction(instruction, kernel.program.segments)}"
     if len(code) > wanted:
         yield f"        and {len(code) - wanted} more; --all shows them"
 
 
-def _costs(spec: Conv2d, compiled: Kernel, timing: MemoryTiming) -> dict[str, Any]:
-    from .compiler.operators.roofline import bound, convolution_bytes
+def _costs(spec: Any, kernel: Kernel, timing: MemoryTiming) -> dict[str, Any]:
+    from .compiler.compile import work_of
     from .sim.simulate import simulate
-    cycles = simulate(compiled.program, memory=timing).cycles
+    config = kernel.program.config
+    cycles = simulate(kernel.program, memory=timing).cycles
     assert cycles is not None
-    least = bound(spec.macs, convolution_bytes(spec), compiled.program.config, timing)
-    return {"macs": spec.macs, "bytes": convolution_bytes(spec), "bound": least.cycles,
-            "limit": least.limit, "cycles": cycles, "efficiency": least.cycles / cycles}
+    work = work_of(spec, config, timing)
+    least = work.bound(config, timing)
+    return {**asdict(work), "bound": least.cycles, "bounds": asdict(least), "limit": least.limit,
+            "cycles": cycles, "efficiency": least.cycles / cycles,
+            "utilization": work.utilization(cycles, config)}
 
 
-def _cycles(costs: dict[str, Any], config: Config) -> Iterator[str]:
-    yield f"cycles: {costs['cycles']:,}, {100 * costs['efficiency']:.1f} % of the best possible"
-    yield (f"    {costs['macs']:,} products at {config.macs_per_cycle} a cycle, {costs['bytes']:,} "
-           f"bytes: at least {costs['bound']:,.0f} cycles for {costs['limit']}")
-
-
-def _compiled(spec: Conv2d, config: Config, knobs: str, timing: MemoryTiming,
-              hide_latency: bool) -> Kernel:
-    """With the fastest schedule, or what the text says instead of it."""
-    from . import simulated_cost
-    from .compiler.operators.build import compile_conv2d
-    given = _given(knobs)
-    best = compile_conv2d(spec, config, hide_latency=hide_latency, memory=timing,
-                          cost=simulated_cost(timing))
-    if not given:
-        return best
-    return compile_conv2d(spec, config, hide_latency=hide_latency,
-                          knobs=replace(best.knobs, **given))
-
-
-def _given(text: str) -> dict[str, int]:
-    """Knobs by name."""
-    from .compiler.operators.conv2d_schedule import Knobs
-    names, given = [field.name for field in fields(Knobs)], {}
-    for part in filter(None, text.split(",")):
-        name, _, value = part.partition("=")
-        if name not in names or not value.isdecimal() or int(value) < 1:
-            raise MicrotronError(f"--knobs: {part!r} must be one of {', '.join(names)} and a "
-                                 f"number from 1 on, as in {names[0]}=2")
-        given[name] = int(value)
-    return given
-
-
-def _numbers(option: str, text: str, counts: tuple[int, ...]) -> list[int]:
-    parts = text.split(",")
-    if len(parts) not in counts or not all(part.isdecimal() for part in parts):
-        raise MicrotronError(f"{option} is {text!r}, but must be "
-                             f"{' or '.join(str(count) for count in counts)} numbers, as in "
-                             f"{','.join('1' * counts[-1])}")
-    return [int(part) for part in parts]
-
-
-def _pair(option: str, text: str) -> tuple[int, int]:
-    numbers = _numbers(option, text, (1, 2))
-    return numbers[0], numbers[-1]
-
-
-def _border(text: str) -> tuple[int, int, int, int]:
-    numbers = _numbers("--pad", text, (1, 4))
-    top, bottom, left, right = numbers * (4 // len(numbers))
-    return top, bottom, left, right
+def _cycles(costs: dict[str, Any]) -> Iterator[str]:
+    """Measured, and compared with what no schedule undercuts."""
+    used = f"; {100 * costs['utilization']:.1f} % of the multipliers used" if costs["macs"] else ""
+    yield f"cycles: {costs['cycles']:,}, {100 * costs['efficiency']:.1f} % of the bound{used}"
+    bounds = costs["bounds"]
+    yield (f"    bound: {costs['bound']:,.0f} cycles, for {costs['limit']}: "
+           f"{costs['products']:,} tile products, {costs['bytes']:,} bytes in "
+           f"{bounds['memory']:,.0f} cycles,")
+    yield f"    {costs['passes']:,} vectors through the ALU"

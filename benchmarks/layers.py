@@ -1,8 +1,11 @@
 """Layers of known networks as compiled: cycles against the bound, with latency hidden and not.
 
-The bound of a layer is the larger of two times: its products at full speed of the MAC array, and
-its bytes (what it reads and writes, each once) at full speed of the bus. Where a layer is far from
-it, or further than on the reference configuration, the table says where the cycles went.
+The bound of a layer is the largest of three times: its tile products on the MAC array, its bytes
+(what it reads and writes, each once) on the bus, and its vectors on the ALU, each at full speed.
+Efficiency is the bound divided by the cycles, utilization the part of all multipliers' cycles that
+the result needed: a depthwise convolution, which can use one row of the array, has a low one
+however good its schedule. Where a layer is far from its bound, or further than on the reference
+configuration, the table says where the cycles went.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import numpy as np
 from common import Column, Outcome, Result, factor, main, quantity
 from networks import LAYERS, Layer
 
+from microtron import compile_op
+from microtron.compiler.compile import bound_of, work_of
 from microtron.isa.config import Config, base
 from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
@@ -33,13 +38,13 @@ LITTLE = 0.005              # of the cycles: not worth a word
 
 def measured(layer: Layer, config: Config, memory: MemoryTiming, repeats: int) -> dict[str, Any]:
     """A row: what a layer needs, and what it takes."""
-    work = layer.work
-    seconds, kernel = _timed(lambda: work.compile(config, memory), repeats)
+    seconds, kernel = _timed(lambda: compile_op(layer.spec, config, memory=memory), repeats)
     found = profile(kernel.program, memory)
-    serial = work.compile(config, memory, hide_latency=False).program
+    serial = compile_op(layer.spec, config, memory=memory, hide_latency=False).program
+    work = work_of(layer.spec, config, memory)
     least = work.bound(config, memory)
     row: dict[str, Any] = {
-        "network": layer.network, "name": layer.name, "vta": layer.vta, "shape": work.shape,
+        "network": layer.network, "name": layer.name, "vta": layer.vta, "shape": layer.shape,
         "times": layer.times, "offloaded": layer.offloaded, "macs": work.macs,
         "bytes": work.bytes, "bound": least.cycles, "limit": least.limit,
         "cycles": found.report.cycles,
@@ -47,7 +52,7 @@ def measured(layer: Layer, config: Config, memory: MemoryTiming, repeats: int) -
         "compile_seconds": seconds, "knobs": _knobs_of(kernel),
         "instructions": len(kernel.program.code), "gemm": _gemm(found),
         "where": where(kernel.program, found, least.memory)}
-    row |= _ratios(row)
+    row |= _ratios(row, config)
     row["reference"] = _reference(layer, config, memory)
     far = row["efficiency"] < FAR * (1 if row["reference"] is None else row["reference"])
     return {**row, "far": far, "note": explained(row["where"]) if far else ""}
@@ -65,7 +70,7 @@ def _timed(function: Callable[[], Result], repeats: int) -> tuple[float, Result]
 
 
 def _knobs_of(kernel: Any) -> dict[str, Any]:
-    fold = asdict(kernel.fold) if hasattr(kernel, "fold") else {}
+    fold = asdict(kernel.form.fold) if hasattr(kernel.form, "fold") else {}
     return {**{f"fold_{name}": value for name, value in fold.items()}, **asdict(kernel.knobs)}
 
 
@@ -73,9 +78,9 @@ def _reference(layer: Layer, config: Config, memory: MemoryTiming) -> float | No
     """The efficiency of the layer on the reference configuration; None if this is it."""
     if (config, memory) == REFERENCE:
         return None
-    cycles = simulate(layer.work.compile(*REFERENCE).program).cycles
+    cycles = simulate(compile_op(layer.spec, base).program).cycles
     assert cycles is not None
-    return layer.work.bound(*REFERENCE).cycles / cycles
+    return bound_of(layer.spec, *REFERENCE).cycles / cycles
 
 
 def _gemm(found: Profile) -> dict[str, int]:
@@ -115,14 +120,15 @@ def explained(spent: dict[str, float]) -> str:
             f"beyond the bound")
 
 
-def _ratios(row: dict[str, Any]) -> dict[str, float]:
-    return {"efficiency": row["bound"] / row["cycles"],
+def _ratios(row: dict[str, Any], config: Config) -> dict[str, float]:
+    return {"utilization": row["macs"] / (row["cycles"] * config.macs_per_cycle),
+            "efficiency": row["bound"] / row["cycles"],
             "efficiency_without_hiding": row["bound"] / row["cycles_without_hiding"],
             "gain": row["cycles_without_hiding"] / row["cycles"]}
 
 
 def total(rows: Iterable[dict[str, Any]], name: str, times: Callable[[dict[str, Any]], int],
-          ) -> dict[str, Any]:
+          config: Config) -> dict[str, Any]:
     """A row that sums others up, each as often as it occurs."""
     rows = [row for row in rows if times(row)]
     summed = {key: sum(row[key] * times(row) for row in rows) for key in (
@@ -132,10 +138,10 @@ def total(rows: Iterable[dict[str, Any]], name: str, times: Callable[[dict[str, 
             "times": count, "offloaded": 0, **summed, "limit": "", "knobs": {}, "gemm": {},
             "where": {}, "reference": None, "far": False, "note": "",
             "instructions": sum(row["instructions"] * times(row) for row in rows),
-            "compile_seconds": sum(row["compile_seconds"] for row in rows), **_ratios(summed)}
+            "compile_seconds": sum(row["compile_seconds"] for row in rows), **_ratios(summed, config)}
 
 
-def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def totals(rows: list[dict[str, Any]], config: Config) -> list[dict[str, Any]]:
     """For every network that was measured whole, and for what VTA runs of ResNet-18."""
     found = []
     names = {(row["network"], row["name"]) for row in rows}
@@ -143,9 +149,10 @@ def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         layers = {(network, layer.name) for layer in LAYERS if layer.network == network}
         if layers <= names:
             own = [row for row in rows if row["network"] == network]
-            found.append(total(own, network, lambda row: int(row["times"])))
+            found.append(total(own, network, lambda row: int(row["times"]), config))
             if any(row["offloaded"] for row in own):
-                found.append(total(own, f"{network}, as VTA", lambda row: int(row["offloaded"])))
+                found.append(total(own, f"{network}, as VTA",
+                                   lambda row: int(row["offloaded"]), config))
     return found
 
 
@@ -167,7 +174,7 @@ def measure(options: argparse.Namespace) -> Outcome:
         config = replace(config, bus_bits=options.bus)
     memory = MemoryTiming(read_latency=options.latency)
     layers = chosen(options.layers)
-    simulate(layers[0].work.compile(config, memory).program)        # compiles the simulator
+    simulate(compile_op(layers[0].spec, config, memory=memory).program)  # compiles the simulator
     rows = [measured(layer, config, memory, options.repeats) for layer in layers]
     seconds = sorted(row["compile_seconds"] for row in rows)
     more = COLUMNS_MORE if options.verbose else ()
@@ -175,9 +182,10 @@ def measure(options: argparse.Namespace) -> Outcome:
         Column("reference", "base", _percent),)
     return Outcome(
         benchmark="layers", title=f"Layers on {options.config}, {config.bus_bits}-bit bus, "
-        f"{memory.read_latency} cycles of latency", rows=[*rows, *totals(rows)],
+        f"{memory.read_latency} cycles of latency", rows=[*rows, *totals(rows, config)],
         columns=(Column("name", "layer"), Column("shape", "shape"), *more[:-1],
                  Column("cycles", "cycles", _whole), Column("efficiency", "efficiency", _percent),
+                 Column("utilization", "MACs used", _percent),
                  *reference, Column("efficiency_without_hiding", "in turns", _percent),
                  Column("compile_seconds", "compiled in", quantity("s")), *more[-1:],
                  Column("note", f"below {FAR:.0%}{' of base' if reference else ''}: where cycles "

@@ -1,25 +1,32 @@
-"""Layers of known networks in the forms that the compiler knows, and the least they could take."""
+"""Layers of known networks, as the compiler takes them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from microtron import compile_op
 from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense
+from microtron.compiler.operators.dense import Dense, batch_matmul
 from microtron.compiler.operators.depthwise import Depthwise
-from microtron.compiler.operators.first_layer import default_fold, folded
-from microtron.compiler.operators.roofline import Bound, bound_of, moved_bytes
-from microtron.isa.config import Config
-from microtron.isa.timing import MemoryTiming
 
 
-@dataclass(frozen=True)
-class Work:
-    """What a layer computes."""
+def convolution(size: int, channels_in: int, channels_out: int, kernel: int,
+                stride: int) -> Conv2d:
+    """Square, with the padding that keeps a size, divided by the stride."""
+    return Conv2d(height=size, width=size, channels_in=channels_in, channels_out=channels_out,
+                  kernel=(kernel, kernel), stride=(stride, stride), pad=(kernel // 2,) * 4)
 
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A layer of a network. `offloaded` says how often it is among the 19 convolutions of
+    ResNet-18 that VTA runs: all but the first."""
+
+    network: str
+    name: str
     spec: Conv2d | Dense
+    times: int                  # it occurs in the network
+    vta: str = ""               # its name in VTA's tests
+    offloaded: int = 0
 
     @property
     def shape(self) -> str:
@@ -30,55 +37,12 @@ class Work:
         return (f"{spec.height}×{spec.width} {spec.channels_in}→{spec.channels_out} "
                 f"{spec.kernel[0]}×{spec.kernel[1]}/{spec.stride[0]}")
 
-    @property
-    def macs(self) -> int:
-        """Products that the result needs."""
-        return self.spec.macs
-
-    @property
-    def bytes(self) -> int:
-        """Of inputs that are used, weights and outputs: what any schedule has to move."""
-        return moved_bytes(self.spec)
-
-    def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        """The least cycles it could take. That of a first layer, whose taps the host folds into
-        channels, is that of what remains."""
-        spec = self.spec
-        if type(spec) is Conv2d:
-            spec = folded(spec, default_fold(spec, config))
-        return bound_of(spec, config, memory)
-
-    def compile(self, config: Config, memory: MemoryTiming, *, hide_latency: bool = True) -> Any:
-        """Its kernel, with the schedule that is best for this memory."""
-        return compile_op(self.spec, config, memory=memory, hide_latency=hide_latency)
-
-
-def convolution(size: int, channels_in: int, channels_out: int, kernel: int,
-                stride: int) -> Work:
-    """Square, with the padding that keeps a size, divided by the stride."""
-    return Work(Conv2d(
-        height=size, width=size, channels_in=channels_in, channels_out=channels_out,
-        kernel=(kernel, kernel), stride=(stride, stride), pad=(kernel // 2,) * 4))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layer:
-    """A layer of a network. `offloaded` says how often it is among the 19 convolutions of
-    ResNet-18 that VTA runs: all but the first."""
-
-    network: str
-    name: str
-    work: Work
-    times: int                  # it occurs in the network
-    vta: str = ""               # its name in VTA's tests
-    offloaded: int = 0
-
 
 def _resnet(osdi: str, vta: str, times: int, size: int, channels_in: int, channels_out: int,
             kernel: int, stride: int) -> Layer:
     return Layer(network="resnet18", name=osdi, vta=vta, times=times,
                  offloaded=times if vta not in ("", "C1") else 0,
-                 work=convolution(size, channels_in, channels_out, kernel, stride))
+                 spec=convolution(size, channels_in, channels_out, kernel, stride))
 
 
 # ResNet-18 as two publications number it: the paper on VTA (OSDI 2018, table 2), and VTA's tests,
@@ -106,19 +70,19 @@ DEPTHWISE = (       # size, channels, stride, times
     (28, 256, 2, 1), (14, 512, 1, 5), (14, 512, 2, 1), (7, 1024, 1, 1))
 MOBILENET = (
     *(Layer(network="mobilenet", name=f"P{number}", times=times,
-            work=convolution(size, channels_in, channels_out, 1, 1))
+            spec=convolution(size, channels_in, channels_out, 1, 1))
       for number, (size, channels_in, channels_out, times) in enumerate(POINTWISE, 1)),
     *(Layer(network="mobilenet", name=f"D{number}", times=times,
-            work=Work(Depthwise(
+            spec=Depthwise(
                 height=size, width=size, channels_in=channels, channels_out=channels,
-                stride=(stride, stride), pad=(stride % 2, 1, stride % 2, 1))))
+                stride=(stride, stride), pad=(stride % 2, 1, stride % 2, 1)))
       for number, (size, channels, stride, times) in enumerate(DEPTHWISE, 1)))
 
 # A block of BERT-base for 128 words: projections, the products of twelve heads, feed-forward.
 BERT = tuple(
-    Layer(network="bert", name=name, times=times, work=Work(Dense(
-        rows=rows, inputs=inputs, outputs=outputs, matrices=matrices,
-        constant_weights=matrices == 1)))
+    Layer(network="bert", name=name, times=times, spec=(
+        Dense(rows=rows, inputs=inputs, outputs=outputs) if matrices == 1 else
+        batch_matmul(rows=rows, inputs=inputs, outputs=outputs, matrices=matrices)))
     for name, times, matrices, rows, inputs, outputs in (
         ("projection", 4, 1, 128, 768, 768), ("scores", 1, 12, 128, 64, 128),
         ("context", 1, 12, 128, 128, 64), ("up", 1, 1, 128, 768, 3072),

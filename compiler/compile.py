@@ -1,55 +1,54 @@
-"""One way to compile any operator: a description says which it is."""
+"""One way to compile any operator: its description says which it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ..isa.config import Config
+from ..isa.config import PRESETS, Config
+from ..isa.timing import MemoryTiming
 from .errors import CompileError
-from .operators.build import compile_conv2d
-from .operators.build_convolutions import (
-    compile_depthwise,
-    compile_first_layer,
-    compile_grouped,
-    compile_transposed,
-)
-from .operators.build_other import compile_dense, compile_elementwise, compile_pool
-from .operators.conv2d import Conv2d
-from .operators.dense import Dense
-from .operators.depthwise import Depthwise
-from .operators.elementwise import Elementwise
-from .operators.first_layer import default_fold, folded
-from .operators.grouped import Grouped
-from .operators.pool import Pool
-from .operators.transposed import Transposed
-
-# The more special first: a depthwise convolution is a convolution too.
-COMPILERS: dict[type[Any], Callable[..., Any]] = {
-    Depthwise: compile_depthwise, Grouped: compile_grouped,
-    Transposed: compile_transposed, Dense: compile_dense, Elementwise: compile_elementwise,
-    Pool: compile_pool}
+from .operators.catalogue import operator_of
+from .operators.choice import Cost
+from .operators.form import Form
+from .operators.kernel import Kernel, Options
+from .operators.work import Bound, Work
 
 
-def compile_op(spec: Any, config: Config, **options: Any) -> Any:
-    """The kernel of an operator on a configuration: its `program`, its `nest` and the `knobs` that
-    were chosen.
+def compile_op(spec: Any, config: Config | str, *, form: Form | None = None, knobs: Any = None,
+               hide_latency: bool = True, cost: Cost | None = None,
+               memory: MemoryTiming | None = None) -> Kernel:
+    """The kernel of an operator on a configuration, which may be named: its `program`, its `nest`,
+    and the `form` and `knobs` that were chosen.
 
-        compile_op(Conv2d(height=56, width=56, channels_in=64, channels_out=64, pad=(1, 1, 1, 1)),
-                   base).program
+        compile_op(Conv2d(height=56, width=56, channels_in=64, channels_out=64, pad=1), "base")
 
-    Options are those of the operator's own function, such as `knobs`, and of `choice.Options`: with
-    a `cost`, the knobs are the fastest of a few that were timed. A convolution of few channels is
-    compiled as a first layer where folding taps into channels pays.
+    With a `cost`, which says how many cycles a program takes, the schedule is the fastest of a few
+    that were timed; otherwise estimates for this `memory` decide. `knobs`, and the `form` that they
+    are for, may be given instead, such as those of another kernel. Without `hide_latency` engines
+    take turns, to see what overlapping them is worth.
     """
-    for kind, function in COMPILERS.items():
-        if isinstance(spec, kind):
-            return function(spec, config, **options)
-    if isinstance(spec, Conv2d):
-        fold = default_fold(spec, config)
-        if folded(spec, fold) != spec and "knobs" not in options:
-            return compile_first_layer(spec, config, fold=fold, **options)
-        return compile_conv2d(spec, config, **options)
-    kinds: list[type[Any]] = [Conv2d, *COMPILERS]
-    known = ", ".join(each.__name__ for each in kinds)
-    raise CompileError(f"{type(spec).__name__} is not an operator; there are {known}")
+    options = Options(form=form, knobs=knobs, hide_latency=hide_latency, cost=cost,
+                      memory=memory or MemoryTiming())
+    return operator_of(spec).compiled(spec, named(config), options)
+
+
+def work_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Work:
+    """The work of an operator in the form of which the least cycles are possible."""
+    config, timing = named(config), memory or MemoryTiming()
+    return min((form.work for form in operator_of(spec).forms(spec, config)),
+               key=lambda work: work.bound(config, timing).cycles)
+
+
+def bound_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Bound:
+    """The least cycles that an operator takes on any schedule of any of its forms."""
+    return work_of(spec, config, memory).bound(named(config), memory or MemoryTiming())
+
+
+def named(config: Config | str) -> Config:
+    """A configuration, or the preset of that name."""
+    if isinstance(config, Config):
+        return config
+    if isinstance(config, str) and config in PRESETS:
+        return PRESETS[config]
+    raise CompileError(f"config is {config!r}, but must be a Config or one of "
+                       f"{', '.join(PRESETS)}; isa.config_files.load_config reads files")

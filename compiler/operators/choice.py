@@ -7,59 +7,36 @@ computed with it is computed for all of them at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypedDict, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ...isa.errors import ExecutionError
-from ...isa.instructions import PARAMETER_TILES, Buffer
+from ...isa.errors import ConfigError, ExecutionError
+from ...isa.instructions import Buffer
 from ...isa.program import Program
 from ...isa.timing import MemoryTiming
 from ..errors import CompileError
-from ..schedule.schedule import Schedule
+from .form import Template, TensorForm
 
 Cost = Callable[[Program], int]
 
 CLOSE = 1.02                # to the bound: there is nothing left to gain
 TRIALS = 3                  # programs that are compiled and timed, at most
 INSTRUCTIONS = 600          # of these programs together, after which no other is tried
-UNSURE = 1.06               # estimates err by so much
+UNSURE = 1.06               # by this factor, estimates err
 LOOKED_AT = 64              # candidates from which the trials are taken
 ALIKE = 1.3                 # sizes that differ by less are no other idea
-
-
-class Options(TypedDict, total=False):
-    """How to compile, whatever the operator is."""
-
-    hide_latency: bool
-    cost: Cost | None       # cycles of a program; without it, estimates decide
-    memory: MemoryTiming    # the one that estimates are made for
-
-
-class Template(Protocol):
-    """How an operator is computed: a module of `operators`."""
-
-    def grids(self, what: Any) -> Iterator[Any]:
-        """Knobs in columns. The first grid of which something fits is taken."""
-
-    def fits(self, what: Any, knobs: Any) -> Any:
-        """Whether all buffers find room."""
-
-    def estimate(self, what: Any, knobs: Any, memory: MemoryTiming) -> Any:
-        """Cycles, roughly."""
-
-    def schedule(self, what: Any, knobs: Any) -> Schedule:
-        """The template with its knobs filled in."""
+SCRATCHPADS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Knobs that fit, for one way to write down what is computed."""
+    """Knobs that fit, for one form of an operator, and about the cycles that they take."""
 
     estimate: float
-    what: Any
+    form: Any
     knobs: Any
 
 
@@ -71,50 +48,70 @@ class Compiled(Protocol):
 Result = TypeVar("Result", bound=Compiled)
 
 
-def columns_of(template: Template, what: Any) -> Any | None:
+def columns_of(template: Template, form: Any) -> Any | None:
     """All candidates in columns; None if nothing fits."""
-    for knobs in template.grids(what):
-        fitting = np.asarray(template.fits(what, knobs))
+    for knobs in template.grids(form):
+        fitting = np.asarray(template.fits(form, knobs))
         if fitting.any():
             return type(knobs)(**{name: value[fitting] if isinstance(value, np.ndarray) else value
                                   for name, value in _items(knobs)})
     return None
 
 
-def candidates(template: Template, what: Any) -> list[Any]:
+def candidates(template: Template, form: Any) -> list[Any]:
     """All knobs that fit, one by one."""
-    columns = columns_of(template, what)
+    columns = columns_of(template, form)
     return [] if columns is None else [_row(columns, place) for place in range(_length(columns))]
 
 
-def ranked(template: Template, whats: Iterable[Any],
+def ranked(template: Template, forms: Iterable[TensorForm],
            memory: MemoryTiming | None = None) -> list[Candidate]:
     """Some candidates, the one with the best estimate first; of equals, the first in the grid.
-    Refuses what does not fit at all."""
+    Refuses what does not fit at all. A form whose bound is no better than what another is expected
+    to take is not looked at any further."""
+    memory = memory or MemoryTiming()
     found: list[Candidate] = []
-    for what in whats:
-        columns = columns_of(template, what)
+    for form in forms:
+        least = form.work.bound(form.config, memory).cycles * form.handicap
+        columns = None
+        if not found or least < min(each.estimate for each in found):
+            columns = columns_of(template, form)
         if columns is None:
             continue
-        cycles = np.broadcast_to(template.estimate(what, columns, memory or MemoryTiming()),
-                                 _length(columns))
-        found += [Candidate(float(cycles[place]), what, _row(columns, int(place)))
+        cycles = np.broadcast_to(template.estimate(form, columns, memory), _length(columns))
+        found += [Candidate(float(cycles[place]) * form.handicap, form, _row(columns, int(place)))
                   for place in np.argsort(cycles, kind="stable")[:LOOKED_AT]]
     if not found:
-        raise CompileError(f"not even one tile of {what.spec} fits in the scratchpads of this "
-                           f"configuration: its accumulator has {what.config.tiles(Buffer.ACC)} "
-                           f"tiles, and a requantize alone needs {PARAMETER_TILES + 1}")
+        raise CompileError(_too_small(template, form))
     return sorted(found, key=lambda candidate: candidate.estimate)[:LOOKED_AT]
 
 
+def _too_small(template: Template, form: TensorForm) -> str:
+    """Which scratchpad is to blame if nothing fits: the one that would do if it were larger."""
+    for buffer in SCRATCHPADS:
+        name = f"{buffer.name.lower()}_bytes"
+        larger = form.config
+        while True:
+            try:
+                larger = replace(larger, **{name: 2 * getattr(larger, name)})
+            except ConfigError:             # no index reaches further
+                break
+            if columns_of(template, replace(form, config=larger)) is not None:
+                return (f"not even one tile of {form.spec} fits: {name} is "
+                        f"{getattr(form.config, name)}, which is {form.config.tiles(buffer)} "
+                        f"tiles, but must be {getattr(larger, name)} or more")
+    return (f"not even one tile of {form.spec} fits: several scratchpads of this configuration "
+            f"are too small")
+
+
 def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result],
-            least: float, cost: Cost | None) -> Result:
-    """The best of a few candidates: the first, if it is close to the least that is possible, or
-    nobody can be asked; otherwise the fastest of some that differ. A candidate that cannot run is
-    passed over, as long as another can."""
-    result = compiled(ordered[0])
+            least: float, cost: Cost | None) -> tuple[Candidate, Result]:
+    """The best of a few candidates, compiled: the first, if it is close to the least that is
+    possible, or nobody can be asked; otherwise the fastest of some that differ. A candidate that
+    cannot run is passed over, as long as another can."""
+    chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
-        return result
+        return chosen, result
     best, written = _timed(result, cost), len(result.program.code)
     calibration = ordered[0].estimate / best        # estimates err, but alike
     for candidate in different(ordered):
@@ -125,10 +122,10 @@ def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result
         written += len(other.program.code)
         cycles = _timed(other, cost)
         if cycles < best:
-            best, result = cycles, other
+            best, chosen, result = cycles, candidate, other
     if best == float("inf"):
         cost(result.program)            # says why
-    return result
+    return chosen, result
 
 
 def _timed(result: Compiled, cost: Cost) -> float:
@@ -150,7 +147,7 @@ def different(ordered: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _alike(one: Candidate, other: Candidate) -> bool:
-    return one.what is other.what and all(
+    return one.form is other.form and all(
         mine == theirs or (type(mine) is int and max(mine, theirs) < ALIKE * min(mine, theirs))
         for (_, mine), (_, theirs) in zip(_items(one.knobs), _items(other.knobs), strict=True))
 

@@ -7,26 +7,40 @@ multiplier and shift. What a zero point of the input adds to a sum is part of th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
-from ..accelerator.intrinsic import requantize_function
-from ..expression.expression import Call, Function, both, select, total
+from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from .description import extent
+from .form import TensorForm, blocks_of, requantized
+from .packing import (
+    Array,
+    Operand,
+    bias_with_zero_point,
+    pack_activations,
+    pack_parameters,
+    pack_weights,
+    parameter_operands,
+    unpack_activations,
+    weight_operand,
+)
 from .window import Windowed
+from .work import Work, used, weight_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conv2d(Windowed):
-    """What is to be computed."""
+    """A convolution. Weights are (channels_out, channels_in, y, x)."""
 
-    channels_in: int
-    channels_out: int
-    kernel: tuple[int, int] = (3, 3)
+    operator: ClassVar[str] = "conv2d"
 
-    def __post_init__(self) -> None:
-        self.check("conv2d", "channels_in", "channels_out")
+    channels_in: int = extent("channels of the input")
+    channels_out: int = extent("channels of the output")
+    kernel: tuple[int, int] = extent("rows and columns of the kernel", (3, 3))
 
     @property
     def skips_rows(self) -> bool:
@@ -47,20 +61,17 @@ class Conv2d(Windowed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expressions:
-    """The tensors of a convolution on one configuration. `steps` are rows and columns that are
-    loaded from one output to the next."""
+class Conv2dForm(TensorForm):
+    """A convolution in tensors. `steps` are rows and columns that are loaded from one output to
+    the next."""
 
     spec: Conv2d
-    config: Config
     steps: tuple[int, int]
-    function: Function
     data: Tensor
     padded: Tensor
     weights: Tensor
     parameters: Tensor
     sums: Tensor
-    output: Tensor
 
     @property
     def extents(self) -> tuple[int, int, int]:
@@ -72,12 +83,52 @@ class Expressions:
     def skips_columns(self) -> bool:
         return self.steps[1] < self.spec.stride[1]
 
+    @property
+    def note(self) -> str:
+        return "columns that no output sees are not loaded" if self.skips_columns else ""
 
-def blocks_of(channels: int, block: int) -> int:
-    return -(-channels // block)
+    @property
+    def work(self) -> Work:
+        spec, config = self.spec, self.config
+        blocks = blocks_of(spec.channels_out, config.block_out)
+        pixels = blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
+        return Work(macs=spec.macs, products=pixels * blocks * spec.kernel[0] * spec.kernel[1]
+                    * blocks_of(spec.channels_in, config.block_in),
+                    bytes=convolution_bytes(spec, spec.channels_in, config),
+                    passes=pixels * blocks)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
+                weight_operand((spec.channels_out, spec.channels_in, *spec.kernel), self.config),
+                *parameter_operands(spec.channels_out))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        data = pack_activations(given["data"], self.config, self.config.block_in)
+        bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
+        return {"data": data.reshape(self.data.shape),
+                "weights": pack_weights(given["weights"], self.config),
+                "parameters": pack_parameters(bias, given["multiplier"], given["shift"],
+                                              self.config)}
+
+    def unpack(self, output: Array) -> Array:
+        return unpack_activations(output, self.spec.images, self.spec.channels_out)
 
 
-def expressions(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Expressions:
+def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
+    """Of the pixels that are used, of weights that sum over so many channels, and of outputs."""
+    rows, columns = (
+        used(size, outputs, kernel, stride, dilation, pad)
+        for size, outputs, kernel, stride, dilation, pad in zip(
+            (spec.height, spec.width), spec.out_shape, spec.kernel, spec.stride, spec.dilation,
+            spec.pad[::2], strict=True))
+    weights = spec.channels_out * depth * spec.kernel[0] * spec.kernel[1]
+    return (spec.images * spec.channels_in * rows * columns + weight_bytes(weights, config)
+            + spec.images * spec.channels_out * spec.out_height * spec.out_width)
+
+
+def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv2dForm:
     """What is computed. Columns that are not used may be skipped where rows are: fewer bytes, but
     in runs of one tile."""
     images = blocks_of(spec.images, config.batch)
@@ -98,20 +149,18 @@ def expressions(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> 
     sums = compute("sums", shape, lambda n, o, y, x, b, j: total(
         padded[n, c, y * sy + ky * dy, *between, x * sx + kx * dx, *beside, b, k].cast("int32")
         * weights[o, c, ky, kx, j, k].cast("int32"), c, ky, kx, k))
-    function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
-                                   low=spec.low, high=spec.high)
-    output = compute("output", shape, lambda n, o, y, x, b, j: Call(function, (
-        sums[n, o, y, x, b, j], *(parameters[o, number, b, j]
-                                  for number in range(PARAMETER_TILES)))))
-    return Expressions(spec=spec, config=config, steps=(sy, sx), function=function, data=data,
-                       padded=padded, weights=weights, parameters=parameters, sums=sums,
-                       output=output)
+    function = spec.requantization()
+    output = compute("output", shape, lambda n, o, y, x, b, j: requantized(
+        function, sums[n, o, y, x, b, j], parameters, (o,), (b, j)))
+    return Conv2dForm(spec=spec, config=config, steps=(sy, sx), function=function, data=data,
+                      padded=padded, weights=weights, parameters=parameters, sums=sums,
+                      output=output)
 
 
-def variants(spec: Conv2d, config: Config) -> list[Expressions]:
+def plain_forms(spec: Conv2d, config: Config) -> list[Conv2dForm]:
     """The ways to load the input: as it lies, and without columns that are not used."""
     skips = (False, True) if spec.skips_columns else (False,)
-    return [expressions(spec, config, skip_columns=skip) for skip in skips]
+    return [form_of(spec, config, skip_columns=skip) for skip in skips]
 
 
 def _inputs(spec: Conv2d, config: Config, images: int, depth: int,

@@ -12,8 +12,11 @@ import numpy as np
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
 from ..schedule.schedule import Schedule
-from .conv2d import Expressions, blocks_of
+from .conv2d import Conv2d, Conv2dForm
 from .divisions import even_sizes, fair_sizes, grid, some_sizes
+from .first_layer import forms_of
+from .form import Template, blocks_of
+from .kernel import Operator
 from .pace import Steps
 from .tiled import first_of_all, tiled
 
@@ -27,7 +30,7 @@ class Knobs:
     """How much is computed at once: output blocks, rows and columns, input blocks, rows and
     columns of the kernel, where 0 is all of them, and groups. Output blocks may be taken one by
     one, so that the first begins before all weights are there, and goes out before the last is
-    done. Columns that are not used may be skipped (see `conv2d.expressions`)."""
+    done."""
 
     blocks: int
     rows: int
@@ -37,19 +40,18 @@ class Knobs:
     tap_columns: int = 0
     groups: int = 1
     one_by_one: bool = False
-    skip_columns: bool = False
 
     def taps(self, kernel: tuple[int, int]) -> tuple[int, int]:
         return self.tap_rows or kernel[0], self.tap_columns or kernel[1]
 
 
-def schedule(what: Expressions, knobs: Knobs) -> Schedule:
+def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     """The template: weights of some output blocks stay while the image passes by; every step
     loads input rows, sums, requantizes and stores, each in buffers that are used by turns."""
-    plan, weights, sums = tiled(what, knobs, one_by_one=knobs.one_by_one)
+    plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one)
     stage = plan[sums]
     n, *groups, o, y, x, b, j, c, ky, kx, k = stage.leaves
-    tap_rows, tap_columns = knobs.taps(what.spec.kernel)
+    tap_rows, tap_columns = knobs.taps(form.spec.kernel)
     c_far, c_near = stage.split(c, knobs.depth)
     ky_far, ky_near = stage.split(ky, tap_rows)
     kx_far, kx_near = stage.split(kx, tap_columns)
@@ -59,39 +61,39 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
     if knobs.one_by_one:
         for axis in (*groups, o):
             stage.unroll(axis)
-    plan[what.padded].compute_at(stage, kx_far)
-    plan[what.padded].keep(int(_kept_inputs(what, knobs)))
+    plan[form.padded].compute_at(stage, kx_far)
+    plan[form.padded].keep(int(_kept_inputs(form, knobs)))
     plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
-    plan[weights].keep(int(_kept_weights(what, knobs)))
-    if _has_room_ahead(what, knobs):
+    plan[weights].keep(int(_kept_weights(form, knobs)))
+    if _has_room_ahead(form, knobs):
         first_of_all(plan, weights)         # inputs that wait for their buffers do not delay them
     return plan
 
 
-def _far(what: Expressions, knobs: Knobs) -> tuple[Any, Any, Any]:
+def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any, Any]:
     """Groups of output blocks, steps in each, and pieces of a step."""
-    spec, (groups, outputs, depth) = what.spec, what.extents
+    spec, (groups, outputs, depth) = form.spec, form.extents
     tap_rows, tap_columns = knobs.taps(spec.kernel)
     return (blocks_of(groups, knobs.groups) * blocks_of(outputs, knobs.blocks),
-            what.output.shape[0] * blocks_of(spec.out_height, knobs.rows)
+            form.output.shape[0] * blocks_of(spec.out_height, knobs.rows)
             * blocks_of(spec.out_width, knobs.columns),
             blocks_of(depth, knobs.depth) * blocks_of(spec.kernel[0], tap_rows)
             * blocks_of(spec.kernel[1], tap_columns))
 
 
-def _window(what: Expressions, knobs: Knobs) -> tuple[Any, Any]:
+def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any]:
     """Rows and columns of the input that a piece needs."""
     height, width = (
         np.minimum((outputs - 1) * step + (taps - 1) * dilation + 1, size)
         for outputs, step, taps, dilation, size in zip(
-            (knobs.rows, knobs.columns), what.steps, knobs.taps(what.spec.kernel),
-            what.spec.dilation, what.spec.padded, strict=True))
+            (knobs.rows, knobs.columns), form.steps, knobs.taps(form.spec.kernel),
+            form.spec.dilation, form.spec.padded, strict=True))
     return height, width
 
 
-def _tiles(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
+def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Any]:
     """Tiles of one buffer in each scratchpad: of a piece, or of the sums or results of a step."""
-    (height, width), taps = _window(what, knobs), prod(knobs.taps(what.spec.kernel))
+    (height, width), taps = _window(form, knobs), prod(knobs.taps(form.spec.kernel))
     vectors = knobs.groups * knobs.blocks * knobs.rows * knobs.columns
     return {Buffer.INP: knobs.groups * knobs.depth * height * width,
             Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
@@ -103,88 +105,87 @@ def _parts(knobs: Knobs) -> Any:
     return np.where(knobs.one_by_one, knobs.groups * knobs.blocks, 1)
 
 
-def _kept_weights(what: Expressions, knobs: Knobs) -> Any:
+def _kept_weights(form: Conv2dForm, knobs: Knobs) -> Any:
     """As many pieces of the weights as there are, or as fit."""
-    (groups, _, pieces), parts = _far(what, knobs), _parts(knobs)
-    room = what.config.tiles(Buffer.WGT) // (_tiles(what, knobs)[Buffer.WGT] // parts)
-    most = np.minimum(room, _most_kept(what))
+    (groups, _, pieces), parts = _far(form, knobs), _parts(knobs)
+    room = form.config.tiles(Buffer.WGT) // (_tiles(form, knobs)[Buffer.WGT] // parts)
+    most = np.minimum(room, _most_kept(form))
     return np.maximum(1, np.minimum(groups * pieces * parts, most))
 
 
-def _most_kept(what: Expressions) -> int:
-    return max(2, int(MOST_KEPT * what.config.token_limit))
+def _most_kept(form: Conv2dForm) -> int:
+    return max(2, int(MOST_KEPT * form.config.token_limit))
 
 
-def _has_room_ahead(what: Expressions, knobs: Knobs) -> Any:
+def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Any:
     """Whether weights of the next group can be loaded while those of this one are in use."""
-    groups, _, pieces = _far(what, knobs)
-    return (_kept_weights(what, knobs) > pieces * _parts(knobs)) | (groups == 1)
+    groups, _, pieces = _far(form, knobs)
+    return (_kept_weights(form, knobs) > pieces * _parts(knobs)) | (groups == 1)
 
 
-def _kept_inputs(what: Expressions, knobs: Knobs) -> Any:
+def _kept_inputs(form: Conv2dForm, knobs: Knobs) -> Any:
     """All pieces of the input if they fit, for the output blocks that follow; else two."""
-    _, steps, pieces = _far(what, knobs)
-    count = steps * pieces * blocks_of(what.extents[0], knobs.groups)
-    fit = count * _tiles(what, knobs)[Buffer.INP] <= what.config.tiles(Buffer.INP)
-    return np.where(fit & (count <= _most_kept(what)), count, 2)
+    _, steps, pieces = _far(form, knobs)
+    count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
+    fit = count * _tiles(form, knobs)[Buffer.INP] <= form.config.tiles(Buffer.INP)
+    return np.where(fit & (count <= _most_kept(form)), count, 2)
 
 
-def grids(what: Expressions) -> Iterator[Knobs]:
+def grids(form: Conv2dForm) -> Iterator[Knobs]:
     """The kernel is taken apart only if it does not fit."""
-    groups, outputs, depth = what.extents
+    groups, outputs, depth = form.extents
     for tap_rows, tap_columns in ((0, 0), (1, 0), (0, 1), (1, 1)):
         every = grid(Knobs, groups=even_sizes(groups), blocks=even_sizes(outputs),
-                     depth=some_sizes(depth), columns=fair_sizes(what.spec.out_width),
-                     rows=fair_sizes(what.spec.out_height), one_by_one=[False, True])
-        yield replace(every, tap_rows=tap_rows, tap_columns=tap_columns,
-                      skip_columns=what.skips_columns)
+                     depth=some_sizes(depth), columns=fair_sizes(form.spec.out_width),
+                     rows=fair_sizes(form.spec.out_height), one_by_one=[False, True])
+        yield replace(every, tap_rows=tap_rows, tap_columns=tap_columns)
 
 
-def fits(what: Expressions, knobs: Knobs) -> Any:
+def fits(form: Conv2dForm, knobs: Knobs) -> Any:
     """Whether all buffers find room, twice. Several groups are computed at once only where all of
     each is, and blocks one by one only where there are several, in not too many pieces."""
-    need, blocks = _tiles(what, knobs), knobs.groups * knobs.blocks
+    need, blocks = _tiles(form, knobs), knobs.groups * knobs.blocks
     need[Buffer.ACC] = need[Buffer.ACC] + blocks * PARAMETER_TILES
-    room = np.all([2 * tiles <= what.config.tiles(buffer) for buffer, tiles in need.items()], 0)
-    whole = (knobs.blocks == what.extents[1]) & (knobs.depth == what.extents[2])
-    groups, steps, pieces = _far(what, knobs)
-    most = MOST_PARTS * what.config.token_limit
+    room = np.all([2 * tiles <= form.config.tiles(buffer) for buffer, tiles in need.items()], 0)
+    whole = (knobs.blocks == form.extents[1]) & (knobs.depth == form.extents[2])
+    groups, steps, pieces = _far(form, knobs)
+    most = MOST_PARTS * form.config.token_limit
     parts = (blocks > 1) & (groups * steps * pieces * blocks <= most)
     return room & ((knobs.groups == 1) | whole) & (parts | np.logical_not(knobs.one_by_one))
 
 
-def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly."""
-    config, spec = what.config, what.spec
-    groups, steps, pieces = _far(what, knobs)
-    even, last = _even(what, knobs)
-    (height, width), tiles, parts = _window(what, even), _tiles(what, even), _parts(knobs)
+    config, spec = form.config, form.spec
+    groups, steps, pieces = _far(form, knobs)
+    even, last = _even(form, knobs)
+    (height, width), tiles, parts = _window(form, even), _tiles(form, even), _parts(knobs)
     size = {buffer: count * config.tile_bytes(buffer) for buffer, count in tiles.items()}
-    runs = height * width if what.skips_columns else np.where(width >= spec.width, 1, height)
+    runs = height * width if form.skips_columns else np.where(width >= spec.width, 1, height)
     out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
-    kept = _kept_weights(what, knobs)
-    inputs_kept = _kept_inputs(what, knobs) >= steps * pieces
+    kept = _kept_weights(form, knobs)
+    inputs_kept = _kept_inputs(form, knobs) >= steps * pieces
     return Steps(
         groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
         products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns,
         vectors=tiles[Buffer.ACC], inp=size[Buffer.INP], runs=even.groups * even.depth * runs,
         wgt=size[Buffer.WGT], out=size[Buffer.OUT], out_runs=even.groups * even.blocks * out_runs,
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
-        inp_stays=inputs_kept & (kept >= pieces * parts) & (what.extents[0] == 1),
+        inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
         wgt_stays=kept >= pieces * parts,
-        wgt_ahead=_has_room_ahead(what, knobs)).cycles(config, memory)
+        wgt_ahead=_has_room_ahead(form, knobs)).cycles(config, memory)
 
 
-def _even(what: Expressions, knobs: Knobs) -> tuple[Knobs, Any]:
+def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:
     """Knobs as if all parts of an extent had the same size, and how large the last step is in
     comparison."""
-    tap_rows, tap_columns = knobs.taps(what.spec.kernel)
-    groups, outputs, depth = what.extents
+    tap_rows, tap_columns = knobs.taps(form.spec.kernel)
+    groups, outputs, depth = form.extents
     extents: dict[str, tuple[int, Any]] = {
         "groups": (groups, knobs.groups), "blocks": (outputs, knobs.blocks),
-        "rows": (what.spec.out_height, knobs.rows), "columns": (what.spec.out_width, knobs.columns),
-        "depth": (depth, knobs.depth), "tap_rows": (what.spec.kernel[0], tap_rows),
-        "tap_columns": (what.spec.kernel[1], tap_columns)}
+        "rows": (form.spec.out_height, knobs.rows), "columns": (form.spec.out_width, knobs.columns),
+        "depth": (depth, knobs.depth), "tap_rows": (form.spec.kernel[0], tap_rows),
+        "tap_columns": (form.spec.kernel[1], tap_columns)}
     mean: dict[str, Any] = {name: extent / blocks_of(extent, size)
                             for name, (extent, size) in extents.items()}
     last: Any = 1.0
@@ -192,3 +193,7 @@ def _even(what: Expressions, knobs: Knobs) -> tuple[Knobs, Any]:
         extent, size = extents[name]
         last = last * ((extent - 1) % size + 1) / mean[name]
     return Knobs(**mean), last
+
+
+TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+OPERATOR = Operator(description=Conv2d, forms=forms_of, template=TEMPLATE)

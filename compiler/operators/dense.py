@@ -33,20 +33,33 @@ its sides swapped, a head at a time: the weights are the data, and the input is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Rounding
-from ..accelerator.intrinsic import requantize_function
 from ..errors import CompileError
-from ..expression.expression import Call, Expression, Function, total
+from ..expression.expression import Expression, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
-from .epilogue import Epilogue
-from .packing import Array, pack_activations, pack_weights, unpack_activations
+from .description import Epilogue, activation, extent, setting
+from .form import TensorForm, blocks_of, requantized
+from .packing import (
+    INT8,
+    Array,
+    Operand,
+    bias_with_zero_point,
+    pack_activations,
+    pack_parameters,
+    pack_weights,
+    parameter_operands,
+    unpack_activations,
+    weight_operand,
+)
+from .work import Work, weight_bytes
 
 ACTIVATION_BITS = 8
 
@@ -60,30 +73,39 @@ class Layout(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Dense(Epilogue):
-    """What is to be computed, `matrices` times, each time with other data and weights."""
+    """A matrix product, `matrices` times, each time with other data and weights.
 
-    rows: int
-    inputs: int
-    outputs: int
-    matrices: int = 1
-    constant_weights: bool = True
-    zero_point_in: int = 0
-    zero_point_weights: int = 0
-    layout: Layout = Layout.ROWS
-    right_activations: bool = False
-    rounding: Rounding = Rounding.AWAY
+    Rounding is part of what is meant. The default, AWAY, is that of TFLite's FULLY_CONNECTED; its
+    BATCH_MATMUL rounds TWICE: `batch_matmul` describes that one.
+    """
 
-    def __post_init__(self) -> None:
-        for name in ("rows", "inputs", "outputs", "matrices"):
-            if getattr(self, name) < 1:
-                raise CompileError(f"dense: {name} is {getattr(self, name)}, but must be at "
-                                   f"least 1")
+    operator: ClassVar[str] = "dense"
+
+    rows: int = extent("rows of the data and of the result")
+    inputs: int = extent("columns of the data, summed over")
+    outputs: int = extent("columns of the result")
+    matrices: int = extent("products at once", 1)
+    constant_weights: bool = setting("weights are known when the operands are packed", True)
+    zero_point_in: int = activation("zero point of the data")
+    zero_point_weights: int = activation("zero point of weights that are not constant")
+    layout: Layout = setting("what comes first in data and output: rows, or blocks of channels",
+                             Layout.ROWS)
+    right_activations: bool = setting("the right side is a result as a program leaves it", False)
+    rounding: Rounding = setting("how results are rounded: away, even or twice", Rounding.AWAY)
+
+    def check(self) -> None:
+        super().check()
         if self.constant_weights and self.zero_point_weights:
-            raise CompileError(f"dense: zero_point_weights is {self.zero_point_weights}, but "
-                               f"constant weights have none")
+            raise self.wrong("zero_point_weights", self.zero_point_weights,
+                             "0 for constant weights: subtract it before they are packed, or take "
+                             "constant_weights=False")
         if self.constant_weights and self.right_activations:
             raise CompileError("dense: right_activations is True, but so is constant_weights: "
                                "results of a program are not constant")
+        if self.constant_weights and self.zero_point_in and self.matrices > 1:
+            raise self.wrong("zero_point_in", self.zero_point_in,
+                             f"0 for constant weights of {self.matrices} matrices, which share one "
+                             f"bias; compile them one by one, or take constant_weights=False")
 
     @property
     def zeros_data(self) -> int:
@@ -98,27 +120,65 @@ class Dense(Epilogue):
     def macs(self) -> int:
         return self.matrices * self.rows * self.inputs * self.outputs
 
-    @property
-    def bytes(self) -> int:
-        """What has to be read and written once, without parameters."""
-        return self.matrices * (self.rows * (self.inputs + self.outputs)
-                                + self.inputs * self.outputs)
+
+def batch_matmul(*, rows: int, inputs: int, outputs: int, **fields: Any) -> Dense:
+    """A product of two activations as TFLite's BATCH_MATMUL computes it, which rounds TWICE."""
+    return Dense(rows=rows, inputs=inputs, outputs=outputs,
+                 **{"constant_weights": False, "rounding": Rounding.TWICE} | fields)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expressions:
-    """The tensors of a product on one configuration."""
+class DenseForm(TensorForm):
+    """A matrix product in tensors."""
 
     spec: Dense
-    config: Config
-    function: Function
     data: Tensor
     weights: Tensor
     parameters: Tensor
     sums: Tensor
     corrections: tuple[Correction, ...]
-    output: Tensor
     extents: tuple[int, int, int, int]      # matrices, row blocks, output blocks, input blocks
+
+    @property
+    def work(self) -> Work:
+        """Corrections of zero points are products with a tile of them, and subtractions."""
+        spec, (matrices, rows, outputs, depth) = self.spec, self.extents
+        vectors = matrices * rows * outputs
+        more = sum(matrices * depth * (rows if each.side is self.data else outputs)
+                   for each in self.corrections)
+        count = spec.matrices * spec.inputs * spec.outputs
+        weights = weight_bytes(count, self.config) if spec.constant_weights else count
+        return Work(macs=spec.macs, products=vectors * depth + more,
+                    bytes=spec.matrices * spec.rows * (spec.inputs + spec.outputs) + weights,
+                    passes=vectors * (1 + len(self.corrections)))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        several = (spec.matrices,) if spec.matrices > 1 else ()
+        shape = (*several, spec.outputs, spec.inputs)
+        weights = (weight_operand(shape, self.config) if spec.constant_weights
+                   else Operand("weights", shape, INT8))
+        return (Operand("data", (*several, spec.rows, spec.inputs)), weights,
+                *parameter_operands(spec.outputs))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        spec, config = self.spec, self.config
+        if spec.constant_weights:
+            bias = bias_with_zero_point(given["bias"], given["weights"].reshape(
+                -1, spec.inputs)[:spec.outputs], spec.zero_point_in)
+        else:
+            bias = run_time_bias(given["bias"], spec)
+        weights = pack_matrix(given["weights"], config)
+        if spec.right_activations:
+            weights = np.ascontiguousarray(weights.swapaxes(1, 2))
+        return {"data": pack_data(given["data"], config, spec.layout), "weights": weights,
+                "parameters": pack_parameters(bias, given["multiplier"], given["shift"], config),
+                **run_time_inputs(spec, config)}
+
+    def unpack(self, output: Array) -> Array:
+        matrices = unpack_output(output, self.spec)
+        return matrices if self.spec.matrices > 1 else matrices[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +194,12 @@ class Correction:
 At = Callable[..., Expression]              # an element, by matrix, block, input block and lanes
 
 
-def expressions(spec: Dense, config: Config) -> Expressions:
+def form_of(spec: Dense, config: Config) -> DenseForm:
     """What is computed."""
     _check(spec, config)
-    rows, depth, outputs = (-(-extent // block) for extent, block in (
-        (spec.rows, config.batch), (spec.inputs, config.block_in),
-        (spec.outputs, config.block_out)))
+    rows, depth, outputs = (blocks_of(spec.rows, config.batch),
+                            blocks_of(spec.inputs, config.block_in),
+                            blocks_of(spec.outputs, config.block_out))
     data, data_at = _operand("data", (spec.matrices, rows, depth, config.batch, config.block_in),
                              swapped=spec.layout == Layout.BLOCKS)
     weights, weights_at = _operand("weights", (spec.matrices, outputs, depth, config.block_out,
@@ -157,22 +217,20 @@ def expressions(spec: Dense, config: Config) -> Expressions:
         before = corrections[-1].result if corrections else sums
         corrections.append(_without_outputs(config, weights, weights_at, depth, before))
     value = corrections[-1].result if corrections else sums
-    function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
-                                   low=spec.low, high=spec.high)
+    function = spec.requantization()
 
     def result(m: Expression, n: Expression, o: Expression, b: Expression,
                j: Expression) -> Expression:
-        return Call(function, (value[m, n, o, b, j], *(parameters[o, number, b, j]
-                                                       for number in range(PARAMETER_TILES))))
+        return requantized(function, value[m, n, o, b, j], parameters, (o,), (b, j))
 
     if spec.layout == Layout.BLOCKS:
         output = compute("output", (spec.matrices, outputs, rows, *shape[3:]),
                          lambda m, o, n, b, j: result(m, n, o, b, j))
     else:
         output = compute("output", shape, result)
-    return Expressions(spec=spec, config=config, function=function, data=data, weights=weights,
-                       parameters=parameters, sums=sums, corrections=tuple(corrections),
-                       output=output, extents=(spec.matrices, rows, outputs, depth))
+    return DenseForm(spec=spec, config=config, function=function, data=data, weights=weights,
+                     parameters=parameters, sums=sums, corrections=tuple(corrections),
+                     output=output, extents=(spec.matrices, rows, outputs, depth))
 
 
 def _check(spec: Dense, config: Config) -> None:

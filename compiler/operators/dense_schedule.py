@@ -14,12 +14,14 @@ from ..expression.expression import Axis
 from ..expression.tensor import Tensor
 from ..nest.nest import Scope
 from ..schedule.schedule import Schedule, Stage
-from .dense import Correction, Expressions, Layout
+from .dense import Correction, Dense, DenseForm, Layout, form_of
 from .divisions import grid, some_sizes
+from .form import Template
+from .kernel import Operator
 from .pace import Steps
 
 SCRATCHPADS = (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
-MICRO_KERNELS = 16          # at most so many sequences of micro-ops: three buffers, whole and rest
+MICRO_KERNELS = 16          # sequences of micro-ops at most: three buffers, whole and rest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,19 +36,19 @@ class Knobs:
     doubled: bool = True        # two buffers each, so that engines overlap
 
 
-def schedule(what: Expressions, knobs: Knobs) -> Schedule:
+def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     """The template: one side stays while the other passes by; sums over inputs that do not fit are
     made in steps, for which both sides pass by."""
-    plan = Schedule(what.output)
-    inside = plan.cache_write(what.output, Scope.OUT)
-    parameters = plan.cache_read(what.parameters, Scope.ACC, inside)
-    data = plan.cache_read(what.data, Scope.INP, *_readers(plan, what, knobs, what.data))
-    weights = plan.cache_read(what.weights, Scope.WGT,
-                              *_readers(plan, what, knobs, what.weights))
-    own = [_own_caches(plan, what, knobs, each) for each in what.corrections]
-    sums, inside, output = (plan.renewed(each) for each in (what.sums, inside, what.output))
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, Scope.OUT)
+    parameters = plan.cache_read(form.parameters, Scope.ACC, inside)
+    data = plan.cache_read(form.data, Scope.INP, *_readers(plan, form, knobs, form.data))
+    weights = plan.cache_read(form.weights, Scope.WGT,
+                              *_readers(plan, form, knobs, form.weights))
+    own = [_own_caches(plan, form, knobs, each) for each in form.corrections]
+    sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
     plan[sums].scope = Scope.ACC
-    numbers = copies(what, knobs)
+    numbers = copies(form, knobs)
 
     def attach(tensor: Tensor, reader: Stage, axis: Axis, scratchpad: Buffer) -> None:
         plan[tensor].compute_at(reader, axis)
@@ -55,7 +57,7 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
 
     last = plan[output]
     m, n, o, b, j = last.leaves
-    if what.spec.layout == Layout.BLOCKS:
+    if form.spec.layout == Layout.BLOCKS:
         n, o = o, n
     n_far, n_near = last.split(n, knobs.rows)
     o_far, o_near = last.split(o, knobs.blocks)
@@ -65,7 +67,7 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
     attach(sums, last, outer[1], Buffer.ACC)
     if not knobs.resident:
         attach(parameters, last, o_far, Buffer.ACC)
-    plan[inside].tensorize(plan[inside].leaves[-2], what.function.name)
+    plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
 
     stage = plan[sums]
     m, n, o, b, j, c, k = stage.leaves
@@ -78,27 +80,27 @@ def schedule(what: Expressions, knobs: Knobs) -> Schedule:
     else:
         attach(data, stage, c_far, Buffer.INP)
         attach(weights, stage, c_far, Buffer.WGT)
-    for correction, side in zip(what.corrections, own, strict=True):
-        axis = n_far if correction.side is what.data else o_far
+    for correction, side in zip(form.corrections, own, strict=True):
+        axis = n_far if correction.side is form.data else o_far
         attach(plan.renewed(correction.sums), last, axis, Buffer.ACC)
         plan[plan.renewed(correction.result)].compute_at(last, outer[1])
         _correct(plan, correction, side, knobs)
     return plan
 
 
-def _readers(plan: Schedule, what: Expressions, knobs: Knobs, side: Tensor) -> list[Tensor]:
+def _readers(plan: Schedule, form: DenseForm, knobs: Knobs, side: Tensor) -> list[Tensor]:
     """Who reads data or weights from one buffer: sums over one side alone do, if it comes whole."""
-    whole = pieces(what, knobs)[2] == 1
-    return [plan.renewed(what.sums), *(plan.renewed(each.sums) for each in what.corrections
+    whole = pieces(form, knobs)[2] == 1
+    return [plan.renewed(form.sums), *(plan.renewed(each.sums) for each in form.corrections
                                        if whole and each.side is side)]
 
 
-def _own_caches(plan: Schedule, what: Expressions, knobs: Knobs,
+def _own_caches(plan: Schedule, form: DenseForm, knobs: Knobs,
                 correction: Correction) -> Tensor | None:
     """The zero points of a correction in a scratchpad, and its side, if nothing holds it whole."""
-    scopes = (Scope.INP, Scope.WGT) if correction.side is what.data else (Scope.WGT, Scope.INP)
+    scopes = (Scope.INP, Scope.WGT) if correction.side is form.data else (Scope.WGT, Scope.INP)
     plan.cache_read(correction.zeros, scopes[1], plan.renewed(correction.sums))
-    if pieces(what, knobs)[2] == 1:
+    if pieces(form, knobs)[2] == 1:
         return None
     return plan.cache_read(correction.side, scopes[0], plan.renewed(correction.sums))
 
@@ -116,17 +118,17 @@ def _correct(plan: Schedule, correction: Correction, side: Tensor | None, knobs:
         plan[side].compute_at(sums, far)
 
 
-def pieces(what: Expressions, knobs: Knobs) -> tuple[Any, Any, Any]:
+def pieces(form: DenseForm, knobs: Knobs) -> tuple[Any, Any, Any]:
     """Into how many parts rows, outputs and inputs are divided."""
-    _, rows, outputs, depth = what.extents
+    _, rows, outputs, depth = form.extents
     return -(-rows // knobs.rows), -(-outputs // knobs.blocks), -(-depth // knobs.depth)
 
 
-def loads(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
+def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
     """How often each scratchpad is filled; ACC and OUT: with sums and results. What passes by
     comes again and again, unless two buffers hold all of it."""
-    n, o, c = pieces(what, knobs)
-    matrices, held = what.extents[0], 2 if knobs.doubled else 1
+    n, o, c = pieces(form, knobs)
+    matrices, held = form.extents[0], 2 if knobs.doubled else 1
     whole, stays = c == 1, np.asarray(knobs.data_stays, bool)
     data_once = (n * c <= held) | (whole & stays)
     weights_once = (o * c <= held) | (whole & ~stays)
@@ -135,59 +137,59 @@ def loads(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
             Buffer.ACC: matrices * n * o, Buffer.OUT: matrices * n * o}
 
 
-def copies(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
+def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
     """Buffers by turns: two where there is a next time."""
     return {buffer: np.where(knobs.doubled & (times > 1), 2, 1)
-            for buffer, times in loads(what, knobs).items()}
+            for buffer, times in loads(form, knobs).items()}
 
 
-def tiles(what: Expressions, knobs: Knobs) -> dict[Buffer, Any]:
+def tiles(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
     """Tiles of one buffer in each scratchpad; of ACC the sums alone."""
     return {Buffer.INP: knobs.rows * knobs.depth, Buffer.WGT: knobs.blocks * knobs.depth,
             Buffer.ACC: knobs.rows * knobs.blocks, Buffer.OUT: knobs.rows * knobs.blocks}
 
 
-def grids(what: Expressions) -> Iterator[Knobs]:
+def grids(form: DenseForm) -> Iterator[Knobs]:
     """Without double buffers only if nothing fits with them."""
-    _, rows, outputs, depth = what.extents
+    _, rows, outputs, depth = form.extents
     for doubled in (True, False):
         yield replace(grid(Knobs, rows=some_sizes(rows), blocks=some_sizes(outputs),
                            depth=some_sizes(depth), data_stays=[False, True],
                            resident=[True, False]), doubled=doubled)
 
 
-def fits(what: Expressions, knobs: Knobs) -> Any:
+def fits(form: DenseForm, knobs: Knobs) -> Any:
     """Whether all buffers find room. Parameters are resident only where they would be loaded
     again."""
-    config, whole = what.config, pieces(what, knobs)[2] == 1
-    sizes, numbers = tiles(what, knobs), copies(what, knobs)
+    config, whole = form.config, pieces(form, knobs)[2] == 1
+    sizes, numbers = tiles(form, knobs), copies(form, knobs)
     need = {buffer: sizes[buffer] * numbers[buffer] for buffer in SCRATCHPADS}
     need[Buffer.ACC] = need[Buffer.ACC] + PARAMETER_TILES * np.where(
-        knobs.resident, what.extents[2], knobs.blocks * numbers[Buffer.ACC])
-    for each in what.corrections:
-        own, other = ((Buffer.INP, Buffer.WGT) if each.side is what.data
+        knobs.resident, form.extents[2], knobs.blocks * numbers[Buffer.ACC])
+    for each in form.corrections:
+        own, other = ((Buffer.INP, Buffer.WGT) if each.side is form.data
                       else (Buffer.WGT, Buffer.INP))
-        size = knobs.rows if each.side is what.data else knobs.blocks
+        size = knobs.rows if each.side is form.data else knobs.blocks
         need[own] = need[own] + np.where(whole, 0, size * knobs.depth)
         need[other] = need[other] + 1
         need[Buffer.ACC] = (need[Buffer.ACC] + size * numbers[Buffer.ACC]
                             + knobs.rows * knobs.blocks)
-    sequences = MICRO_KERNELS if knobs.doubled else 1 + len(what.corrections)
-    again = (what.extents[2] > knobs.blocks) & (
-        np.asarray(knobs.data_stays, bool) | (what.extents[0] > 1))
+    sequences = MICRO_KERNELS if knobs.doubled else 1 + len(form.corrections)
+    again = (form.extents[2] > knobs.blocks) & (
+        np.asarray(knobs.data_stays, bool) | (form.extents[0] > 1))
     return (np.all([need[buffer] <= config.tiles(buffer) for buffer in SCRATCHPADS], 0)
             & (sequences * knobs.depth <= config.tiles(Buffer.UOP))
             & (np.logical_not(knobs.resident) | again))
 
 
-def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly, as if all parts of an extent had the same size. The side that stays is what
     weights are to a convolution; without double buffers, nothing overlaps."""
-    config, (matrices, rows, outputs, depth) = what.config, what.extents
-    n, o, c = pieces(what, knobs)
+    config, (matrices, rows, outputs, depth) = form.config, form.extents
+    n, o, c = pieces(form, knobs)
     even = replace(knobs, rows=rows / n, blocks=outputs / o, depth=depth / c)
     size = {buffer: count * config.tile_bytes(buffer)
-            for buffer, count in tiles(what, even).items()}
+            for buffer, count in tiles(form, even).items()}
     stays = np.asarray(knobs.data_stays, bool)
     runs = {Buffer.INP: np.where(c > 1, even.rows, 1), Buffer.WGT: np.where(c > 1, even.blocks, 1)}
     (passing, passing_runs), (staying, staying_runs) = (
@@ -205,6 +207,11 @@ def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
         parameters=np.where(knobs.resident, o, 1) * parameters).cycles(config, memory)
     if knobs.doubled:
         return steps
-    moved = sum(times * size[buffer] for buffer, times in loads(what, knobs).items()
+    moved = sum(times * size[buffer] for buffer, times in loads(form, knobs).items()
                 if buffer != Buffer.ACC)
     return steps + moved * memory.cycles_per_beat / config.bus_bytes
+
+
+TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+OPERATOR = Operator(description=Dense, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)

@@ -9,39 +9,56 @@ With a channel multiplier, the packed input repeats each channel for every outpu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
-from ..accelerator.intrinsic import lane_product, requantize_function
+from ..accelerator.intrinsic import lane_product
 from ..errors import CompileError
-from ..expression.expression import Call, Function, both, select, total
+from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ..schedule.schedule import Schedule
-from .conv2d import Conv2d, blocks_of
+from .conv2d import Conv2d, convolution_bytes
 from .divisions import even_sizes, grid
+from .form import Template, TensorForm, blocks_of, requantized
+from .kernel import Operator
 from .pace import Steps
+from .packing import (
+    Array,
+    Operand,
+    bias_with_zero_point,
+    filled,
+    pack_activations,
+    pack_parameters,
+    parameter_operands,
+    unpack_activations,
+    weight_operand,
+    weights_in_dram,
+)
 from .tiled import first_of_all, tiled
+from .work import Work
 
 FAR_AHEAD = 8                   # buffers of parameters
 
 
 @dataclass(frozen=True, kw_only=True)
 class Depthwise(Conv2d):
-    """What is to be computed. `channels_out` is a multiple of `channels_in`: output channel o
-    reads input channel o // multiplier."""
+    """A depthwise convolution. `channels_out` is a multiple of `channels_in`: output channel o
+    reads input channel o // multiplier. Weights are (channels_out, 1, y, x)."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    operator: ClassVar[str] = "depthwise"
+
+    def check(self) -> None:
+        super().check()
         if self.channels_out % self.channels_in:
-            raise CompileError(f"depthwise: channels_out is {self.channels_out}, but must be a "
-                               f"multiple of channels_in, which is {self.channels_in}")
+            raise self.wrong("channels_out", self.channels_out,
+                             f"a multiple of channels_in, which is {self.channels_in}")
 
     @property
     def multiplier(self) -> int:
@@ -75,19 +92,64 @@ class Knobs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expressions:
-    """The tensors of a depthwise convolution on one configuration."""
+class DepthwiseForm(TensorForm):
+    """A depthwise convolution in tensors."""
 
     spec: Depthwise
-    config: Config
     chunks: Chunks
-    function: Function
     data: Tensor
     padded: Tensor
     weights: Tensor
     parameters: Tensor
     sums: Tensor
-    output: Tensor
+
+    @property
+    def work(self) -> Work:
+        spec, config = self.spec, self.config
+        vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
+                   * blocks_of(spec.channels_out, config.depthwise_lanes))
+        return Work(macs=spec.macs, products=vectors * spec.kernel[0] * spec.kernel[1],
+                    bytes=convolution_bytes(spec, 1, config), passes=vectors)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
+                weight_operand((spec.channels_out, 1, *spec.kernel), self.config),
+                *parameter_operands(spec.channels_out))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """Channels are repeated for every output channel that reads them."""
+        spec, config = self.spec, self.config
+        repeated = np.repeat(given["data"], spec.multiplier, axis=1)
+        data = pack_activations(repeated, config, config.depthwise_lanes)
+        bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
+        bias, multiplier, shift = (self._with_lanes(filled(
+            each, 0, config.depthwise_lanes).reshape(-1, config.depthwise_lanes),
+            config.block_out).reshape(-1)
+            for each in (bias, given["multiplier"], given["shift"]))
+        return {"data": self._with_lanes(data, config.block_in),
+                "weights": self._packed_weights(given["weights"][:, 0]),
+                "parameters": pack_parameters(bias, multiplier, shift, config)}
+
+    def _packed_weights(self, weights: Array) -> Array:
+        """(channels, y, x) → (block, chunk y, chunk x, row, lane): a row for each tap of a chunk"""
+        config, chunks = self.config, self.chunks
+        lanes, (height, width), (far_y, far_x) = config.depthwise_lanes, chunks.taps, chunks.counts
+        weights = filled(filled(filled(weights, 0, lanes), 1, height * far_y), 2, width * far_x)
+        taps = weights.reshape(-1, lanes, far_y, height, far_x, width).transpose(0, 2, 4, 3, 5, 1)
+        rows = taps.reshape(*taps.shape[:3], height * width, lanes)
+        tiles = self._with_lanes(filled(rows, 3, chunks.rows(config)), config.block_in)
+        return weights_in_dram(np.ascontiguousarray(tiles), config)
+
+    def unpack(self, output: Array) -> Array:
+        return unpack_activations(output[..., :self.config.depthwise_lanes], self.spec.images,
+                                  self.spec.channels_out)
+
+    @staticmethod
+    def _with_lanes(tiles: Array, lanes: int) -> Array:
+        """The last axis filled with zeros up to a number of lanes."""
+        return filled(tiles, tiles.ndim - 1, lanes)
 
 
 def chunks_of(spec: Depthwise, config: Config) -> Chunks:
@@ -112,7 +174,7 @@ def _fits(taps: list[int], spec: Depthwise, config: Config) -> bool:
             and taps[0] * taps[1] <= config.tiles(Buffer.UOP) // 4)
 
 
-def expressions(spec: Depthwise, config: Config) -> Expressions:
+def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:
     """What is computed."""
     chunks = chunks_of(spec, config)
     images = blocks_of(spec.images, config.batch)
@@ -131,14 +193,12 @@ def expressions(spec: Depthwise, config: Config) -> Expressions:
     sums = compute("sums", shape, lambda n, o, y, x, b, j: total(lane_product(
         config, j, padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j],
         weights[o, ty, tx, ky * fx + kx, j]), ty, tx, ky, kx))
-    function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
-                                   low=spec.low, high=spec.high)
-    output = compute("output", shape, lambda n, o, y, x, b, j: Call(function, (
-        sums[n, o, y, x, b, j], *(parameters[o, number, b, j]
-                                  for number in range(PARAMETER_TILES)))))
-    return Expressions(spec=spec, config=config, chunks=chunks, function=function, data=data,
-                       padded=padded, weights=weights, parameters=parameters, sums=sums,
-                       output=output)
+    function = spec.requantization()
+    output = compute("output", shape, lambda n, o, y, x, b, j: requantized(
+        function, sums[n, o, y, x, b, j], parameters, (o,), (b, j)))
+    return DepthwiseForm(spec=spec, config=config, chunks=chunks, function=function, data=data,
+                         padded=padded, weights=weights, parameters=parameters, sums=sums,
+                         output=output)
 
 
 def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:
@@ -155,72 +215,72 @@ def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Te
         data[n, c, y - top, x - left, b, i], spec.zero_point_in))
 
 
-def schedule(what: Expressions, knobs: Knobs) -> Schedule:
+def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     """The template: channel blocks one after the other; every step loads input rows, sums,
     requantizes and stores, each in buffers that are used by turns."""
-    plan, weights, sums = tiled(what, knobs, kept_parameters=int(_kept_parameters(what, knobs)))
-    plan[weights].address_rows(what.config.block_out)
-    plan[what.padded].compute_whole(what.padded.axes[-1])       # some lanes may not be used
+    plan, weights, sums = tiled(form, knobs, kept_parameters=int(_kept_parameters(form, knobs)))
+    plan[weights].address_rows(form.config.block_out)
+    plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
     stage = plan[sums]
     n, o, y, x, b, j, ty, tx, ky, kx = stage.leaves
     stage.reorder(ty, tx, n, o, y, x, ky, kx, b, j)
     stage.tensorize(b, "depthwise")
-    plan[what.padded].compute_at(stage, tx)
-    plan[what.padded].double_buffer(tx)
+    plan[form.padded].compute_at(stage, tx)
+    plan[form.padded].double_buffer(tx)
     plan[weights].compute_at(stage, tx)
-    plan[weights].keep(int(_kept_weights(what, knobs)))
+    plan[weights].keep(int(_kept_weights(form, knobs)))
     first_of_all(plan, weights)             # inputs wait for their buffers
     return plan
 
 
-def _kept_weights(what: Expressions, knobs: Knobs) -> Any:
+def _kept_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
     """Two pieces of the weights, or all chunks of some blocks and one more, if they fit."""
-    piece = knobs.blocks * what.chunks.rows(what.config) // what.config.block_out
-    return np.minimum(prod(what.chunks.counts) + 1, what.config.tiles(Buffer.WGT) // piece)
+    piece = knobs.blocks * form.chunks.rows(form.config) // form.config.block_out
+    return np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
 
 
-def _kept_parameters(what: Expressions, knobs: Knobs) -> Any:
+def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
     """Steps are short, and a load that waits for its buffer holds up all that follow: with more
     than two buffers, the next parameters are loaded well ahead."""
     results = 2 * knobs.blocks * knobs.rows * knobs.columns
-    room = what.config.tiles(Buffer.ACC) - results
+    room = form.config.tiles(Buffer.ACC) - results
     return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
 
 
-def grids(what: Expressions) -> Iterator[Knobs]:
-    yield grid(Knobs, blocks=even_sizes(what.output.shape[1]),
-               columns=even_sizes(what.spec.out_width), rows=even_sizes(what.spec.out_height))
+def grids(form: DepthwiseForm) -> Iterator[Knobs]:
+    yield grid(Knobs, blocks=even_sizes(form.output.shape[1]),
+               columns=even_sizes(form.spec.out_width), rows=even_sizes(form.spec.out_height))
 
 
-def fits(what: Expressions, knobs: Knobs) -> Any:
+def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
     """Whether all buffers find room, twice. Some knobs do: chunks are cut so that one output tile
     fits."""
-    config, (height, width) = what.config, _window(what, knobs)
+    config, (height, width) = form.config, _window(form, knobs)
     vectors = knobs.blocks * knobs.rows * knobs.columns
-    need = {Buffer.WGT: knobs.blocks * what.chunks.rows(config) // config.block_out,
+    need = {Buffer.WGT: knobs.blocks * form.chunks.rows(config) // config.block_out,
             Buffer.INP: knobs.blocks * height * width, Buffer.OUT: vectors,
             Buffer.ACC: vectors + knobs.blocks * PARAMETER_TILES}
     return np.all([2 * tiles <= config.tiles(buffer) for buffer, tiles in need.items()], 0)
 
 
-def _window(what: Expressions, knobs: Knobs) -> tuple[Any, Any]:
+def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
     """Rows and columns of the input that a chunk needs for some of the output."""
     height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
                      for count, stride, taps, dilation, size in zip(
-                         (knobs.rows, knobs.columns), what.spec.stride, what.chunks.taps,
-                         what.spec.dilation, what.padded.shape[2:4], strict=True))
+                         (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
+                         form.spec.dilation, form.padded.shape[2:4], strict=True))
     return height, width
 
 
-def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly. Weights and parameters are few, and loaded well ahead: what they take is
     spread over all steps."""
-    spec, config, chunks = what.spec, what.config, what.chunks
-    images, blocks = what.output.shape[:2]
+    spec, config, chunks = form.spec, form.config, form.chunks
+    images, blocks = form.output.shape[:2]
     groups = blocks_of(blocks, knobs.blocks)
     steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
         spec.out_width, knobs.columns)
-    (height, width), vectors = _window(what, knobs), knobs.blocks * knobs.rows * knobs.columns
+    (height, width), vectors = _window(form, knobs), knobs.blocks * knobs.rows * knobs.columns
     parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
     products = images * blocks * spec.out_height * spec.out_width * prod(chunks.taps)
     return Steps(
@@ -231,3 +291,8 @@ def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
         wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
         out=vectors * config.tile_bytes(Buffer.OUT) + parameters / steps,
         parameters=parameters, wgt_stays=False).cycles(config, memory)
+
+
+TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+OPERATOR = Operator(description=Depthwise, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)

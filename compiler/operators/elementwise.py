@@ -12,10 +12,10 @@ long as all operands are packed alike. The arithmetic is TFLite's, see docs/arit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,22 +25,26 @@ from ...isa.instructions import PARAMETER_TILES, AluOp, Buffer, Rounding
 from ...isa.timing import MemoryTiming
 from ..accelerator.intrinsic import (
     Intrinsic,
+    element_wise,
     immediate,
     requantize,
-    requantize_function,
     scale_function,
 )
-from ..errors import CompileError
-from ..expression.expression import Call, Expression, Function, binary
+from ..expression.expression import Expression, Function, binary
 from ..expression.tensor import Tensor, compute, placeholder
 from ..nest.nest import Scope
 from ..schedule.schedule import Schedule
+from .description import Epilogue, activation, extent, setting
 from .divisions import even_sizes, grid
-from .epilogue import Epilogue
-from .packing import Array, pack_parameters
+from .form import Template, TensorForm, blocks_of, requantized
+from .kernel import Operator
+from .packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
+from .work import Work
 
 HEADROOM = 20               # bits by which TFLite shifts the terms of a sum left
 STEP_START = 40             # cycles that a step costs beside its work
+
+Steps = dict[Tensor, Intrinsic]     # what the ALU computes, and the intrinsic that does
 
 
 class Operation(Enum):
@@ -51,32 +55,28 @@ class Operation(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(Epilogue):
-    """What is to be computed. A rescale has no right operand."""
+    """An element-wise operation. A rescale has no right operand."""
 
-    operation: Operation
-    channels: int
-    height: int = 1
-    width: int = 1
-    images: int = 1
-    scale_left: float = 1.0
-    scale_right: float = 1.0
-    scale_out: float = 1.0
-    zero_point_left: int = 0
-    zero_point_right: int = 0
+    operator: ClassVar[str] = "elementwise"
 
-    def __post_init__(self) -> None:
-        for name in ("channels", "height", "width", "images"):
-            if getattr(self, name) < 1:
-                raise CompileError(f"{self.operation.value}: {name} is {getattr(self, name)}, but "
-                                   f"must be at least 1")
-        for name in ("scale_left", "scale_right", "scale_out"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise CompileError(f"{self.operation.value}: {name} is {getattr(self, name)}, but "
-                                   f"must be positive")
+    operation: Operation = setting("add, mul or rescale")
+    channels: int = extent("channels")
+    height: int = extent("rows", 1)
+    width: int = extent("columns", 1)
+    images: int = extent("images at once", 1)
+    scale_left: float = setting("scale of the left operand", 1.0)
+    scale_right: float = setting("scale of the right operand", 1.0)
+    scale_out: float = setting("scale of the result", 1.0)
+    zero_point_left: int = activation("zero point of the left operand")
+    zero_point_right: int = activation("zero point of the right operand")
+
+    @property
+    def operand_names(self) -> tuple[str, ...]:
+        return ("left",) if self.operation == Operation.RESCALE else ("left", "right")
 
     def tiles(self, config: Config) -> int:
         """Tiles of each operand."""
-        return (-(-self.images // config.batch) * -(-self.channels // config.block_out)
+        return (blocks_of(self.images, config.batch) * blocks_of(self.channels, config.block_out)
                 * self.height * self.width)
 
     def terms(self) -> tuple[Term, Term]:
@@ -128,19 +128,44 @@ class Knobs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expressions:
-    """The tensors of an operation on one configuration, and the intrinsics that it needs besides
-    those of the accelerator."""
+class ElementwiseForm(TensorForm):
+    """An operation in tensors: `wide` are the operands in the accumulator, `steps` what the ALU
+    computes on the way, in order, each with its intrinsic."""
 
     spec: Elementwise
-    config: Config
-    operands: tuple[Tensor, ...]
-    wide: tuple[Tensor, ...]                # operands in the accumulator
-    steps: dict[Tensor, str]                # what the ALU computes on the way, in order
+    placeholders: tuple[Tensor, ...]
+    wide: tuple[Tensor, ...]
     parameters: Tensor
-    output: Tensor
-    function: Function
-    intrinsics: list[Intrinsic]
+    steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
+
+    @property
+    def intrinsics(self) -> list[Intrinsic]:
+        return [*super().intrinsics, *self.steps.values()]
+
+    @property
+    def work(self) -> Work:
+        spec, tiles = self.spec, self.output.shape[0]
+        values = spec.images * spec.channels * spec.height * spec.width
+        return Work(macs=0, products=0, bytes=(len(self.placeholders) + 1) * values,
+                    passes=tiles * (len(self.steps) + 1))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        shape = (spec.images, spec.channels, spec.height, spec.width)
+        return tuple(Operand(name, shape) for name in spec.operand_names)
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        tiles = {name: pack_activations(given[name], self.config, self.config.block_out)
+                 for name in self.spec.operand_names}
+        return {**{name: each.reshape(self.output.shape) for name, each in tiles.items()},
+                "parameters": parameters(self.spec, self.config)}
+
+    def unpack(self, output: Array) -> Array:
+        spec, config = self.spec, self.config
+        shape = (blocks_of(spec.images, config.batch), blocks_of(spec.channels, config.block_out),
+                 spec.height, spec.width, *output.shape[-2:])
+        return unpack_activations(output.reshape(shape), spec.images, spec.channels)
 
 
 def parameters(spec: Elementwise, config: Config) -> Array:
@@ -153,29 +178,26 @@ def parameters(spec: Elementwise, config: Config) -> Array:
                            for bias, multiplier, shift in sets])
 
 
-def expressions(spec: Elementwise, config: Config) -> Expressions:
+def form_of(spec: Elementwise, config: Config) -> ElementwiseForm:
     """What is computed."""
     shape = (spec.tiles(config), config.batch, config.block_out)
-    names = ("left",) if spec.operation == Operation.RESCALE else ("left", "right")
-    operands = tuple(placeholder(name, shape, "int8") for name in names)
+    operands = tuple(placeholder(name, shape, "int8") for name in spec.operand_names)
     wide = tuple(_step(f"{each.name}.wide", lambda element: element.cast("int32"), each)
                  for each in operands)
     sets = 3 if spec.operation == Operation.ADD else 1
     given = placeholder("parameters", (sets, PARAMETER_TILES, *shape[1:]), "int32")
-    function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
-                                   low=spec.low, high=spec.high)
-    what = Expressions(spec=spec, config=config, operands=operands, wide=wide, steps={},
-                       parameters=given, function=function, output=operands[0],
-                       intrinsics=[requantize(config, function)])
+    function = spec.requantization()
+    steps: Steps = {}
     match spec.operation:
         case Operation.ADD:
-            value = _sum(what)
+            value = _sum(spec, config, wide, given, steps)
         case Operation.MUL:
-            value = _product(what)
+            value = _product(spec, config, wide, steps)
         case Operation.RESCALE:
             value, = wide
-    output = _requantized("output", function, value, given, sets - 1)
-    return replace(what, output=output)
+    return ElementwiseForm(spec=spec, config=config, placeholders=operands, wide=wide,
+                           parameters=given, function=function, steps=steps,
+                           output=_scaled("output", function, value, given, sets - 1))
 
 
 def _step(name: str, function: Callable[..., Expression], *sources: Tensor) -> Tensor:
@@ -184,99 +206,103 @@ def _step(name: str, function: Callable[..., Expression], *sources: Tensor) -> T
         *(source[t, b, j] for source in sources)))
 
 
-def _requantized(name: str, function: Function, value: Tensor, parameters: Tensor,
-                 number: int) -> Tensor:
-    return compute(name, value.shape, lambda t, b, j: Call(function, (
-        value[t, b, j], *(parameters[number, each, b, j] for each in range(PARAMETER_TILES)))))
+def _scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
+            number: int) -> Tensor:
+    return compute(name, value.shape, lambda t, b, j: requantized(
+        function, value[t, b, j], parameters, (number,), (b, j)))
 
 
-def _sum(what: Expressions) -> Tensor:
+def _sum(spec: Elementwise, config: Config, wide: tuple[Tensor, ...], parameters: Tensor,
+         steps: Steps) -> Tensor:
     """Both operands scaled and added."""
-    spec, config = what.spec, what.config
     scale = scale_function(spec.rounding)
-    what.intrinsics.append(requantize(config, scale))
     scaled = []
-    for number, (wide, term) in enumerate(zip(what.wide, spec.terms(), strict=True)):
-        value = wide
+    for number, (operand, term) in enumerate(zip(wide, spec.terms(), strict=True)):
+        value = operand
         if term.shifted:
-            value = _with_constant(what, wide, AluOp.SHL, HEADROOM)
-        scaled.append(_requantized(f"{wide.name}.scaled", scale, value, what.parameters, number))
-        what.steps[scaled[-1]] = scale.name
+            value = _with_constant(config, operand, AluOp.SHL, HEADROOM, steps)
+        scaled.append(_scaled(f"{operand.name}.scaled", scale, value, parameters, number))
+        steps[scaled[-1]] = requantize(config, scale)
     sums = _step("sums", lambda left, right: left + right, *scaled)
-    what.steps[sums] = "alu.add"
+    steps[sums] = element_wise(config, AluOp.ADD)
     return sums
 
 
-def _product(what: Expressions) -> Tensor:
+def _product(spec: Elementwise, config: Config, wide: tuple[Tensor, ...],
+             steps: Steps) -> Tensor:
     """Both operands without their zero points, multiplied."""
-    zeros = what.spec.zero_point_left, what.spec.zero_point_right
-    factors = [_with_constant(what, wide, AluOp.SUB, zero) if zero else wide
-               for wide, zero in zip(what.wide, zeros, strict=True)]
+    zeros = spec.zero_point_left, spec.zero_point_right
+    factors = [_with_constant(config, operand, AluOp.SUB, zero, steps) if zero else operand
+               for operand, zero in zip(wide, zeros, strict=True)]
     products = _step("products", lambda left, right: left * right, *factors)
-    what.steps[products] = "alu.mul"
+    steps[products] = element_wise(config, AluOp.MUL)
     return products
 
 
-def _with_constant(what: Expressions, source: Tensor, op: AluOp, value: int) -> Tensor:
-    intrinsic = immediate(what.config, op, value)
+def _with_constant(config: Config, source: Tensor, op: AluOp, value: int,
+                   steps: Steps) -> Tensor:
     operator = {AluOp.SHL: "<<", AluOp.SUB: "-"}[op]
     result = _step(f"{source.name}.{op.name.lower()}",
                    lambda element: binary(operator, element, value), source)
-    what.intrinsics.append(intrinsic)
-    what.steps[result] = intrinsic.name
+    steps[result] = immediate(config, op, value)
     return result
 
 
-def schedule(what: Expressions, knobs: Knobs) -> Schedule:
+def schedule(form: ElementwiseForm, knobs: Knobs) -> Schedule:
     """The template: operands come in, pass through the ALU step by step, and go out. What is
     loaded and stored has two buffers; the ALU alone uses what lies between."""
-    plan = Schedule(what.output)
-    inside = plan.cache_write(what.output, Scope.OUT)
-    readers = [inside, *(step for step in reversed(what.steps) if what.parameters in step.inputs())]
-    parameters = plan.cache_read(what.parameters, Scope.ACC, *readers)
-    inside, output = plan.renewed(inside), plan.renewed(what.output)
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, Scope.OUT)
+    readers = [inside, *(step for step in reversed(form.steps) if form.parameters in step.inputs())]
+    parameters = plan.cache_read(form.parameters, Scope.ACC, *readers)
+    inside, output = plan.renewed(inside), plan.renewed(form.output)
     last = plan[output]
     far, _ = last.split(last.leaves[0], knobs.tiles)
-    for step, name in what.steps.items():
+    for step, intrinsic in form.steps.items():
         stage = plan[plan.renewed(step)]
         stage.scope = Scope.ACC
         stage.compute_at(last, far)
-        stage.tensorize(stage.leaves[1], name)
-    for tensor, scope in (*((each, Scope.ACC) for each in what.wide), (inside, Scope.OUT)):
+        stage.tensorize(stage.leaves[1], intrinsic.name)
+    for tensor, scope in (*((each, Scope.ACC) for each in form.wide), (inside, Scope.OUT)):
         plan[tensor].scope = scope
         plan[tensor].compute_at(last, far)
         if knobs.doubled and far.extent > 1:
             plan[tensor].double_buffer(far)
-    plan[inside].tensorize(plan[inside].leaves[1], what.function.name)
+    plan[inside].tensorize(plan[inside].leaves[1], form.function.name)
     assert plan[parameters].attach is None, "parameters are loaded once"
     return plan
 
 
-def _copies(what: Expressions, knobs: Knobs) -> Any:
-    return np.where(knobs.doubled & (knobs.tiles < what.output.shape[0]), 2, 1)
+def _copies(form: ElementwiseForm, knobs: Knobs) -> Any:
+    return np.where(knobs.doubled & (knobs.tiles < form.output.shape[0]), 2, 1)
 
 
-def grids(what: Expressions) -> Iterator[Knobs]:
+def grids(form: ElementwiseForm) -> Iterator[Knobs]:
     """Without double buffers only if nothing fits with them."""
     for doubled in (True, False):
-        yield replace(grid(Knobs, tiles=even_sizes(what.output.shape[0])), doubled=doubled)
+        yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0])), doubled=doubled)
 
 
-def fits(what: Expressions, knobs: Knobs) -> Any:
+def fits(form: ElementwiseForm, knobs: Knobs) -> Any:
     """Whether all buffers find room."""
-    config, copies = what.config, _copies(what, knobs)
-    used = PARAMETER_TILES * what.parameters.shape[0] + knobs.tiles * (
-        len(what.steps) + copies * len(what.wide))
+    config, copies = form.config, _copies(form, knobs)
+    used = PARAMETER_TILES * form.parameters.shape[0] + knobs.tiles * (
+        len(form.steps) + copies * len(form.wide))
     return ((used <= config.tiles(Buffer.ACC))
             & (knobs.tiles * copies <= config.tiles(Buffer.OUT)))
 
 
-def estimate(what: Expressions, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: ElementwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly: the larger of what the ALU and the bus do, and what cannot overlap."""
-    config, tiles = what.config, what.output.shape[0]
+    config, tiles = form.config, form.output.shape[0]
     pieces = -(-tiles // knobs.tiles)
-    moved = ((len(what.wide) + 1) * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat
+    moved = ((len(form.wide) + 1) * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat
              / config.bus_bytes)
-    passes = len(what.steps) + 1
+    passes = len(form.steps) + 1
     apart = (moved + passes) * knobs.tiles * (1 if knobs.doubled else pieces)
     return max(moved, passes) * tiles + pieces * STEP_START + apart
+
+
+TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+OPERATOR = Operator(description=Elementwise, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)

@@ -13,19 +13,25 @@ only, at three unaligned bus beats a tile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import ClassVar
+
+import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer
 from ..expression.expression import both, select
 from ..expression.tensor import Tensor, compute, placeholder
-from . import conv2d, conv2d_schedule
-from .choice import ranked
-from .conv2d import Conv2d, blocks_of
+from .conv2d import Conv2d, Conv2dForm, plain_forms
+from .divisions import even_sizes
+from .form import blocks_of
+from .packing import Array, Operand, filled, parameter_operands, weight_operand
+from .work import Work
 
-MOST_ESTIMATED = 2          # folds whose schedules are looked at
+MOST_FOLDS = 2              # whose schedules are looked at
+MOST_CHANNELS = 1024        # of a folded image: it is loaded for every one of them
 WORTH = 0.9                 # the part of plain cycles at which folding on the host pays
 
 
@@ -99,16 +105,89 @@ def candidates(spec: Conv2d, config: Config) -> Iterator[Fold]:
     yield UNFOLDED
     if spec.channels_in >= config.block_in:
         return
-    for rows in range(1, spec.kernel[0] + 1):
-        for columns in range(1, spec.kernel[1] + 1):
-            even = (blocks_of(spec.kernel[0], blocks_of(spec.kernel[0], rows)) == rows
-                    and blocks_of(spec.kernel[1], blocks_of(spec.kernel[1], columns)) == columns)
-            if even and rows * columns > 1:
+    for rows in reversed(even_sizes(spec.kernel[0])):
+        for columns in reversed(even_sizes(spec.kernel[1])):
+            if 1 < rows * columns <= MOST_CHANNELS // spec.channels_in:
                 yield Fold(rows=rows, columns=columns)
 
 
-def bound(spec: Conv2d, config: Config) -> int:
-    """Cycles that a convolution takes at least: one tile product each, or one bus beat."""
+@dataclass(frozen=True, kw_only=True)
+class FoldedForm(Conv2dForm):
+    """The convolution of an image that the host folds. `spec` is what remains of it."""
+
+    image: Conv2d
+    fold: Fold
+
+    handicap: ClassVar[float] = 1 / WORTH
+
+    @property
+    def note(self) -> str:
+        return f"the host folds {self.fold.rows} × {self.fold.columns} taps into channels"
+
+    @property
+    def work(self) -> Work:
+        return replace(super().work, macs=self.image.macs)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        image = self.image
+        return (Operand("data", (image.images, image.channels_in, image.height, image.width)),
+                weight_operand((image.channels_out, image.channels_in, *image.kernel),
+                               self.config), *parameter_operands(image.channels_out))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        return super().pack({**given,
+                             "data": fold_activations(given["data"], self.image, self.fold),
+                             "weights": fold_weights(given["weights"], self.fold)})
+
+
+def fold_activations(tensor: Array, spec: Conv2d, fold: Fold) -> Array:
+    """(n, channels, y, x) → (n, taps × channels, y, x) with taps of the kernel in the channels"""
+    y, x = along(spec, fold, 0), along(spec, fold, 1)
+    (top, _, left, _), (dy, dx) = spec.pad, spec.dilation
+    sizes = [(each.size - 1) * each.step + (taps - 1) * dilation + 1
+             for each, taps, dilation in zip((y, x), fold.taps, spec.dilation, strict=True)]
+    border = [(0, 0), (0, 0), *((before, max(0, size - before - inside)) for before, size, inside
+                                in zip((top, left), sizes, tensor.shape[2:], strict=True))]
+    padded = np.pad(tensor, border, constant_values=spec.zero_point_in)
+    parts = [padded[:, :, i * dy:, j * dx:][:, :, ::y.step, ::x.step][:, :, :y.size, :x.size]
+             for i in range(fold.rows) for j in range(fold.columns)]
+    return np.concatenate(parts, axis=1)
+
+
+def fold_weights(weights: Array, fold: Fold) -> Array:
+    """(outputs, channels, y, x) → (outputs, taps × channels, y, x) for folded activations"""
+    weights = filled(filled(weights, 2, fold.rows), 3, fold.columns)
+    outputs, channels, height, width = weights.shape
+    taps = weights.reshape(outputs, channels, height // fold.rows, fold.rows,
+                           width // fold.columns, fold.columns).transpose(0, 3, 5, 1, 2, 4)
+    return np.ascontiguousarray(taps.reshape(outputs, fold.rows * fold.columns * channels,
+                                             height // fold.rows, width // fold.columns))
+
+
+def forms_of(spec: Conv2d, config: Config) -> Iterable[Conv2dForm]:
+    """A convolution folded in the most promising ways, and as it is; only as it is where nothing
+    is gained. Few folds are looked at, those with the lowest bounds."""
+    def key(fold: Fold) -> tuple[int, int]:
+        after = folded(spec, fold)
+        return least(after, config), after.channels_in * after.height * after.width
+
+    folds = sorted(candidates(spec, config), key=key)
+    if folds[0] != UNFOLDED:
+        for fold in folds[:MOST_FOLDS]:
+            if fold != UNFOLDED:
+                yield from folded_forms(spec, config, fold)
+    yield from plain_forms(spec, config)
+
+
+def folded_forms(spec: Conv2d, config: Config, fold: Fold) -> list[FoldedForm]:
+    """The forms of a convolution folded in one way."""
+    return [FoldedForm(**vars(form), image=spec, fold=fold)
+            for form in plain_forms(folded(spec, fold), config)]
+
+
+def least(spec: Conv2d, config: Config) -> int:
+    """Cycles that a plain convolution takes at least: one tile product each, or one bus beat."""
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
@@ -117,23 +196,3 @@ def bound(spec: Conv2d, config: Config) -> int:
     moved = (images * depth * spec.height * spec.width * config.tile_bytes(Buffer.INP)
              + pixels * outputs * config.tile_bytes(Buffer.OUT))
     return max(products, moved // config.bus_bytes)
-
-
-def estimate(spec: Conv2d, config: Config) -> float:
-    return ranked(conv2d_schedule, [conv2d.expressions(spec, config)])[0].estimate
-
-
-def default_fold(spec: Conv2d, config: Config) -> Fold:
-    """The fold with the best estimate, or none if that is nearly as fast: folding is work for the
-    host. Few are estimated, those with the lowest bounds."""
-    def key(fold: Fold) -> tuple[int, int]:
-        after = folded(spec, fold)
-        return bound(after, config), after.channels_in * after.height * after.width
-
-    folds = sorted(candidates(spec, config), key=key)
-    if folds[0] == UNFOLDED:
-        return UNFOLDED
-    cycles = {fold: estimate(folded(spec, fold), config) for fold in folds[:MOST_ESTIMATED]}
-    best = min(cycles, key=lambda fold: cycles[fold])
-    plain = bound(spec, config)             # its estimate is no less, and slow to find
-    return best if cycles[best] <= WORTH * plain else UNFOLDED

@@ -13,33 +13,52 @@ that of `conv2d` too, group after group.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
-from ..accelerator.intrinsic import requantize_function
-from ..errors import CompileError
-from ..expression.expression import Call, both, select, total
+from ..expression.expression import both, select, total
 from ..expression.tensor import compute, placeholder, reduce_axis
-from . import conv2d_schedule
-from .choice import ranked
-from .conv2d import Conv2d, Expressions, blocks_of
+from .conv2d import Conv2d, Conv2dForm, convolution_bytes
+from .conv2d_schedule import TEMPLATE
+from .description import extent
+from .form import blocks_of, requantized
+from .kernel import Operator
+from .packing import (
+    Array,
+    Operand,
+    bias_with_zero_point,
+    filled,
+    pack_activations,
+    pack_parameters,
+    pack_weights,
+    parameter_operands,
+    unpack_activations,
+    weight_operand,
+)
+from .work import Work
 
-MOST_ESTIMATED = 3          # merges whose schedules are looked at
+MOST_MERGES = 3             # whose schedules are looked at
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grouped(Conv2d):
-    """What is to be computed. Weights are (channels_out, channels_in / groups, y, x)."""
+    """A convolution in groups. Weights are (channels_out, channels_in / groups, y, x)."""
 
-    groups: int = 1
+    operator: ClassVar[str] = "grouped"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    groups: int = extent("groups of channels, each a convolution of its own")
+
+    def check(self) -> None:
+        super().check()
         for name in ("channels_in", "channels_out"):
-            if self.groups < 1 or getattr(self, name) % self.groups:
-                raise CompileError(f"grouped: {name} is {getattr(self, name)}, which {self.groups} "
-                                   f"groups do not divide")
+            if getattr(self, name) % self.groups:
+                raise self.wrong(name, getattr(self, name), f"a multiple of groups, which is "
+                                                            f"{self.groups}")
 
     @property
     def group_in(self) -> int:
@@ -54,8 +73,70 @@ class Grouped(Conv2d):
         return super().macs // self.groups
 
 
-def expressions(spec: Grouped, config: Config, merged: int) -> Expressions:
-    """What is computed, with so many groups merged into one."""
+@dataclass(frozen=True, kw_only=True)
+class GroupedForm(Conv2dForm):
+    """A grouped convolution in tensors, with several groups merged into one."""
+
+    spec: Grouped
+    merged: int
+
+    @property
+    def note(self) -> str:
+        return f"{self.merged} groups are merged into one" if self.merged > 1 else ""
+
+    @property
+    def work(self) -> Work:
+        """Lanes that other groups fill are not wasted."""
+        spec, config = self.spec, self.config
+        vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
+                   * blocks_of(spec.channels_out, config.block_out))
+        return Work(macs=spec.macs, products=blocks_of(spec.macs, config.macs_per_cycle),
+                    bytes=convolution_bytes(spec, spec.group_in, config), passes=vectors)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
+                weight_operand((spec.channels_out, spec.group_in, *spec.kernel), self.config),
+                *parameter_operands(spec.channels_out))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        spec, config = self.spec, self.config
+        bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
+        rows = np.stack([bias, given["multiplier"], given["shift"]])
+        return {
+            "data": np.stack([pack_activations(group, config, config.block_in) for group
+                              in self._groups(given["data"], 1, spec.group_in)], axis=1),
+            "weights": np.stack([pack_weights(self._diagonal(group), config) for group
+                                 in self._groups(given["weights"], 0, spec.group_out)]),
+            "parameters": np.stack([pack_parameters(group[0], group[1], group[2], config)
+                                    for group in self._groups(rows, 1, spec.group_out)])}
+
+    def unpack(self, output: Array) -> Array:
+        spec, channels = self.spec, self.merged * self.spec.group_out
+        groups = [unpack_activations(output[:, number], spec.images, channels)
+                  for number in range(output.shape[1])]
+        return np.ascontiguousarray(np.concatenate(groups, axis=1)[:, :spec.channels_out])
+
+    def _groups(self, array: Array, axis: int, group: int) -> list[Array]:
+        """An axis of channels cut into merged groups, the last one filled up."""
+        whole = filled(array, axis, group * self.merged)
+        return np.split(whole, whole.shape[axis] // (group * self.merged), axis=axis)
+
+    def _diagonal(self, weights: Array) -> Array:
+        """The weights of some groups as those of one convolution, with zeros between groups."""
+        spec = self.spec
+        diagonal = np.zeros((len(weights), self.merged * spec.group_in, *spec.kernel),
+                            weights.dtype)
+        for number in range(self.merged):
+            rows = slice(number * spec.group_out, (number + 1) * spec.group_out)
+            columns = slice(number * spec.group_in, (number + 1) * spec.group_in)
+            diagonal[rows, columns] = weights[rows]
+        return diagonal
+
+
+def form_of(spec: Grouped, config: Config, merged: int) -> GroupedForm:
+    """What is computed, with that number of groups merged into one."""
     images, groups = blocks_of(spec.images, config.batch), blocks_of(spec.groups, merged)
     depth, outputs = (blocks_of(merged * spec.group_in, config.block_in),
                       blocks_of(merged * spec.group_out, config.block_out))
@@ -78,14 +159,12 @@ def expressions(spec: Grouped, config: Config, merged: int) -> Expressions:
     sums = compute("sums", shape, lambda n, g, o, y, x, b, j: total(
         padded[n, g, c, y * sy + ky * dy, x * sx + kx * dx, b, k].cast("int32")
         * weights[g, o, c, ky, kx, j, k].cast("int32"), c, ky, kx, k))
-    function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
-                                   low=spec.low, high=spec.high)
-    output = compute("output", shape, lambda n, g, o, y, x, b, j: Call(function, (
-        sums[n, g, o, y, x, b, j], *(parameters[g, o, number, b, j]
-                                     for number in range(PARAMETER_TILES)))))
-    return Expressions(spec=spec, config=config, steps=spec.stride, function=function, data=data,
+    function = spec.requantization()
+    output = compute("output", shape, lambda n, g, o, y, x, b, j: requantized(
+        function, sums[n, g, o, y, x, b, j], parameters, (g, o), (b, j)))
+    return GroupedForm(spec=spec, config=config, steps=spec.stride, function=function, data=data,
                        padded=padded, weights=weights, parameters=parameters, sums=sums,
-                       output=output)
+                       output=output, merged=merged)
 
 
 def is_plain(spec: Grouped, config: Config, merged: int) -> bool:
@@ -100,14 +179,12 @@ def tile_products(spec: Grouped, config: Config, merged: int) -> int:
             * blocks_of(merged * spec.group_out, config.block_out))
 
 
-def default_merge(spec: Grouped, config: Config) -> int:
-    """How many groups to merge: what has the best estimate among those with the fewest products;
-    of equals, one that keeps the plain layout."""
+def forms_of(spec: Grouped, config: Config) -> Iterable[GroupedForm]:
+    """With the numbers of groups merged that take the fewest products; of equals, those that keep
+    the plain layout come first."""
     merges = sorted(range(1, spec.groups + 1), key=lambda merged: (
         tile_products(spec, config, merged), not is_plain(spec, config, merged), merged))
+    return (form_of(spec, config, merged) for merged in merges[:MOST_MERGES])
 
-    def cycles(merged: int) -> tuple[float, bool]:
-        best = ranked(conv2d_schedule, [expressions(spec, config, merged)])[0]
-        return best.estimate, not is_plain(spec, config, merged)
 
-    return min(merges[:MOST_ESTIMATED], key=cycles)
+OPERATOR = Operator(description=Grouped, forms=forms_of, template=TEMPLATE)

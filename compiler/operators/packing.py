@@ -1,18 +1,100 @@
-"""Tensors as the accelerator wants them: in tiles, with channels filled up to whole blocks."""
+"""Tensors as the accelerator wants them: in tiles, with channels filled up to whole blocks.
+
+What goes in is checked: shape, type and range. A number that does not fit would not be noticed
+later, it would only be wrong.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.arithmetic import SCALE_SHIFT_MASK, quantize_scale
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
 from ..errors import CompileError
 
 Array = npt.NDArray[Any]
 BYTE, HALF = 8, 4           # bits
+INT8, INT32 = (-(1 << 7), (1 << 7) - 1), (-(1 << 31), (1 << 31) - 1)
+SHIFTS = (0, SCALE_SHIFT_MASK)
+PARAMETERS = {"bias": INT32, "multiplier": INT32, "shift": SHIFTS}      # in the order of tiles
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that an operator takes, as its user has it."""
+
+    name: str
+    shape: tuple[int, ...]
+    range: tuple[int, int] = INT8
+
+    def checked(self, value: npt.ArrayLike) -> Array:
+        """The values as an array of integers of this shape; one number stands for all channels."""
+        narrow = INT8[0] <= self.range[0] and self.range[1] <= INT8[1]
+        array = integers(self.name, value, self.range).astype(np.int8 if narrow else np.int32)
+        if self.name in PARAMETERS and array.ndim == 0:
+            return np.broadcast_to(array, self.shape)
+        if array.shape != self.shape:
+            raise CompileError(f"{self.name} has shape {array.shape}, but must have {self.shape}")
+        return array
+
+
+def integers(name: str, value: npt.ArrayLike, limits: tuple[int, int]) -> Array:
+    """An array of whole numbers in a range; anything else is refused, nothing is converted."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise CompileError(f"{name} is of type {array.dtype}, but must be whole numbers")
+    outside = (array < limits[0]) | (array > limits[1])
+    if outside.any():
+        place = tuple(np.argwhere(outside)[0]) if array.ndim else ()
+        shown = f"[{', '.join(map(str, place))}]" if place else ""
+        raise CompileError(f"{name}{shown} is {array[place]}, but must be from {limits[0]} to "
+                           f"{limits[1]}")
+    return array
+
+
+def parameter_operands(channels: int) -> tuple[Operand, ...]:
+    """What turns sums into results: three numbers for each channel."""
+    return tuple(Operand(name, (channels,), limits) for name, limits in PARAMETERS.items())
+
+
+def weight_operand(shape: tuple[int, ...], config: Config) -> Operand:
+    """Weights, which may have fewer bits than activations."""
+    limit = 1 << config.wgt_bits - 1
+    return Operand("weights", shape, (-limit, limit - 1))
+
+
+def checked(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    """All operands of an operator by name. `scale` may stand for multiplier and shift, and there
+    need not be a bias."""
+    values = dict(given)
+    names = [each.name for each in operands]
+    if "multiplier" in names:
+        values.setdefault("bias", 0)
+        if "scale" in values:
+            values |= _of_scale(values.pop("scale"))
+    wrong = [name for name in values if name not in names]
+    missing = [name for name in names if name not in values]
+    if wrong or missing:
+        instead = "; scale may stand for multiplier and shift" if "multiplier" in missing else ""
+        raise CompileError(
+            f"{f'there is no input {wrong[0]!r}' if wrong else f'{missing[0]} is not given'}; "
+            f"inputs are {', '.join(names)}{instead}")
+    return {each.name: each.checked(values[each.name]) for each in operands}
+
+
+def _of_scale(scale: npt.ArrayLike) -> dict[str, Array]:
+    """Multipliers and shifts of real scales."""
+    real = np.asarray(scale)
+    if real.dtype.kind not in "fiu":
+        raise CompileError(f"scale is of type {real.dtype}, but must be numbers")
+    pairs = np.array([quantize_scale(float(each)) for each in real.ravel()], np.int64)
+    return {"multiplier": pairs[:, 0].reshape(real.shape), "shift": pairs[:, 1].reshape(real.shape)}
 
 
 def filled(array: Array, axis: int, multiple: int) -> Array:
@@ -41,22 +123,12 @@ def unpack_activations(tiles: Array, images: int, channels: int) -> Array:
 def pack_weights(weights: Array, config: Config) -> Array:
     """(outputs, inputs, y, x) → (output block, input block, y, x, output lane, input lane), where
     the lanes are bytes of a tile if weights have 4 bits (see `weights_in_dram`)"""
-    check_weights(weights, config)
     return weights_in_dram(weight_tiles(weights, config), config)
-
-
-def check_weights(weights: Array, config: Config) -> None:
-    """Refuse weights that have more bits than those of the configuration."""
-    limit = 1 << config.wgt_bits - 1
-    outside = np.argwhere((weights < -limit) | (weights >= limit))
-    if len(outside):
-        place = ", ".join(map(str, outside[0]))
-        raise CompileError(f"weights[{place}] is {weights[tuple(outside[0])]}, but weights of this "
-                           f"configuration have {config.wgt_bits} bits: {-limit} to {limit - 1}")
 
 
 def weight_tiles(weights: Array, config: Config) -> Array:
     """(outputs, inputs, y, x) → (output block, input block, y, x, output lane, input lane)"""
+    weights = weight_operand(weights.shape, config).checked(weights)
     weights = filled(filled(weights, 0, config.block_out), 1, config.block_in)
     outputs, inputs, height, width = weights.shape
     tiles = weights.reshape(outputs // config.block_out, config.block_out,
@@ -68,17 +140,24 @@ def weights_in_dram(tiles: Array, config: Config) -> Array:
     """Tiles, or rows of tiles, of weights (…, row, lane) as programs take them: weights of 8 bits
     as they are, those of 4 bits two to a byte, the first in the low half: (…, byte)."""
     if config.wgt_bits == BYTE:
-        return tiles
+        return tiles.astype(np.int8)
     pairs = tiles.astype(np.uint8).reshape(*tiles.shape[:-2], -1, 2)
     return pairs[..., 0] & 0xF | pairs[..., 1] << HALF
 
 
-def pack_parameters(bias: Array, multiplier: Array, shift: Array, config: Config) -> Array:
+def pack_parameters(bias: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike,
+                    config: Config) -> Array:
     """Three numbers a channel → (block, 3, batch, lane), the same for every image of a batch."""
-    rows = np.stack([filled(np.asarray(each, np.int32), 0, config.block_out)
-                     for each in (bias, multiplier, shift)])
+    given = {name: integers(name, value, limits) for (name, limits), value in
+             zip(PARAMETERS.items(), (bias, multiplier, shift), strict=True)}
+    lengths = {name: each.shape for name, each in given.items()}
+    if len(set(lengths.values())) > 1 or any(len(shape) != 1 for shape in lengths.values()):
+        raise CompileError(f"bias, multiplier and shift have shapes "
+                           f"{', '.join(map(str, lengths.values()))}, but must have one number "
+                           f"for each channel")
+    rows = np.stack([filled(each.astype(np.int32), 0, config.block_out) for each in given.values()])
     tiles = rows.reshape(PARAMETER_TILES, -1, 1, config.block_out).transpose(1, 0, 2, 3)
-    return np.ascontiguousarray(np.repeat(tiles, config.batch, axis=2).astype(np.int32))
+    return np.ascontiguousarray(np.repeat(tiles, config.batch, axis=2))
 
 
 def bias_with_zero_point(bias: Array, weights: Array, zero_point: int) -> Array:

@@ -5,27 +5,40 @@ tiles are widened on their way into the accumulator, combined there and requanti
 is combined along y first, then along x, which is less work where windows overlap.
 
 At a border, an average counts the elements that are there: then every position has parameters of
-its own, (y, x, 3, batch, lane); where a dimension makes no difference, its extent is 1.
+its own, (y, x, set, 3, batch, lane); where a dimension makes no difference, its extent is 1.
+
+Ties that go to the even neighbour need more than one multiplication: 1/6 has no exact multiplier,
+so that no sum would ever lie on a tie. Two products, with the multiplier rounded up and rounded
+down, differ by one just there, and half of their sum, rounded to even, is what is wanted:
+
+    51 / 6:    up 9, down 8    →    17 / 2 = 8.5 → 8
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 
 from ...isa.arithmetic import quantize_scale
 from ...isa.config import Config
-from ...isa.instructions import PARAMETER_TILES, Rounding
-from ..accelerator.intrinsic import requantize_function
+from ...isa.instructions import PARAMETER_TILES, AluOp, Rounding
+from ..accelerator.intrinsic import Intrinsic, element_wise, requantize, scale_function
 from ..errors import CompileError
-from ..expression.expression import Call, Function, both, largest, select, total
+from ..expression.expression import Expression, Function, both, largest, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
-from .packing import Array, pack_parameters
+from .description import activation, extent, setting
+from .form import TensorForm, blocks_of, requantized
+from .packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from .window import Windowed
+from .work import Work, used
 
 LATENCY = 12                # cycles until the ALU's result can be its operand, about
+LARGEST_WINDOW = 1 << 21    # elements of an average: sums and divisions are exact up to here
+UP, DOWN = range(2)         # the first sets of parameters where ties go to even
 
 
 class Kind(Enum):
@@ -35,43 +48,61 @@ class Kind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool(Windowed):
-    """What is to be computed.
+    """A maximum or an average over windows.
 
     An average is divided by the number of elements inside the image, or by that of the whole
     window with `count_include_pad`; what is padded then is `zero_point_in`. With the defaults for
     scales, zero points and rounding the result is TFLite's, which leaves zero points in.
     """
 
-    kind: Kind
-    channels: int
-    count_include_pad: bool = False
-    scale_in: float = 1.0
-    scale_out: float = 1.0
-    rounding: Rounding = Rounding.AWAY
+    operator: ClassVar[str] = "pool"
 
-    def __post_init__(self) -> None:
-        self.check("pool", "channels")
+    kind: Kind = setting("max or average")
+    channels: int = extent("channels")
+    zero_point_in: int = activation("zero point of the input of an average")
+    count_include_pad: bool = setting("an average counts what is padded", False)
+    scale_in: float = setting("scale of the input of an average", 1.0)
+    scale_out: float = setting("scale of the result of an average", 1.0)
+    rounding: Rounding = setting("how averages are rounded: away, even or twice", Rounding.AWAY)
+
+    def check(self) -> None:
+        super().check()
         if min(self.counts(0).min(), self.counts(1).min()) < 1:
             raise CompileError(f"pool: with pad {self.pad} there are windows that lie outside the "
                                f"image altogether; take less padding")
+        size = self.kernel[0] * self.kernel[1]
+        if self.kind == Kind.AVERAGE and size > LARGEST_WINDOW:
+            raise self.wrong("kernel", self.kernel,
+                             f"{LARGEST_WINDOW} elements at most, not {size}, for an average")
 
     def counts(self, axis: int) -> Array:
         """Elements of each window inside the image, along rows (0) or columns (1)."""
-        before, extent = self.pad[2 * axis], (self.height, self.width)[axis]
-        first = np.arange(self.out_shape[axis])[:, None] * self.stride[axis] - before
-        places = first + np.arange(self.kernel[axis]) * self.dilation[axis]
-        counts: Array = ((places >= 0) & (places < extent)).sum(axis=1)
+        before, size = self.pad[2 * axis], (self.height, self.width)[axis]
+        dilation = self.dilation[axis]
+        first = np.arange(self.out_shape[axis]) * self.stride[axis] - before
+        begin = np.maximum(0, -(first // dilation))
+        end = np.minimum(self.kernel[axis] - 1, (size - 1 - first) // dilation)
+        counts: Array = np.maximum(0, end - begin + 1)
         return counts
 
-    def divisors(self) -> Array:
-        """What each sum is divided by, (y, x); an extent is 1 where it makes no difference."""
+    def sides(self) -> tuple[Array, Array]:
+        """What divides a sum: the product of a number for its row and one for its column; one
+        number for all where it makes no difference."""
         if self.kind == Kind.MAX:
-            return np.ones((1, 1), np.int64)
+            return np.ones(1, np.int64), np.ones(1, np.int64)
         sides = [np.full(1, self.kernel[axis]) if self.count_include_pad else self.counts(axis)
                  for axis in range(2)]
         rows, columns = (side[:1] if (side == side[0]).all() else side for side in sides)
-        table: Array = rows[:, None] * columns[None, :]
-        return table
+        return rows, columns
+
+    @property
+    def ties_to_even(self) -> bool:
+        """Whether sums can lie on ties, and no single multiplication finds them."""
+        if self.rounding != Rounding.EVEN or self.scale_in != self.scale_out:
+            return False
+        rows, columns = (np.unique(side) for side in self.sides())
+        counts = rows[:, None] * columns
+        return bool(((counts % 2 == 0) & (counts & counts - 1 != 0)).any())
 
     @property
     def padding(self) -> int:
@@ -87,40 +118,80 @@ def global_average(*, height: int, width: int, channels: int, images: int = 1) -
                 kernel=(height, width))
 
 
-def division(count: int) -> tuple[int, int]:
-    """Multiplier and shift that divide by a count. The multiplier is rounded up, so that what lies
-    on a tie does not fall short of it; up to 2^21 elements nothing else is lifted to a tie."""
+def division(count: int, *, up: bool = True) -> tuple[int, int]:
+    """Multiplier and shift that divide by a count. With the multiplier rounded up, what lies on a
+    tie does not fall short of it, and rounded down, it does not reach it; up to LARGEST_WINDOW
+    elements nothing else is lifted to a tie, or below one."""
     shift = 30 + (count - 1).bit_length()
-    return -(-(1 << shift) // count), shift
+    return -(-(1 << shift) // count) if up else (1 << shift) // count, shift
 
 
 def parameters(spec: Pool, config: Config) -> Array:
     """What the program takes as `parameters`."""
-    divisors = spec.divisors()
-    ratio = spec.scale_in / spec.scale_out
-    tiles = np.empty((*divisors.shape, PARAMETER_TILES, config.batch, config.block_out), np.int32)
-    for place in np.ndindex(divisors.shape):
-        count = int(divisors[place])
-        scale = division(count) if ratio == 1 else quantize_scale(ratio / count)
-        bias, multiplier, shift = (np.full(config.block_out, each)
-                                   for each in (-count * spec.zero_point_in, *scale))
-        tiles[place] = pack_parameters(bias, multiplier, shift, config)[0]
+    rows, columns = spec.sides()
+    divisors = rows[:, None] * columns
+    sets = 3 if spec.ties_to_even else 1
+    tiles = np.empty((*divisors.shape, sets, PARAMETER_TILES, config.batch, config.block_out),
+                     np.int32)
+    for count in np.unique(divisors):
+        for number, numbers in enumerate(_sets(spec, int(count))):
+            bias, multiplier, shift = (np.full(config.block_out, each) for each in numbers)
+            tiles[divisors == count, number] = pack_parameters(bias, multiplier, shift, config)[0]
     return tiles
 
 
+def _sets(spec: Pool, count: int) -> list[tuple[int, int, int]]:
+    """Bias, multiplier and shift of each step from a sum to a result."""
+    bias, ratio = -count * spec.zero_point_in, spec.scale_in / spec.scale_out
+    if spec.ties_to_even:
+        return [(bias, *division(count)), (bias, *division(count, up=False)), (0, *division(2))]
+    return [(bias, *(division(count) if ratio == 1 else quantize_scale(ratio / count)))]
+
+
 @dataclass(frozen=True, kw_only=True)
-class Expressions:
-    """The tensors of a pool on one configuration."""
+class PoolForm(TensorForm):
+    """A pool in tensors. `steps` are what the ALU computes between sums and results."""
 
     spec: Pool
-    config: Config
-    function: Function
     data: Tensor
     padded: Tensor
     parameters: Tensor
     columns: Tensor | None      # combined along y, if that is done apart
     sums: Tensor                # or maxima
-    output: Tensor
+    steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
+
+    @property
+    def intrinsics(self) -> list[Intrinsic]:
+        return [*super().intrinsics, *self.steps.values()]
+
+    @property
+    def work(self) -> Work:
+        """Windows are combined at once, or along one axis before the other."""
+        spec, config = self.spec, self.config
+        (height, width), (rows, columns) = spec.kernel, spec.out_shape
+        used_rows, used_columns = (
+            used(size, *each) for size, *each in zip(
+                (spec.height, spec.width), spec.out_shape, spec.kernel, spec.stride,
+                spec.dilation, spec.pad[::2], strict=True))
+        combined = min(rows * columns * (height * width - 1),
+                       rows * used_columns * (height - 1) + rows * columns * (width - 1),
+                       used_rows * columns * (width - 1) + rows * columns * (height - 1))
+        blocks = blocks_of(spec.images, config.batch) * blocks_of(spec.channels, config.block_out)
+        return Work(macs=0, products=0, bytes=spec.images * spec.channels * (
+            used_rows * used_columns + rows * columns),
+            passes=blocks * (combined + rows * columns * (1 + len(self.steps))))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        return (Operand("data", (spec.images, spec.channels, spec.height, spec.width)),)
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        return {"data": pack_activations(given["data"], self.config, self.config.block_out),
+                "parameters": parameters(self.spec, self.config)}
+
+    def unpack(self, output: Array) -> Array:
+        return unpack_activations(output, self.spec.images, self.spec.channels)
 
 
 def separable(spec: Pool) -> bool:
@@ -132,9 +203,10 @@ def separable(spec: Pool) -> bool:
     return height > 1 and width > 1 and (few or apart < outputs * height * width)
 
 
-def expressions(spec: Pool, config: Config) -> Expressions:
+def form_of(spec: Pool, config: Config) -> PoolForm:
     """What is computed."""
-    images, blocks = -(-spec.images // config.batch), -(-spec.channels // config.block_out)
+    images, blocks = (blocks_of(spec.images, config.batch),
+                      blocks_of(spec.channels, config.block_out))
     tile = (config.batch, config.block_out)
     (top, _, left, _), (height, width) = spec.pad, spec.padded
     data = placeholder("data", (images, blocks, spec.height, spec.width, *tile), "int8")
@@ -156,12 +228,37 @@ def expressions(spec: Pool, config: Config) -> Expressions:
     else:
         sums = compute("sums", shape, lambda n, c, y, x, b, j: combine(
             padded[n, c, y * sy + ky * dy, x * sx + kx * dx, b, j], ky, kx))
-    given = placeholder("parameters", (*spec.divisors().shape, PARAMETER_TILES, *tile), "int32")
-    by_row, by_column = (extent > 1 for extent in given.shape[:2])
-    function = requantize_function(rounding=spec.rounding, zero_point=spec.zero_point_out,
-                                   low=spec.low, high=spec.high)
-    output = compute("output", shape, lambda n, c, y, x, b, j: Call(function, (
-        sums[n, c, y, x, b, j], *(given[y if by_row else 0, x if by_column else 0, number, b, j]
-                                  for number in range(PARAMETER_TILES)))))
-    return Expressions(spec=spec, config=config, function=function, data=data, padded=padded,
-                       parameters=given, columns=columns, sums=sums, output=output)
+    sides = tuple(len(side) for side in spec.sides())
+    sets = 3 if spec.ties_to_even else 1
+    given = placeholder("parameters", (*sides, sets, PARAMETER_TILES, *tile), "int32")
+    function, steps, value = spec.requantization(), {}, sums
+    if spec.ties_to_even:
+        steps = _halves(config, sums, given)
+        value = list(steps)[-1]
+    return PoolForm(spec=spec, config=config, function=function, data=data, padded=padded,
+                    parameters=given, columns=columns, sums=sums, steps=steps,
+                    output=_scaled("output", function, value, given, sets - 1))
+
+
+def _scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
+            number: int) -> Tensor:
+    """Values with one set of the parameters of their position."""
+    by_row, by_column = (size > 1 for size in parameters.shape[:2])
+
+    def element(n: Expression, c: Expression, y: Expression, x: Expression, b: Expression,
+                j: Expression) -> Expression:
+        at = (y if by_row else 0, x if by_column else 0, number)
+        return requantized(function, value[n, c, y, x, b, j], parameters, at, (b, j))
+
+    return compute(name, value.shape, element)
+
+
+def _halves(config: Config, sums: Tensor, parameters: Tensor) -> dict[Tensor, Intrinsic]:
+    """Averages rounded up and down at ties, and their sum, which is twice the average."""
+    scale = scale_function(Rounding.EVEN)
+    up, down = (_scaled(name, scale, sums, parameters, number)
+                for name, number in (("up", UP), ("down", DOWN)))
+    twice = compute("twice", sums.shape, lambda n, c, y, x, b, j: (
+        up[n, c, y, x, b, j] + down[n, c, y, x, b, j]))
+    return {up: requantize(config, scale), down: requantize(config, scale),
+            twice: element_wise(config, AluOp.ADD)}

@@ -9,17 +9,17 @@ from ..nest.nest import Scope
 from ..schedule.schedule import Schedule
 
 
-def tiled(what: Any, knobs: Any, *, one_by_one: bool = False,
+def tiled(form: Any, knobs: Any, *, one_by_one: bool = False,
           kept_parameters: int = 2) -> tuple[Schedule, Tensor, Tensor]:
     """A schedule in which sums, results and the output are computed box by box, with channel
     blocks outside; how a box is summed up is left to the template. Results are requantized and
     stored whole, or block by block. Returns it with the weights on the chip and the sums."""
-    plan = Schedule(what.output)
-    inside = plan.cache_write(what.output, Scope.OUT)
-    parameters = plan.cache_read(what.parameters, Scope.ACC, inside)
-    weights = plan.cache_read(what.weights, Scope.WGT, what.sums)
-    sums, inside, output = (plan.renewed(each) for each in (what.sums, inside, what.output))
-    plan[what.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, Scope.OUT)
+    parameters = plan.cache_read(form.parameters, Scope.ACC, inside)
+    weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
+    sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
+    plan[form.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
 
     last = plan[output]
     n, *groups, o, y, x, b, j = last.leaves
@@ -34,8 +34,8 @@ def tiled(what: Any, knobs: Any, *, one_by_one: bool = False,
         stage.double_buffer(axis)
     plan[parameters].compute_at(last, o_far)
     plan[parameters].keep(kept_parameters)
-    plan[inside].tensorize(plan[inside].leaves[-2], what.function.name)
-    for loaded in (what.padded, weights, parameters):
+    plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
+    for loaded in (form.padded, weights, parameters):
         plan[loaded].dma(plan[loaded].leaves[0])
     last.dma(y_near if one_by_one else last.leaves[last.leaves.index(x_far) + 1])
     return plan, weights, sums

@@ -13,42 +13,63 @@ stride.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
+
+import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
+from ..accelerator.emit import emit
+from ..accelerator.intrinsic import requantize
 from ..errors import CompileError
-from .conv2d import Conv2d, blocks_of
-from .epilogue import Epilogue
+from ..nest.nest import Buffer
+from ..nest.views import View, joined
+from . import conv2d
+from .conv2d import Conv2d
+from .conv2d_schedule import TEMPLATE
+from .description import Epilogue, activation, border, extent
+from .form import Form, blocks_of
+from .kernel import Kernel, Operator, Options, best_kernel
+from .packing import (
+    Array,
+    Operand,
+    bias_with_zero_point,
+    pack_activations,
+    pack_parameters,
+    parameter_operands,
+    unpack_activations,
+    weight_operand,
+    weight_tiles,
+    weights_in_dram,
+)
+from .work import Work, weight_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transposed(Epilogue):
-    """What is to be computed. `pad` is top, bottom, left, right: rows and columns that the result
-    lacks. `output_padding` are some that it has at the bottom and the right in addition."""
+    """A transposed convolution. Weights are (channels_in, channels_out, y, x)."""
 
-    height: int
-    width: int
-    channels_in: int
-    channels_out: int
-    kernel: tuple[int, int] = (3, 3)
-    stride: tuple[int, int] = (2, 2)
-    dilation: tuple[int, int] = (1, 1)
-    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
-    output_padding: tuple[int, int] = (0, 0)
-    images: int = 1
-    zero_point_in: int = 0
+    operator: ClassVar[str] = "transposed"
 
-    def __post_init__(self) -> None:
-        for name in ("height", "width", "channels_in", "channels_out", "images"):
-            if getattr(self, name) < 1:
-                raise CompileError(f"transposed: {name} is {getattr(self, name)}, but must be at "
-                                   f"least 1")
-        if min(*self.kernel, *self.stride, *self.dilation) < 1 or (
-                min(*self.pad, *self.output_padding) < 0):
-            raise CompileError("transposed: kernel, stride and dilation must be at least 1, pad "
-                               "and output_padding at least 0")
+    height: int = extent("rows of the input")
+    width: int = extent("columns of the input")
+    channels_in: int = extent("channels of the input")
+    channels_out: int = extent("channels of the output")
+    kernel: tuple[int, int] = extent("rows and columns of the kernel", (3, 3))
+    stride: tuple[int, int] = extent("rows and columns from one window to the next", (2, 2))
+    dilation: tuple[int, int] = extent("rows and columns from one tap to the next", (1, 1))
+    pad: tuple[int, int, int, int] = border(
+        "rows and columns that the result lacks: top, bottom, left, right", (0, 0, 0, 0))
+    output_padding: tuple[int, int] = border(
+        "rows and columns that the result has in addition, at the bottom and the right", (0, 0))
+    images: int = extent("images at once", 1)
+    zero_point_in: int = activation("zero point of the input")
+
+    def check(self) -> None:
+        super().check()
         if min(self.out_size) < 1:
             raise CompileError(f"transposed: pad is {self.pad}, which leaves nothing of the output")
 
@@ -72,7 +93,7 @@ class Transposed(Epilogue):
 class PhaseConv2d(Conv2d):
     """The convolution of a phase. Its border may be negative: input that is not read."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:        # nothing that a user wrote
         assert min(self.out_height, self.out_width) >= 1, "phases are made to fit"
 
 
@@ -163,3 +184,100 @@ def shapes(spec: Transposed, config: Config) -> Shapes:
         parameters=(len(every), outputs, PARAMETER_TILES, config.batch, config.block_out),
         output=(images, outputs, blocks_of(height, sy), sy, blocks_of(width, sx), sx,
                 config.batch, config.block_out))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransposedForm(Form):
+    """A transposed convolution as convolutions, one for each phase."""
+
+    spec: Transposed
+    phases: tuple[PhasePair, ...]
+    shapes: Shapes
+
+    @property
+    def note(self) -> str:
+        return f"a convolution for each of {len(self.phases)} phases"
+
+    @property
+    def work(self) -> Work:
+        """The products of all phases; bytes as if every phase found the input on the chip."""
+        spec, config = self.spec, self.config
+        images = blocks_of(spec.images, config.batch)
+        blocks = blocks_of(spec.channels_out, config.block_out)
+        depth = blocks_of(spec.channels_in, config.block_in)
+        pixels = [images * each.spec.out_height * each.spec.out_width for each in self.phases]
+        taps = [len(each.y.taps) * len(each.x.taps) for each in self.phases]
+        height, width = spec.out_size
+        weights = weight_bytes(spec.channels_in * spec.channels_out * sum(taps), config)
+        return Work(
+            macs=spec.macs, passes=sum(pixels) * blocks,
+            products=sum(map(int.__mul__, pixels, taps)) * blocks * depth,
+            bytes=weights + spec.images * (spec.channels_in * spec.height * spec.width
+                                           + spec.channels_out * height * width))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
+                weight_operand((spec.channels_in, spec.channels_out, *spec.kernel), self.config),
+                *parameter_operands(spec.channels_out))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """What the zero point of the input adds to a sum depends on the taps of a phase."""
+        config, parameters = self.config, []
+        weights = np.zeros(self.shapes.weights, np.int8)
+        for number, phase in enumerate(self.phases):
+            taps = _taps(given["weights"], phase)
+            bias = bias_with_zero_point(given["bias"], taps, self.spec.zero_point_in)
+            parameters.append(pack_parameters(bias, given["multiplier"], given["shift"], config))
+            if phase.y.taps and phase.x.taps:
+                tiles = weight_tiles(taps, config)
+                weights[number, :, :, :tiles.shape[2], :tiles.shape[3]] = tiles
+        return {"data": pack_activations(given["data"], config, config.block_in),
+                "weights": weights_in_dram(weights, config), "parameters": np.stack(parameters)}
+
+    def unpack(self, output: Array) -> Array:
+        """(n block, block, y, phase, x, phase, batch, lane) → (n, channels, y, x)"""
+        images, blocks, far_y, near_y, far_x, near_x, batch, lanes = output.shape
+        rows = output.reshape(images, blocks, far_y * near_y, far_x * near_x, batch, lanes)
+        height, width = self.spec.out_size
+        return unpack_activations(rows, self.spec.images,
+                                  self.spec.channels_out)[:, :, :height, :width]
+
+
+def _taps(weights: Array, phase: PhasePair) -> Array:
+    """The weights of a phase as (outputs, inputs, y, x), in the order in which it reads."""
+    taps: Array = weights[:, :, list(phase.y.taps)][:, :, :, list(phase.x.taps)]
+    return taps.transpose(1, 0, 2, 3)
+
+
+def form_of(spec: Transposed, config: Config) -> TransposedForm:
+    return TransposedForm(spec=spec, config=config, phases=tuple(phases(spec)),
+                          shapes=shapes(spec, config))
+
+
+def compiled(operator: Operator, spec: Transposed, config: Config, options: Options) -> Kernel:
+    """A convolution for each phase, with knobs of its own, all in one program."""
+    if options.knobs is not None or options.form is not None:
+        raise CompileError("transposed: every phase has knobs of its own; none can be given")
+    form = form_of(spec, config)
+    data, weights, output = (Buffer(name, getattr(form.shapes, name), "int8")
+                             for name in ("data", "weights", "output"))
+    parameters = Buffer("parameters", form.shapes.parameters, "int32")
+    parts, knobs = [], []
+    for number, phase in enumerate(form.phases):
+        kernel = best_kernel(operator.template, [conv2d.form_of(phase.spec, config)], options)
+        views = {"data": View(data), "weights": View(weights, {0: number}),
+                 "parameters": View(parameters, {0: number}),
+                 "output": View(output, {3: phase.y.number, 5: phase.x.number})}
+        parts.append((kernel.nest, {buffer: views[buffer.name] for buffer
+                                    in (*kernel.nest.inputs, *kernel.nest.outputs)}))
+        knobs.append(kernel.knobs)
+    together = joined(parts, (data, weights, parameters), (output,))
+    last = requantize(config, spec.requantization())
+    program = emit(together, config, [last], hide_latency=options.hide_latency)
+    return Kernel(form, tuple(knobs), together, program)
+
+
+OPERATOR = Operator(description=Transposed, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE, compile=compiled)

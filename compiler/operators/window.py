@@ -5,35 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import CompileError
-from .epilogue import Epilogue
+from .description import Epilogue, activation, border, extent
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windowed(Epilogue):
-    """The part of an operator's description that says where its window lies. `pad` is top, bottom,
-    left, right."""
+    """The part of a description that says where a window lies."""
 
-    height: int
-    width: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
-    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
-    images: int = 1
-    zero_point_in: int = 0
+    height: int = extent("rows of the input")
+    width: int = extent("columns of the input")
+    kernel: tuple[int, int] = extent("rows and columns of the kernel")
+    stride: tuple[int, int] = extent("rows and columns from one window to the next", (1, 1))
+    dilation: tuple[int, int] = extent("rows and columns from one tap to the next", (1, 1))
+    pad: tuple[int, int, int, int] = border(
+        "rows and columns around the input: top, bottom, left, right", (0, 0, 0, 0))
+    images: int = extent("images at once", 1)
+    zero_point_in: int = activation("zero point of the input, which is also what is padded")
 
-    def check(self, operator: str, *counts: str) -> None:
-        """Refuse what has no output. `counts` are fields that count something."""
-        for name in ("height", "width", *counts, "images"):
-            if getattr(self, name) < 1:
-                raise CompileError(f"{operator}: {name} is {getattr(self, name)}, but must be at "
-                                   f"least 1")
-        if min(*self.kernel, *self.stride, *self.dilation) < 1 or min(self.pad) < 0:
-            raise CompileError(f"{operator}: kernel, stride and dilation must be at least 1, pad "
-                               f"at least 0")
+    def check(self) -> None:
+        super().check()
         if min(self.out_height, self.out_width) < 1:
-            raise CompileError(f"{operator}: the kernel reaches over {self.reach(0)} × "
-                               f"{self.reach(1)}, more than the padded input")
+            raise CompileError(f"{self.operator}: the kernel reaches over {self.reach(0)} × "
+                               f"{self.reach(1)}, more than the padded input, which is "
+                               f"{self.padded[0]} × {self.padded[1]}")
 
     def reach(self, axis: int) -> int:
         """Rows (0) or columns (1) from the first to the last that a window touches."""

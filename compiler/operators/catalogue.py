@@ -1,0 +1,50 @@
+"""The operators that there are, by the exact type of their descriptions.
+
+A subclass of a description is another operator until somebody registers it: what it means cannot be
+guessed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import CompileError
+from . import (
+    conv2d_schedule,
+    dense_schedule,
+    depthwise,
+    elementwise,
+    grouped,
+    pool_schedule,
+    transposed,
+)
+from .description import Description
+from .kernel import Operator
+
+OPERATORS: dict[type[Description], Operator] = {}
+
+
+def register(operator: Operator) -> Operator:
+    """Make an operator known to `compile_op`, `bound_of` and the command line."""
+    known = {each.name: each for each in OPERATORS.values()}
+    if operator.description in OPERATORS or operator.name in known:
+        raise CompileError(f"there is an operator {operator.name!r} already; give the description "
+                           f"of the new one a name of its own: operator = \"...\"")
+    OPERATORS[operator.description] = operator
+    return operator
+
+
+def operator_of(spec: Any) -> Operator:
+    """The operator that a description is for."""
+    operator = OPERATORS.get(type(spec))
+    if operator is None:
+        known = ", ".join(each.__name__ for each in OPERATORS)
+        also = " (a subclass needs a registration of its own)" if isinstance(
+            spec, tuple(OPERATORS)) else ""
+        raise CompileError(f"{type(spec).__name__} is not an operator{also}; there are {known}")
+    return operator
+
+
+for each in (conv2d_schedule.OPERATOR, depthwise.OPERATOR, grouped.OPERATOR, transposed.OPERATOR,
+             dense_schedule.OPERATOR, pool_schedule.OPERATOR, elementwise.OPERATOR):
+    register(each)

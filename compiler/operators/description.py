@@ -1,0 +1,154 @@
+"""Descriptions: what an operator is to compute, checked field by field where it is written down.
+
+    Conv2d(height=56, width=56, channels_in=64, channels_out=64, kernel=3, pad=1, rounding="even")
+
+A field accepts the natural short forms: one number where all sides are alike, the name of an
+enumeration's member, any integer of NumPy's. Whatever else is wrong is refused with the field, the
+value and what would be right, so that a slip never gives a plausible answer.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from enum import Enum
+from math import isfinite
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+
+from ...isa.instructions import Rounding
+from ..accelerator.intrinsic import Requantization, requantize_function
+from ..errors import CompileError
+
+LARGEST = 1 << 16           # of every extent: what tile indices and loops are made for
+LOW, HIGH = -128, 127       # of an activation
+SIDES = "top, bottom, left, right"
+
+
+def setting(doc: str, default: Any = MISSING, *, low: float | None = None,
+            high: float | None = None) -> Any:
+    """A field of a description: its line of documentation, and the range of its numbers."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+
+
+def extent(doc: str, default: Any = MISSING) -> Any:
+    """A size, a step or a count: 1 or more. Pairs are rows and columns."""
+    return setting(doc, default, low=1, high=LARGEST)
+
+
+def border(doc: str, default: Any = MISSING) -> Any:
+    """Rows or columns that may be missing."""
+    return setting(doc, default, low=0, high=LARGEST)
+
+
+def activation(doc: str, default: int = 0) -> Any:
+    """A number of 8 bits, such as a zero point."""
+    return setting(doc, default, low=LOW, high=HIGH)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What all descriptions do with their fields."""
+
+    operator: ClassVar[str] = "operator"        # what messages and the command line call it
+
+    def __post_init__(self) -> None:
+        for name, kind in kinds_of(type(self)).items():
+            object.__setattr__(self, name, self._accepted(name, kind, getattr(self, name)))
+        self.check()
+
+    def check(self) -> None:
+        """Refuse fields that are right one by one, but not together."""
+
+    def _accepted(self, name: str, kind: Any, value: Any) -> Any:
+        """A field's value in its proper type."""
+        if get_origin(kind) is tuple:
+            return self._numbers(name, len(get_args(kind)), value)
+        if kind is int:
+            return self._integer(name, value)
+        if kind is float:
+            return self._real(name, value)
+        if kind is bool:
+            if value is True or value is False or type(value).__name__ == "bool":  # NumPy's too
+                return bool(value)
+            raise self.wrong(name, value, "True or False")
+        assert issubclass(kind, Enum), f"{name}: descriptions have no fields of type {kind}"
+        return self._member(name, kind, value)
+
+    def _integer(self, name: str, value: Any, whole: Any = None) -> int:
+        low, high = self._range(name)
+        try:
+            number = None if isinstance(value, bool) else operator.index(value)
+        except TypeError:
+            number = None
+        if number is None or not low <= number <= high:
+            raise self.wrong(name, value if whole is None else whole,
+                             f"a whole number from {low} to {high}" if whole is None
+                             else f"whole numbers from {low} to {high}")
+        return number
+
+    def _real(self, name: str, value: Any) -> float:
+        if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+            raise self.wrong(name, value, "a number")
+        number = float(value)
+        if not (isfinite(number) and number > 0):
+            raise self.wrong(name, value, "a positive number")
+        return number
+
+    def _numbers(self, name: str, count: int, value: Any) -> tuple[int, ...]:
+        """One number for all sides, or one for each."""
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            value = value.tolist() if hasattr(value, "tolist") else value
+        parts = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else (
+            [value] * count)
+        if len(parts) != count:
+            each = "rows and columns" if count == 2 else SIDES
+            raise self.wrong(name, value, f"one number or {count}: {each}")
+        return tuple(self._integer(name, part, None if parts == [value] * count else value)
+                     for part in parts)
+
+    def _member(self, name: str, kind: type[Enum], value: Any) -> Enum:
+        names = {str(key).lower(): member for member in kind
+                 for key in (member.name, *([member.value] if isinstance(member.value, str)
+                                            else []))}
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, str) and value.lower() in names:
+            return names[value.lower()]
+        raise self.wrong(name, value, f"one of {', '.join(each.name.lower() for each in kind)}")
+
+    def _range(self, name: str) -> tuple[int, int]:
+        metadata = next(each.metadata for each in fields(self) if each.name == name)
+        return metadata["low"], metadata["high"]
+
+    def wrong(self, name: str, value: Any, right: str) -> CompileError:
+        """A field whose value is not what is right."""
+        text = repr(value)
+        shown = text if len(text) <= 60 else f"{text[:57]}…"
+        return CompileError(f"{self.operator}: {name} is {shown}, but must be {right}")
+
+
+def kinds_of(description: type[Description]) -> dict[str, Any]:
+    """The types of a description's fields, by name and in order."""
+    hints = get_type_hints(description)
+    return {each.name: hints[each.name] for each in fields(description)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epilogue(Description):
+    """The part of a description that says how sums of 32 bits become results of 8."""
+
+    zero_point_out: int = activation("zero point of the result")
+    low: int = activation("least result, as for ReLU", LOW)
+    high: int = activation("largest result, as for ReLU6", HIGH)
+    rounding: Rounding = setting("how results are rounded: twice, even or away",
+                                 Rounding.TWICE)
+
+    def check(self) -> None:
+        if self.low > self.high:
+            raise self.wrong("low", self.low, f"at most high, which is {self.high}")
+
+    def requantization(self) -> Requantization:
+        """The last step of the operator, as a function of a sum and a channel's parameters."""
+        return requantize_function(rounding=self.rounding, zero_point=self.zero_point_out,
+                                   low=self.low, high=self.high)

@@ -1,0 +1,97 @@
+"""Forms: the ways to write down what an operator computes on a configuration.
+
+A form has the tensor expressions, and says how the operands that a user has become the tensors of a
+program, and what the work is. How a form is scheduled is its template's affair.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...isa.config import Config
+from ...isa.instructions import PARAMETER_TILES
+from ...isa.timing import MemoryTiming
+from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
+from ..expression.expression import Call, Expression, Function
+from ..expression.tensor import Tensor
+from ..schedule.schedule import Schedule
+from .packing import Array, Operand
+from .work import Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form(ABC):
+    """One way to compute an operator on a configuration."""
+
+    spec: Any
+    config: Config
+
+    handicap: ClassVar[float] = 1.0     # times its cycles: work that it leaves to the host
+
+    @property
+    def note(self) -> str:
+        """In words, what is special about it."""
+        return ""
+
+    @property
+    @abstractmethod
+    def work(self) -> Work:
+        """What no schedule of it can do without."""
+
+    @property
+    @abstractmethod
+    def operands(self) -> tuple[Operand, ...]:
+        """What a user gives, in plain layouts."""
+
+    @abstractmethod
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The inputs of a program from operands that have been checked."""
+
+    @abstractmethod
+    def unpack(self, output: Array) -> Array:
+        """The result in a plain layout from a program's output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorForm(Form):
+    """A form that one tensor expression says, ending with a requantization."""
+
+    function: Requantization
+    output: Tensor
+
+    @property
+    def intrinsics(self) -> list[Intrinsic]:
+        """Those that it needs besides the accelerator's own."""
+        return [requantize(self.config, self.function)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """How a form is computed, with knobs left open. Knobs come in columns: one record whose fields
+    are arrays stands for as many candidates, and is judged as a whole.
+
+    grids       knobs in columns; the first grid of which something fits is taken
+    fits        whether all buffers find room
+    estimate    cycles, roughly
+    schedule    the template with its knobs filled in
+    """
+
+    grids: Callable[[Any], Iterator[Any]]
+    fits: Callable[[Any, Any], Any]
+    estimate: Callable[[Any, Any, MemoryTiming], Any]
+    schedule: Callable[[Any, Any], Schedule]
+
+
+def blocks_of(channels: int, block: int) -> int:
+    """How many blocks hold some channels."""
+    return -(-channels // block)
+
+
+def requantized(function: Function, value: Expression, parameters: Tensor,
+                at: tuple[Expression | int, ...], lanes: tuple[Expression, ...]) -> Call:
+    """A sum as a result. `at` says where the parameters of its channel are."""
+    return Call(function, (value, *(parameters[(*at, number, *lanes)]
+                                    for number in range(PARAMETER_TILES))))

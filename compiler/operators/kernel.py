@@ -1,0 +1,99 @@
+"""Operators compiled: from a description to a program, with everything on the way to look at.
+
+    description ─ forms ─► candidates ─ the fastest ─► nest ─► program
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from ...isa.config import Config
+from ...isa.program import Program
+from ...isa.timing import MemoryTiming
+from ..accelerator.pipeline import build
+from ..nest.nest import Nest
+from .choice import Candidate, Cost, fastest, ranked
+from .description import Description
+from .form import Form, Template
+from .packing import Array, checked
+
+OUTPUT = "output"           # what programs call their result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to compile, whatever the operator is."""
+
+    form: Form | None = None    # the one to take; by default the one that is expected to be best
+    knobs: Any = None           # of its template; by default the best that are found
+    hide_latency: bool = True   # without it, engines take turns, on the same schedule
+    cost: Cost | None = None    # cycles of a program; without it, estimates decide
+    memory: MemoryTiming = field(default_factory=MemoryTiming)      # that estimates are made for
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled operator: the form and the knobs that were chosen, its loops and its program."""
+
+    form: Form
+    knobs: Any
+    nest: Nest
+    program: Program
+
+    def pack(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+        """What the program takes, from operands as a user has them; they are checked."""
+        return self.form.pack(checked(self.form.operands, given))
+
+    def unpack(self, outputs: Mapping[str, Array]) -> Array:
+        """The result as a user wants it, from what the program gave."""
+        return self.form.unpack(outputs[OUTPUT])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """All that is known of an operator: its description, the forms it has on a configuration, most
+    promising first, the template of their schedules, and how it is compiled."""
+
+    description: type[Description]
+    forms: Callable[[Any, Config], Iterable[Form]]
+    template: Template
+    compile: Callable[[Operator, Any, Config, Options], Kernel] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.description.operator
+
+    def compiled(self, spec: Any, config: Config, options: Options) -> Kernel:
+        """The kernel of a description."""
+        return (self.compile or compiled_by_form)(self, spec, config, options)
+
+
+def compiled_by_form(operator: Operator, spec: Any, config: Config, options: Options) -> Kernel:
+    """An operator that is one tensor expression."""
+    forms = list(operator.forms(spec, config) if options.form is None else [options.form])
+    return best_kernel(operator.template, forms, options)
+
+
+def best_kernel(template: Template, forms: list[Any], options: Options) -> Kernel:
+    """The fastest of some forms of the same operator: with knobs that are given, or the best that
+    are found."""
+    if options.knobs is not None:
+        form = next(each for each in forms if each.handicap == 1)       # all by the accelerator
+        return _kernel(template, Candidate(0, form, options.knobs), options.hide_latency)
+    ordered = ranked(template, forms, options.memory)
+    least = min(form.work.bound(form.config, options.memory).cycles for form in forms)
+    chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, True), least,
+                             options.cost)
+    return kernel if options.hide_latency else _kernel(template, chosen, False)
+
+
+def _kernel(template: Template, candidate: Candidate, hide_latency: bool) -> Kernel:
+    """From a schedule to a nest and its program."""
+    form = candidate.form
+    nest, program = build(template.schedule(form, candidate.knobs), form.config, form.intrinsics,
+                          hide_latency=hide_latency)
+    return Kernel(form, candidate.knobs, nest, program)
