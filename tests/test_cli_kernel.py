@@ -1,11 +1,15 @@
 """`microtron kernel`: what it prints of a compiled operator, and what it refuses."""
 
 import json
+from dataclasses import MISSING, fields
 from itertools import pairwise
 
 import pytest
 
+import microtron
 from microtron.cli import main
+from microtron.compiler.operators.catalogue import OPERATORS
+from microtron.compiler.operators.conv2d import Conv2d
 from microtron.isa import image
 from microtron.isa.config import base, tiny
 from microtron.isa.disassembly import disassemble
@@ -15,6 +19,15 @@ from microtron.isa.verifier import verify
 
 SMALL = ("conv2d", "--height", "9", "--width", "8", "--channels-in", "10", "--channels-out", "12",
          "--pad", "1", "--config", "tiny")
+SIZES = {"height": 5, "width": 6, "channels-in": 4, "channels-out": 4}
+REQUIRED = {
+    "conv2d": SIZES, "depthwise": SIZES, "grouped": SIZES | {"groups": 2}, "transposed": SIZES,
+    "dense": {"rows": 3, "inputs": 10, "outputs": 6},
+    "pool": {"kind": "max", "height": 5, "width": 6, "channels": 4, "kernel": 2},
+    "elementwise": {"operation": "add", "channels": 4},
+}
+IMAGE = ("conv2d", "--height", 32, "--width", 32, "--channels-in", 3, "--channels-out", 16,
+         "--pad", 1)
 
 
 @pytest.fixture
@@ -42,6 +55,71 @@ def refused(capsys):
         assert error.count("\n") == 1
         return error
     return call
+
+
+def options(given):
+    return [part for name, value in given.items() for part in (f"--{name}", value)]
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_every_operator_is_compiled_from_its_required_options(kernel, operator):
+    given = REQUIRED[operator.name]
+    assert set(given) == {each.name.replace("_", "-") for each in fields(operator.description)
+                          if each.default is MISSING}
+    found = json.loads(kernel(operator.name, *options(given), "--config", "tiny", "--json"))
+    assert (found["operator"], found["config"]) == (operator.name, "tiny")
+    assert set(found["bounds"]) == {"macs", "memory", "alu"}
+    assert found["bound"] == found["bounds"][found["limit"]] == max(found["bounds"].values())
+    assert 0 < found["efficiency"] == found["bound"] / found["cycles"] <= 1
+    assert found["utilization"] == found["macs"] / (found["cycles"] * tiny.macs_per_cycle)
+    assert found["instructions"] > 0
+    plain = {name.replace("-", "_"): value for name, value in given.items()}
+    assert operator.description(**found["spec"]) == operator.description(**plain)
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_every_field_of_a_description_is_an_option(kernel, operator):
+    text = kernel(operator.name, "--help")
+    for each in fields(operator.description):
+        assert f"--{each.name.replace('_', '-')} " in text
+        assert each.metadata["doc"].split()[-1].lower() in text.lower()
+
+
+@pytest.mark.parametrize(("operator", "given", "right"), [
+    ("dense", ("--matrices", 2, "--no-constant-weights", "--layout", "blocks"),
+     {"matrices": 2, "constant_weights": False, "layout": "blocks"}),
+    ("pool", ("--kind", "Average", "--count-include-pad", "--scale-in", "0.5", "--stride", "1,2"),
+     {"kind": "average", "count_include_pad": True, "scale_in": 0.5, "stride": [1, 2]}),
+    ("transposed", ("--output-padding", "1,0", "--stride", 3, "--low", -5),
+     {"output_padding": [1, 0], "stride": [3, 3], "low": -5}),
+])
+def test_flags_names_and_numbers_are_given_as_they_are_written(kernel, operator, given, right):
+    found = json.loads(kernel(operator, *options(REQUIRED[operator]), *given, "--config", "tiny",
+                              "--json"))["spec"]
+    assert {name: found[name] for name in right} == right
+
+
+def test_a_first_layer_is_folded_as_the_compiler_folds_it(kernel):
+    found = json.loads(kernel(*IMAGE, "--json"))
+    made = microtron.compile_op(Conv2d(height=32, width=32, channels_in=3, channels_out=16, pad=1),
+                                base)
+    assert found["form"] == made.form.note
+    assert "the host folds" in found["form"]
+    assert found["cycles"] == microtron.simulate(made.program).cycles
+    assert found["form"] in kernel(*IMAGE, "--show", "schedule")
+
+
+def test_knobs_of_a_folded_image_keep_the_fold(kernel):
+    found = json.loads(kernel(*IMAGE, "--knobs", "rows=4", "--json"))
+    assert found["knobs"]["rows"] == 4
+    assert "the host folds" in found["form"]
+
+
+def test_every_phase_of_a_transposed_convolution_has_its_line(kernel):
+    text = kernel("transposed", *options(SIZES), "--config", "tiny", "--show", "schedule")
+    assert [line.strip().partition(" blocks=")[0] for line in text.splitlines()[:4]] == [
+        "schedule: part 0:", "part 1:", "part 2:", "part 3:"]
+    assert "a convolution for each of 4 phases" in text
 
 
 def test_all_parts_are_shown_in_their_order(kernel):
@@ -143,10 +221,27 @@ def test_sizes_and_borders_can_differ_by_side(kernel):
     ((*SMALL, "--knobs", "rows=0"), "'rows=0' must be one of"),
     ((*SMALL, "--knobs", "lines=2"), "'lines=2' must be one of"),
     ((*SMALL, "--height", "90", "--knobs", "rows=90,columns=8"), "sums does not fit in acc: "),
-    ((*SMALL, "--kernel", "3,3,3"), "--kernel is '3,3,3', but must be 1 or 2 numbers, as in 1,1"),
-    ((*SMALL, "--pad", "-1"), "--pad is '-1', but must be 1 or 4 numbers"),
-    ((*SMALL, "--stride", "0"), "stride"),
-    ((*SMALL, "--height", "0"), "height is 0, but must be at least 1"),
+    (("transposed", *options(SIZES), "--config", "tiny", "--knobs", "rows=2"),
+     "--knobs: this operator has several parts, each with its own; none can be given"),
+    ((*SMALL, "--knobs", f"rows={'9' * 5000}"), "--knobs: 'rows=9999999999999999999999999999999"),
+    ((*SMALL, "--knobs", "9" * 5000), "' must be one of blocks, rows, columns, depth"),
+    ((*SMALL, "--height", "9" * 5000), "--height is 99999999999999999999…, which is too long"),
+    ((*SMALL, "--pad", f"1,{'9' * 5000},1,1"), "--pad is 99999999999999999999…, which is too"),
+    ((*SMALL, "--kernel", "3,3,3"), "kernel is (3, 3, 3), but must be one number or 2: rows and"),
+    ((*SMALL, "--pad", "1,2"), "pad is (1, 2), but must be one number or 4: top, bottom, left"),
+    ((*SMALL, "--pad", "-1"), "conv2d: pad is -1, but must be a whole number from 0 to 65536"),
+    ((*SMALL, "--stride", "0"), "conv2d: stride is 0, but must be a whole number from 1 to 65536"),
+    ((*SMALL, "--stride", "1,0"), "stride is (1, 0), but must be whole numbers from 1 to 65536"),
+    ((*SMALL, "--height", "0"), "conv2d: height is 0, but must be a whole number from 1 to 65536"),
+    ((*SMALL, "--height", "65537"), "height is 65537, but must be a whole number from 1 to 65536"),
+    ((*SMALL, "--height", "9.0"), "height is 9.0, but must be a whole number from 1 to 65536"),
+    ((*SMALL, "--height", "nine"), "height is 'nine', but must be a whole number from 1 to 65536"),
+    ((*SMALL, "--height", ""), "height is '', but must be a whole number from 1 to 65536"),
+    ((*SMALL, "--rounding", "odd"), "rounding is 'odd', but must be one of twice, even, away"),
+    ((*SMALL, "--rounding", "1"), "rounding is 1, but must be one of twice, even, away"),
+    ((*SMALL, "--low", "20", "--high", "10"), "low is 20, but must be at most high, which is 10"),
+    (("pool", *options(REQUIRED["pool"]), "--scale-in", "0"), "scale_in is 0, but must be a posit"),
+    (("pool", *options(REQUIRED["pool"]), "--scale-in", "inf"), "scale_in is inf, but must be a "),
     ((*SMALL, "--kernel", "20"), "the kernel reaches over 20 × 20, more than the padded input"),
     ((*SMALL, "--config", "huge"), "huge"),
     ((*SMALL, "--memory", "speed=1"), "speed"),

@@ -1,30 +1,100 @@
-"""What operators other than convolutions must give, in plain NumPy."""
+"""What operators must give, in plain NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from microtron.compiler.operators.elementwise import Operation
-from microtron.compiler.operators.pool import Kind
+from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.dense import Dense
+from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.elementwise import Elementwise, Operation
+from microtron.compiler.operators.grouped import Grouped
+from microtron.compiler.operators.pool import Kind, Pool, division
+from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.arithmetic import quantize_scale, requantize_array, scale_array
+from microtron.isa.instructions import Rounding
 
 
-def dense(spec, x, w, bias, multiplier, shift):
-    """A product for each of some matrices; weights are (matrices, outputs, inputs)."""
-    sums = np.einsum("mri,moi->mro", x.astype(np.int64) - spec.zero_point_in,
-                     w.astype(np.int64) - spec.zero_point_weights)
-    return requantize_array(sums.astype(np.int32), bias, multiplier, shift,
-                            rounding=spec.rounding, zero_point=spec.zero_point_out, low=spec.low,
-                            high=spec.high)
+def expected(spec, given):
+    """The result of any operator for operands by name, in plain layouts."""
+    return REFERENCES[type(spec)](spec, **given)
 
 
-def elementwise(spec, left, right):
+def conv2d(spec, data, weights, **parameters):
+    return _convolution(spec, 1, data, weights, parameters)
+
+
+def depthwise(spec, data, weights, **parameters):
+    return _convolution(spec, spec.channels_in, data, weights, parameters)
+
+
+def grouped(spec, data, weights, **parameters):
+    return _convolution(spec, spec.groups, data, weights, parameters)
+
+
+def _convolution(spec, groups, data, weights, parameters):
+    """A convolution in groups; weights are (outputs, inputs of a group, y, x)."""
+    group_in, group_out = spec.channels_in // groups, spec.channels_out // groups
+    sums = np.zeros((spec.images, spec.channels_out, *spec.out_shape), np.int64)
+    for (i, j), window in _shifts(spec, data):
+        for group in range(groups):
+            inputs = slice(group * group_in, (group + 1) * group_in)
+            outputs = slice(group * group_out, (group + 1) * group_out)
+            sums[:, outputs] += np.einsum("nchw,oc->nohw", window[:, inputs],
+                                          weights[outputs, :, i, j].astype(np.int64))
+    return _requantized(spec, sums, parameters, (-1, 1, 1))
+
+
+def _shifts(spec, data):
+    """For each tap, what all outputs read: (n, channels, y, x), zero point taken off."""
+    top, bottom, left, right = spec.pad
+    padded = np.pad(data.astype(np.int64) - spec.zero_point_in,
+                    ((0, 0), (0, 0), (top, bottom), (left, right)))
+    for i, j in np.ndindex(spec.kernel):
+        here = padded[:, :, i * spec.dilation[0]:, j * spec.dilation[1]:]
+        here = here[:, :, ::spec.stride[0], ::spec.stride[1]]
+        yield (i, j), here[:, :, :spec.out_height, :spec.out_width]
+
+
+def _requantized(spec, sums, parameters, shape):
+    """Sums of 32 bits as results. Parameters get a shape in which channels meet channels."""
+    each = {name: np.reshape(values, shape) for name, values in parameters.items()}
+    return requantize_array(sums.astype(np.int32), **each, zero_point=spec.zero_point_out,
+                            low=spec.low, high=spec.high, rounding=spec.rounding)
+
+
+def transposed(spec, data, weights, **parameters):
+    """Every input adds its products to a window of the output; weights are (inputs, outputs, y,
+    x)."""
+    (sy, sx), (dy, dx), (height, width) = spec.stride, spec.dilation, spec.kernel
+    full = np.zeros((spec.images, spec.channels_out,
+                     (spec.height - 1) * sy + (height - 1) * dy + 1 + spec.output_padding[0],
+                     (spec.width - 1) * sx + (width - 1) * dx + 1 + spec.output_padding[1]),
+                    np.int64)
+    values = data.astype(np.int64) - spec.zero_point_in
+    for i, j in np.ndindex(spec.kernel):
+        here = full[:, :, i * dy:, j * dx:][:, :, ::sy, ::sx]
+        here[:, :, :spec.height, :spec.width] += np.einsum(
+            "nchw,co->nohw", values, weights[:, :, i, j].astype(np.int64))
+    top, bottom, left, right = spec.pad
+    cut = full[:, :, top:full.shape[2] - bottom, left:full.shape[3] - right]
+    return _requantized(spec, cut, parameters, (-1, 1, 1))
+
+
+def dense(spec, data, weights, **parameters):
+    """A product, or one for each of some matrices; weights are (…, outputs, inputs)."""
+    sums = np.einsum("...ri,...oi->...ro", data.astype(np.int64) - spec.zero_point_in,
+                     weights.astype(np.int64) - spec.zero_point_weights)
+    return _requantized(spec, sums, parameters, -1)
+
+
+def elementwise(spec, left, right=0):
     """As docs/arithmetic.md says, step by step."""
     def scale(values, real):
         return scale_array(values, *quantize_scale(real), spec.rounding).astype(np.int64)
 
-    a = left.astype(np.int64) - spec.zero_point_left
-    b = right.astype(np.int64) - spec.zero_point_right
+    a = np.asarray(left, np.int64) - spec.zero_point_left
+    b = np.asarray(right, np.int64) - spec.zero_point_right
     match spec.operation:
         case Operation.ADD:
             double = 2 * max(spec.scale_left, spec.scale_right)
@@ -36,16 +106,6 @@ def elementwise(spec, left, right):
         case Operation.RESCALE:
             result = scale(a, spec.scale_left / spec.scale_out)
     return np.clip(result + spec.zero_point_out, spec.low, spec.high).astype(np.int8)
-
-
-def _windows(spec, values):
-    """(n, c, y, x) → (n, c, y, x, elements of the window)"""
-    rows = np.arange(spec.out_shape[0])[:, None] * spec.stride[0] + (
-        np.arange(spec.kernel[0]) * spec.dilation[0])
-    columns = np.arange(spec.out_shape[1])[:, None] * spec.stride[1] + (
-        np.arange(spec.kernel[1]) * spec.dilation[1])
-    found = values[:, :, rows[:, None, :, None], columns[None, :, None, :]]
-    return found.reshape(*found.shape[:4], -1)
 
 
 def pool(spec, data):
@@ -60,15 +120,42 @@ def pool(spec, data):
     else:
         weights = np.ones_like(inside) if spec.count_include_pad else inside
         sums = ((values - spec.zero_point_in) * weights).sum(axis=-1)
-        counts = weights.sum(axis=-1)
-        result = _divided(spec, sums, counts) + spec.zero_point_out
+        result = _divided(spec, sums, weights.sum(axis=-1)) + spec.zero_point_out
     return np.clip(result, spec.low, spec.high).astype(np.int8)
 
 
+def _windows(spec, values):
+    """(n, c, y, x) → (n, c, y, x, elements of the window)"""
+    rows, columns = (
+        np.arange(outputs)[:, None] * stride + np.arange(kernel) * dilation
+        for outputs, stride, kernel, dilation in zip(spec.out_shape, spec.stride, spec.kernel,
+                                                     spec.dilation, strict=True))
+    found = values[:, :, rows[:, None, :, None], columns[None, :, None, :]]
+    return found.reshape(*found.shape[:4], -1)
+
+
 def _divided(spec, sums, counts):
-    if spec.scale_in == spec.scale_out:
-        magnitude = (np.abs(sums) + counts // 2) // counts
-        return np.where(sums > 0, magnitude, -magnitude)
-    scales = np.reshape([quantize_scale(spec.scale_in / spec.scale_out / int(count))
+    """Exactly, if the scale stays and rounding says what is right; otherwise by a multiplier."""
+    exact = {Rounding.AWAY: rounded_away, Rounding.EVEN: rounded_to_even}
+    if spec.scale_in == spec.scale_out and spec.rounding in exact:
+        return exact[spec.rounding](sums, counts)
+    ratio = spec.scale_in / spec.scale_out
+    scales = np.reshape([division(int(count)) if ratio == 1 else quantize_scale(ratio / int(count))
                          for count in counts.flat], (*counts.shape, 2))
     return scale_array(sums, scales[..., 0], scales[..., 1], spec.rounding).astype(np.int64)
+
+
+def rounded_away(sums, counts):
+    """Quotients of integers; ties go away from zero."""
+    magnitude = (np.abs(sums) + counts // 2) // counts
+    return np.where(sums > 0, magnitude, -magnitude)
+
+
+def rounded_to_even(sums, counts):
+    """Quotients of integers; ties go to the even neighbour."""
+    below, rest = np.divmod(sums, counts)
+    return below + ((2 * rest > counts) | ((2 * rest == counts) & (below % 2 == 1)))
+
+
+REFERENCES = {Conv2d: conv2d, Depthwise: depthwise, Grouped: grouped, Transposed: transposed,
+              Dense: dense, Pool: pool, Elementwise: elementwise}

@@ -10,12 +10,11 @@ from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise, Operation
+from microtron.compiler.operators.first_layer import Fold, folded_forms
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Kind, Pool, global_average
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.instructions import Rounding
-
-from . import operations
 
 BYTES = st.integers(-128, 127)
 SCALES = st.sampled_from((1.0, 0.5, 0.013)) | st.floats(0.01, 3.0)
@@ -73,11 +72,10 @@ def pools(draw, **fields):
 
 @st.composite
 def averages(draw):
-    """Pools that keep the scale divide as integers do, whatever the rounding."""
+    """Averages that keep the scale, and some that change it."""
     scale_in, scale_out = draw(st.sampled_from(((1.0, 1.0), (0.3, 0.2), (0.02, 0.05))))
-    rounding = {"rounding": Rounding.AWAY} if scale_in == scale_out else {}
     return draw(pools(kind=Kind.AVERAGE, count_include_pad=st.booleans(), scale_in=scale_in,
-                      scale_out=scale_out, **rounding, **ZERO_POINT))
+                      scale_out=scale_out, **ZERO_POINT))
 
 
 def element_wise(operation):
@@ -90,29 +88,35 @@ def element_wise(operation):
 ROWS = {"rows": either((1, 4), 20), "inputs": either((1, 3, 17), 40),
         "outputs": either((1, 3, 17), 40)}
 
-# Operator → any of its shapes, and how it is built.
+# Operator → any of its shapes.
 ANY = {
-    "conv2d": (specs(Conv2d, **WINDOW, **CHANNELS, **ZERO_POINT), operations.conv2d),
-    "first layer": (specs(Conv2d, **WINDOW | {"dilation": pairs(1, 2)}, **ZERO_POINT,
-                          channels_in=st.integers(1, 3), channels_out=either((1, 17), 18)),
-                    operations.first_layer_with((2, 5))),
-    "depthwise": (multiples(Depthwise, "", **WINDOW, **ZERO_POINT), operations.depthwise),
-    "grouped": (multiples(Grouped, "groups", **WINDOW, **ZERO_POINT), operations.grouped),
-    "transposed": (specs(Transposed, **WINDOW | {"stride": pairs(1, 2, 3), "height": either(
+    "conv2d": specs(Conv2d, **WINDOW, **CHANNELS, **ZERO_POINT),
+    "first layer": specs(Conv2d, **WINDOW | {"dilation": pairs(1, 2)}, **ZERO_POINT,
+                         channels_in=st.integers(1, 3), channels_out=either((1, 17), 18)),
+    "depthwise": multiples(Depthwise, "", **WINDOW, **ZERO_POINT),
+    "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT),
+    "transposed": specs(Transposed, **WINDOW | {"stride": pairs(1, 2, 3), "height": either(
         (1, 2), 5), "width": either((1, 2), 5)}, **CHANNELS, **ZERO_POINT,
-        output_padding=pairs(0, 0, 1)), operations.transposed),
-    "dense": (specs(Dense, **ROWS, **ZERO_POINT), operations.product),
-    "matmul": (specs(Dense, **ROWS, **ZERO_POINT, matrices=st.integers(1, 3),
-                     constant_weights=False, zero_point_weights=st.just(0) | BYTES),
-               operations.product),
-    "max pool": (pools(kind=Kind.MAX, zero_point_out=0), operations.pooled),
-    "average pool": (averages(), operations.pooled),
-    "global pool": (st.builds(global_average, height=st.integers(1, 9), width=st.integers(1, 9),
-                              channels=either((1, 3, 17), 18), images=st.sampled_from((1, 4))),
-                    operations.pooled),
-    **{operation.value: (element_wise(operation), operations.element_wise)
-       for operation in Operation},
+        output_padding=pairs(0, 0, 1)),
+    "dense": specs(Dense, **ROWS, **ZERO_POINT),
+    "matmul": specs(Dense, **ROWS, **ZERO_POINT, matrices=st.integers(1, 3),
+                    constant_weights=False, zero_point_weights=st.just(0) | BYTES),
+    "max pool": pools(kind=Kind.MAX, zero_point_out=0),
+    "average pool": averages(),
+    "global pool": st.builds(global_average, height=st.integers(1, 9), width=st.integers(1, 9),
+                             channels=either((1, 3, 17), 18), images=st.sampled_from((1, 4))),
+    **{operation.value: element_wise(operation) for operation in Operation},
 }
+
+
+def form_for(operator, spec, config):
+    """The form to take, unless it is the operator's own choice: a first layer is folded, whether
+    it pays or not, if it has taps to fold."""
+    if operator != "first layer" or spec.kernel == (1, 1):
+        return None
+    rows, columns = (min(taps, kernel) for taps, kernel in zip((2, 5), spec.kernel, strict=True))
+    return folded_forms(spec, config, Fold(rows=rows, columns=columns))[0]
+
 
 # Of every operator with windows: the fields that make the corner.
 WINDOWS = {

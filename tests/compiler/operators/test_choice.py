@@ -1,11 +1,13 @@
 """The choice of knobs: estimates in columns, and the fastest of a few candidates that differ."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 import microtron
+from microtron.compiler.compile import compile_op
+from microtron.compiler.errors import CompileError
 from microtron.compiler.operators import (
     choice,
     conv2d,
@@ -18,9 +20,10 @@ from microtron.compiler.operators import (
     pool,
     pool_schedule,
 )
-from microtron.compiler.operators.build import compile_conv2d
 from microtron.compiler.operators.choice import Candidate, candidates, different, fastest, ranked
-from microtron.isa.config import base, tiny
+from microtron.compiler.operators.form import Template
+from microtron.compiler.operators.work import Work
+from microtron.isa.config import Config, base, tiny
 from microtron.isa.errors import ExecutionError
 from microtron.isa.timing import MemoryTiming
 
@@ -28,19 +31,19 @@ LAYER = conv2d.Conv2d(height=9, width=8, channels_in=10, channels_out=24, pad=(1
 STRIDED = conv2d.Conv2d(height=8, width=12, channels_in=10, channels_out=9, kernel=(1, 1),
                         stride=(2, 2))
 SPECS = {
-    "conv2d": (conv2d_schedule, conv2d.expressions(LAYER, tiny)),
-    "every other column": (conv2d_schedule,
-                           conv2d.expressions(STRIDED, tiny, skip_columns=True)),
-    "grouped": (conv2d_schedule, grouped.expressions(grouped.Grouped(
+    "conv2d": (conv2d_schedule.TEMPLATE, conv2d.form_of(LAYER, tiny)),
+    "every other column": (conv2d_schedule.TEMPLATE,
+                           conv2d.form_of(STRIDED, tiny, skip_columns=True)),
+    "grouped": (conv2d_schedule.TEMPLATE, grouped.form_of(grouped.Grouped(
         height=5, width=6, channels_in=12, channels_out=12, groups=3), tiny, 1)),
-    "depthwise": (depthwise, depthwise.expressions(depthwise.Depthwise(
+    "depthwise": (depthwise.TEMPLATE, depthwise.form_of(depthwise.Depthwise(
         height=9, width=8, channels_in=10, channels_out=10), tiny)),
-    "dense": (dense_schedule, dense.expressions(dense.Dense(
+    "dense": (dense_schedule.TEMPLATE, dense.form_of(dense.Dense(
         rows=7, inputs=18, outputs=13), tiny)),
-    "pool": (pool_schedule, pool.expressions(pool.Pool(
+    "pool": (pool_schedule.TEMPLATE, pool.form_of(pool.Pool(
         kind=pool.Kind.AVERAGE, height=9, width=9, channels=6, kernel=(3, 3),
         pad=(1, 1, 1, 1)), tiny)),
-    "add": (elementwise, elementwise.expressions(elementwise.Elementwise(
+    "add": (elementwise.TEMPLATE, elementwise.form_of(elementwise.Elementwise(
         operation=elementwise.Operation.ADD, channels=9, height=5, width=5), tiny)),
 }
 
@@ -50,22 +53,22 @@ SPECS = {
                                                                  cycles_per_beat=3)],
                          ids=["reference", "slow"])
 def test_a_column_of_estimates_holds_those_of_its_candidates(name, memory):
-    template, what = SPECS[name]
-    found = candidates(template, what)
-    together = ranked(template, [what], memory)
+    template, form = SPECS[name]
+    found = candidates(template, form)
+    together = ranked(template, [form], memory)
     assert found
     assert together == sorted(together, key=lambda each: each.estimate)
     for each in together:
         assert each.knobs in found
-        assert each.estimate == pytest.approx(float(template.estimate(what, each.knobs, memory)))
-        assert template.fits(what, each.knobs)
+        assert each.estimate == pytest.approx(float(template.estimate(form, each.knobs, memory)))
+        assert template.fits(form, each.knobs)
 
 
 def test_slower_memory_makes_estimates_longer():
-    template, what = SPECS["conv2d"]
-    knobs = candidates(template, what)[0]
+    template, form = SPECS["conv2d"]
+    knobs = candidates(template, form)[0]
     slow = MemoryTiming(cycles_per_beat=4)
-    assert template.estimate(what, knobs, slow) > template.estimate(what, knobs, MemoryTiming())
+    assert template.estimate(form, knobs, slow) > template.estimate(form, knobs, MemoryTiming())
 
 
 def test_knobs_are_plain_numbers():
@@ -101,7 +104,9 @@ def trial(cycles, estimates=None, least=0, code=10, cost=lambda program: program
 
     ordered = [Candidate(estimate, None, Size(1 << place))
                for place, estimate in enumerate(estimates or [100.0] * len(cycles))]
-    return fastest(ordered, compiled, least, cost).size, tried
+    chosen, result = fastest(ordered, compiled, least, cost)
+    assert chosen.knobs.size == result.size
+    return result.size, tried
 
 
 def test_without_anybody_to_ask_the_best_estimate_is_taken():
@@ -152,8 +157,73 @@ def test_candidates_that_are_nearly_the_same_are_no_different_ideas():
     sizes = [100, 101, 120, 80, 60, 125, 200]
     ordered = [Candidate(1.0, None, Size(size)) for size in sizes]
     assert [each.knobs.size for each in different(ordered)] == [60, 200]
-    other = [ordered[0], replace(ordered[1], what="another way")]
+    other = [ordered[0], replace(ordered[1], form="another way")]
     assert different(other) == other[1:]
+
+
+@dataclass(frozen=True)
+class Way:
+    """What stands for a form: its bound, the estimates of candidates of sizes 0, 1 …, which fit if
+    they are no larger than `room`, and the factor of work that is left to the host."""
+
+    least: int
+    estimates: tuple[float, ...]
+    handicap: float = 1.0
+    room: int = 99
+    config: Config = base
+    spec: str = "this"
+    looked_at: list[str] = field(default_factory=list, compare=False)
+
+    @property
+    def work(self):
+        return Work(macs=0, products=self.least, bytes=0, passes=0)
+
+
+def estimates_of(form, knobs, memory):
+    form.looked_at.append("here")
+    return np.array(form.estimates)[knobs.size]
+
+
+STAND_IN = Template(
+    knobs=Size, grids=lambda form: iter([Size(np.arange(len(form.estimates)))]),
+    fits=lambda form, knobs: knobs.size < form.room, estimate=estimates_of, schedule=None)
+
+
+def test_the_best_estimate_of_all_forms_comes_first():
+    one, other = Way(50, (90, 70, 80)), Way(50, (75, 60))
+    assert [(each.form is one, each.knobs.size, each.estimate)
+            for each in ranked(STAND_IN, [one, other])] == [
+        (False, 1, 60), (True, 1, 70), (False, 0, 75), (True, 2, 80), (True, 0, 90)]
+
+
+def test_work_that_is_left_to_the_host_counts():
+    plain, folded = Way(50, (100.0,)), Way(50, (95.0,), handicap=1.25)
+    assert [each.estimate for each in ranked(STAND_IN, [folded, plain])] == [100, 118.75]
+    assert ranked(STAND_IN, [folded, plain])[0].form is plain
+
+
+@pytest.mark.parametrize(("least", "handicap", "wanted"), [
+    (79, 1.0, True), (80, 1.0, False), (81, 1.0, False), (65, 1.2, True), (70, 1.2, False)])
+def test_a_form_that_cannot_be_better_is_not_looked_at(least, handicap, wanted):
+    second = Way(least, (85.0,), handicap)
+    ranked(STAND_IN, [Way(50, (90.0, 80.0)), second])
+    assert bool(second.looked_at) == wanted
+
+
+def test_a_form_that_does_not_fit_leaves_the_others():
+    found = ranked(STAND_IN, [Way(1, (10.0,), room=0), Way(50, (90.0,))])
+    assert [each.estimate for each in found] == [90]
+
+
+@pytest.mark.parametrize(("needed", "message"), [
+    ({"wgt_bytes": 1 << 19}, "wgt_bytes is 262144, which is 1024 tiles, but must be 524288 or"),
+    ({"inp_bytes": 1 << 18, "wgt_bytes": 1 << 19}, "several scratchpads of this configuration"),
+], ids=("one", "several"))
+def test_the_scratchpad_to_blame_is_named_if_nothing_fits(needed, message):
+    template = replace(STAND_IN, fits=lambda form, knobs: (knobs.size < 1) & all(
+        getattr(form.config, name) >= size for name, size in needed.items()))
+    with pytest.raises(CompileError, match=message):
+        ranked(template, [Way(1, (10.0,))])
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +234,7 @@ def asked():
     def cost(program):
         told[program.code.tobytes()] = cycles = microtron.simulate(program).cycles
         return cycles
-    return compile_conv2d(LAYER, tiny, cost=cost), told
+    return compile_op(LAYER, tiny, cost=cost), told
 
 
 def test_the_kernel_is_the_fastest_that_was_timed(asked):
@@ -194,6 +264,6 @@ def test_the_schedule_follows_the_memory_it_is_for():
     near, far = (microtron.compile_op(layer, base, memory=MemoryTiming(read_latency=latency))
                  for latency in (32, 128))
     slow = MemoryTiming(read_latency=128)
-    assert near.knobs != far.knobs
+    assert (near.form.skips_columns, far.form.skips_columns) == (True, False)
     assert (microtron.simulate(far.program, memory=slow).cycles
             < microtron.simulate(near.program, memory=slow).cycles)

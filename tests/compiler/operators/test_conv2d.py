@@ -2,33 +2,23 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators import conv2d_schedule
-from microtron.compiler.operators.build import compile_conv2d
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.conv2d import Conv2d, expressions, variants
-from microtron.compiler.operators.packing import (
-    bias_with_zero_point,
-    pack_activations,
-    pack_parameters,
-    pack_weights,
-    unpack_activations,
-)
-from microtron.isa.arithmetic import quantize_scale, requantize_array
+from microtron.compiler.operators.conv2d import Conv2d, form_of, plain_forms
+from microtron.compiler.operators.conv2d_schedule import TEMPLATE
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Rounding
 from microtron.isa.timing import MemoryTiming
-from microtron.isa.verifier import verify
 from microtron.runtime.cycle import CycleDevice
-from microtron.runtime.device import run
 from microtron.runtime.functional import FunctionalDevice
 from microtron.runtime.rtl import RtlDevice
 from microtron.sim.functional.order import Adversarial
+
+from .operations import check
 
 CONFIGS = {
     "tiny": tiny,
@@ -75,50 +65,6 @@ CORNERS = {
 }
 
 
-def arrays_of(spec, seed):
-    """Input, weights, bias, multiplier and shift. Scales of all sizes: some channels get few
-    different results, others saturate almost always."""
-    rng = np.random.default_rng(seed)
-    image = rng.integers(-128, 128, (spec.images, spec.channels_in, spec.height, spec.width),
-                         np.int8)
-    weights = rng.integers(-128, 128, (spec.channels_out, spec.channels_in, *spec.kernel), np.int8)
-    bias = rng.integers(-1 << 15, 1 << 15, spec.channels_out).astype(np.int32)
-    scales = 10.0 ** rng.uniform(-4.5, 0.3, spec.channels_out)
-    multiplier, shift = np.transpose([quantize_scale(float(scale)) for scale in scales])
-    return image, weights, bias, multiplier, shift
-
-
-def reference(spec, image, weights, bias, multiplier, shift):
-    """The definition, a window at a time."""
-    top, bottom, left, right = spec.pad
-    padded = np.pad(image.astype(np.int64) - spec.zero_point_in,
-                    ((0, 0), (0, 0), (top, bottom), (left, right)))
-    sums = np.empty((spec.images, spec.channels_out, spec.out_height, spec.out_width), np.int64)
-    (height, width), (sy, sx), (dy, dx) = spec.kernel, spec.stride, spec.dilation
-    for y, x in np.ndindex(spec.out_height, spec.out_width):
-        window = padded[:, :, y * sy:, x * sx:][:, :, :height * dy:dy, :width * dx:dx]
-        sums[:, :, y, x] = np.tensordot(window, weights.astype(np.int64), ((1, 2, 3), (1, 2, 3)))
-    return requantize_array(sums, *(each[:, None, None] for each in (bias, multiplier, shift)),
-                            zero_point=spec.zero_point_out, low=spec.low, high=spec.high,
-                            rounding=spec.rounding)
-
-
-def check(spec, config, *devices, knobs=None, seed=0, hide_latency=True):
-    """Compile, prove, run on every device, and compare with the definition."""
-    kernel = compile_conv2d(spec, config, knobs=knobs, hide_latency=hide_latency)
-    verify(kernel.program)
-    image, weights, bias, *scale = arrays = arrays_of(spec, seed)
-    inputs = {"data": pack_activations(image, config, config.block_in),
-              "weights": pack_weights(weights, config),
-              "parameters": pack_parameters(
-                  bias_with_zero_point(bias, weights, spec.zero_point_in), *scale, config)}
-    expected = reference(spec, *arrays)
-    for device in devices or (FunctionalDevice(config),):
-        outputs, _ = run(kernel.program, inputs, device)
-        result = unpack_activations(outputs["output"], spec.images, spec.channels_out)
-        np.testing.assert_array_equal(result, expected, f"{kernel.knobs} on {device.name}")
-
-
 def either(corners, most):
     return st.sampled_from(corners) | st.integers(min(corners), most)
 
@@ -149,7 +95,8 @@ def convolutions(draw):
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners_equal_numpy(corner, config):
-    check(CORNERS[corner], CONFIGS[config])
+    spec = CORNERS[corner]
+    check(spec, CONFIGS[config], form=form_of(spec, CONFIGS[config]))       # even if folding pays
 
 
 def test_the_corners_are_what_they_are_called():
@@ -160,7 +107,7 @@ def test_the_corners_are_what_they_are_called():
     far = CORNERS["stride larger than the kernel"]
     assert min(far.stride) > max(far.kernel)
     for corner in ("kernel wider than a scratchpad", "more taps than a scratchpad holds"):
-        knobs = candidates(conv2d_schedule, expressions(CORNERS[corner], tiny))
+        knobs = candidates(TEMPLATE, form_of(CORNERS[corner], tiny))
         assert knobs
         assert all(each.taps(CORNERS[corner].kernel) < CORNERS[corner].kernel for each in knobs)
 
@@ -177,12 +124,12 @@ def test_any_convolution_equals_numpy_with_the_default_schedule(config, spec, se
 @settings(max_examples=12)
 def test_any_convolution_equals_numpy_with_any_knobs_that_fit(config, spec, data):
     """A part of the kernel at once is always possible, if rarely good."""
-    what = expressions(spec, CONFIGS[config])
-    fitting = data.draw(st.sampled_from(candidates(conv2d_schedule, what)))
+    form = form_of(spec, CONFIGS[config])
+    fitting = data.draw(st.sampled_from(candidates(TEMPLATE, form)))
     rows, columns = fitting.taps(spec.kernel)
     knobs = replace(fitting, tap_rows=data.draw(st.integers(1, rows) | st.just(rows)),
                     tap_columns=data.draw(st.integers(1, columns) | st.just(columns)))
-    check(spec, CONFIGS[config], knobs=knobs)
+    check(spec, CONFIGS[config], form=form, knobs=knobs)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -195,18 +142,14 @@ def test_columns_that_are_not_used_can_be_skipped(config, rows, columns, stride,
     spec = Conv2d(height=rows * stride[0], width=columns * stride[1], channels_in=channels[0],
                   channels_out=channels[1], kernel=(1, 1), stride=stride, images=images,
                   zero_point_in=5)
-    whole, some = variants(spec, CONFIGS[config])
+    whole, some = plain_forms(spec, CONFIGS[config])
     assert (whole.skips_columns, some.skips_columns) == (False, True)
-    check(spec, CONFIGS[config],
-          knobs=data.draw(st.sampled_from(candidates(conv2d_schedule, some))))
+    check(spec, CONFIGS[config], form=some,
+          knobs=data.draw(st.sampled_from(candidates(TEMPLATE, some))))
 
 
 def test_columns_that_are_used_are_not_skipped():
-    spec = CORNERS["17 channels"]
-    assert [each.skips_columns for each in variants(spec, tiny)] == [False]
-    knobs = replace(candidates(conv2d_schedule, expressions(spec, tiny))[0], skip_columns=True)
-    with pytest.raises(CompileError, match="there are no columns to skip"):
-        compile_conv2d(spec, tiny, knobs=knobs)
+    assert [each.skips_columns for each in plain_forms(CORNERS["17 channels"], tiny)] == [False]
 
 
 @pytest.mark.parametrize("config", CONFIGS)

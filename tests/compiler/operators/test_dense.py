@@ -4,53 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
+from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.expression.evaluate import evaluate
-from microtron.compiler.operators import dense, dense_schedule
-from microtron.compiler.operators.build_other import compile_dense
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.dense import Dense
-from microtron.compiler.operators.dense_schedule import Knobs
-from microtron.compiler.operators.packing import bias_with_zero_point, pack_parameters
-from microtron.isa.arithmetic import quantize_scale
+from microtron.compiler.operators.dense import Dense, batch_matmul, form_of
+from microtron.compiler.operators.dense_schedule import TEMPLATE, Knobs, copies, tiles
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Buffer, Rounding
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
 
-from .references import dense as reference
+from .operations import check, check_meaning
 
 TALL = replace(tiny, batch=2, block_in=8)
 FLAT = replace(tiny, batch=2, block_out=8)
-
-
-def data_for(spec, seed=0):
-    """Data, weights, bias, multipliers and shifts. With a zero point, weights are constants."""
-    rng = np.random.default_rng(seed)
-    x = rng.integers(-128, 128, (spec.matrices, spec.rows, spec.inputs), dtype=np.int8)
-    w = rng.integers(-128, 128, (spec.matrices, spec.outputs, spec.inputs), dtype=np.int8)
-    bias = rng.integers(-5000, 5000, spec.outputs).astype(np.int32)
-    scales = rng.uniform(0.0005, 0.01, spec.outputs)
-    scales[0] = 2.0 ** -8           # ties
-    multiplier, shift = np.transpose([quantize_scale(float(scale)) for scale in scales])
-    return x, w, bias, multiplier, shift
-
-
-def check(spec, config, knobs=None, device="functional"):
-    x, w, bias, multiplier, shift = given = data_for(spec)
-    kernel = compile_dense(spec, config, knobs=knobs)
-    verify(kernel.program)
-    whole = (bias_with_zero_point(bias, w[0], spec.zero_point_in) if spec.constant_weights
-             else dense.run_time_bias(bias, spec))
-    outputs, report = run(kernel.program, {
-        "data": dense.pack_data(x, config), "weights": dense.pack_matrix(w, config),
-        "parameters": pack_parameters(whole, multiplier, shift, config),
-        **dense.run_time_inputs(spec, config)}, device)
-    assert np.array_equal(dense.unpack_output(outputs["output"], spec), reference(spec, *given))
-    return report, kernel
 
 
 @pytest.mark.parametrize("config", [tiny, TALL, FLAT], ids=("tiny", "tall", "flat"))
@@ -78,7 +45,7 @@ def test_fully_connected_layers_round_away_from_zero_by_default():
     Knobs(rows=1, blocks=1, depth=1, doubled=False), Knobs(rows=7, blocks=4, depth=5)], ids=str)
 def test_knobs_do_not_change_what_is_computed(knobs):
     spec = Dense(rows=7, inputs=18, outputs=15, zero_point_out=9)
-    check(spec, tiny, knobs)
+    check(spec, tiny, knobs=knobs)
 
 
 @pytest.mark.parametrize("config", [tiny, TALL], ids=("tiny", "tall"))
@@ -98,18 +65,19 @@ def test_zero_points_of_two_activations_are_taken_away_at_run_time(zeros, config
     Knobs(rows=1, blocks=1, depth=1, doubled=False)], ids=str)
 def test_knobs_do_not_change_a_product_of_two_activations(knobs):
     check(Dense(rows=5, inputs=18, outputs=11, constant_weights=False, zero_point_in=-3,
-                zero_point_weights=5), tiny, knobs)
+                zero_point_weights=5), tiny, knobs=knobs)
 
 
 def test_constant_weights_have_no_zero_point():
-    with pytest.raises(CompileError, match="zero_point_weights is 4, but constant weights have"):
+    with pytest.raises(CompileError, match=r"zero_point_weights is 4, but must be 0 for constant "
+                                           r"weights: subtract it before they are packed"):
         Dense(rows=1, inputs=1, outputs=1, zero_point_weights=4)
 
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_the_cycle_device_computes_the_same(constant):
     check(Dense(rows=9, inputs=21, outputs=18, constant_weights=constant, zero_point_in=4,
-                zero_point_weights=0 if constant else -9), TALL, device="cycle")
+                zero_point_weights=0 if constant else -9), TALL, "cycle")
 
 
 @pytest.mark.parametrize("shape", [(2, 2000, 5), (300, 3, 5), (2, 5, 3000)], ids=str)
@@ -124,54 +92,48 @@ def test_primes_are_divided_too():
 
 def test_a_small_accumulator_is_used_without_double_buffers():
     few = replace(tiny, acc_bytes=64, acc_banks=1)
-    _, kernel = check(Dense(rows=5, inputs=9, outputs=9), few)
+    kernel, _ = check(Dense(rows=5, inputs=9, outputs=9), few)
     assert not kernel.knobs.doubled
 
 
 def test_an_accumulator_without_room_for_parameters_is_refused():
     none = replace(tiny, acc_bytes=32, acc_banks=1)
-    with pytest.raises(CompileError, match="has 2 tiles, and a requantize alone needs 4"):
-        compile_dense(Dense(rows=5, inputs=9, outputs=9), none)
+    with pytest.raises(CompileError, match=r"fits: acc_bytes is 32, which is 2 tiles, but must be "
+                                           r"64 or more"):
+        compile_op(Dense(rows=5, inputs=9, outputs=9), none)
 
 
 def test_extents_are_positive():
-    with pytest.raises(CompileError, match="inputs is 0, but must be at least 1"):
+    with pytest.raises(CompileError, match="dense: inputs is 0, but must be a whole number from 1"):
         Dense(rows=1, inputs=0, outputs=1)
 
 
-def test_the_expressions_mean_what_the_program_computes():
-    spec = Dense(rows=5, inputs=11, outputs=9)
-    x, w, bias, multiplier, shift = given = data_for(spec)
-    what = dense.expressions(spec, TALL)
-    values = {what.data: dense.pack_data(x, TALL), what.weights: dense.pack_matrix(w, TALL),
-              what.parameters: pack_parameters(bias, multiplier, shift, TALL)}
-    result = evaluate(what.output, values)
-    assert np.array_equal(dense.unpack_output(result, spec), reference(spec, *given))
+@pytest.mark.parametrize("spec", [
+    Dense(rows=5, inputs=11, outputs=9, zero_point_in=4),
+    batch_matmul(rows=5, inputs=11, outputs=9, zero_point_in=4, zero_point_weights=-7)],
+    ids=("constant", "two activations"))
+def test_the_expressions_mean_what_the_program_computes(spec):
+    check_meaning(spec, form_of(spec, TALL))
 
 
 def test_every_candidate_fits_in_the_scratchpads():
-    what = dense.expressions(Dense(rows=128, inputs=768, outputs=768), base)
-    found = candidates(dense_schedule, what)
+    form = form_of(Dense(rows=128, inputs=768, outputs=768), base)
+    found = candidates(TEMPLATE, form)
     assert found
     for knobs in found:
-        numbers, need = dense_schedule.copies(what, knobs), dense_schedule.tiles(what, knobs)
+        numbers, need = copies(form, knobs), tiles(form, knobs)
         assert all(numbers[buffer] * need[buffer] <= base.tiles(buffer)
                    for buffer in (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT))
 
 
 def test_a_product_of_a_transformer_keeps_the_array_busy():
     spec = Dense(rows=128, inputs=768, outputs=768)
-    kernel = compile_dense(spec, base)
-    verify(kernel.program)
-    x, w, bias, multiplier, shift = data_for(spec)
-    _, report = run(kernel.program, {
-        "data": dense.pack_data(x, base), "weights": dense.pack_matrix(w, base),
-        "parameters": pack_parameters(bias, multiplier, shift, base)}, "cycle")
+    _, (report,) = check(spec, base, "cycle")
     assert report.cycles * 0.97 < spec.macs / base.macs_per_cycle
 
 
 def test_two_activations_are_refused_where_weights_have_4_bits():
     with pytest.raises(CompileError, match="the right side of a product of two activations has 8 "
                                            "bits, but weights of this configuration have 4"):
-        compile_dense(Dense(rows=1, inputs=1, outputs=1, constant_weights=False),
+        compile_op(Dense(rows=1, inputs=1, outputs=1, constant_weights=False),
                       replace(tiny, wgt_bits=4))

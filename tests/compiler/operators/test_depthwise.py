@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,28 +11,18 @@ from hypothesis import strategies as st
 from microtron.compiler.accelerator.scratchpads import tile_index, tiles_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.affine import Affine
-from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.expression import Axis, Constant
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.nest import Buffer, Region, Scope
-from microtron.compiler.operators import depthwise
-from microtron.compiler.operators.build_convolutions import compile_depthwise
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.depthwise import Depthwise, chunks_of, expressions
-from microtron.compiler.operators.packing import bias_with_zero_point
-from microtron.compiler.operators.packing_convolutions import (
-    pack_depthwise_activations,
-    pack_depthwise_parameters,
-    pack_depthwise_weights,
-    unpack_depthwise_activations,
-)
+from microtron.compiler.operators.depthwise import TEMPLATE, Depthwise, Knobs, chunks_of, form_of
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Buffer as Scratchpad
 from microtron.isa.instructions import Load, Rounding
 from microtron.isa.stream import decode
 
-from .convolutions import CONFIGS, grouped, numbers, result
+from .operations import CONFIGS, check, check_meaning
 
 SPECS = {
     "3x3": Depthwise(height=9, width=8, channels_in=5, channels_out=5, pad=(1, 1, 1, 1),
@@ -56,25 +45,10 @@ SPECS = {
 }
 
 
-def computed(spec, config, device="functional", knobs=None, seed=0):
-    """What a compiled program gives and what it should, and the report."""
-    data, weights, bias, multiplier, shift = numbers(spec, (spec.channels_out, 1, *spec.kernel),
-                                                     seed)
-    kernel = compile_depthwise(spec, config, knobs=knobs)
-    output, report = result(
-        kernel.program, pack_depthwise_activations(data, config, spec.multiplier),
-        pack_depthwise_weights(weights[:, 0], config, kernel.chunks),
-        pack_depthwise_parameters(bias_with_zero_point(bias, weights, spec.zero_point_in),
-                                  multiplier, shift, config), device)
-    got = unpack_depthwise_activations(output, config, spec.images, spec.channels_out)
-    return got, grouped(spec, spec.channels_in, data, weights, bias, multiplier, shift), report
-
-
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_a_depthwise_convolution_equals_numpy(spec, config):
-    got, right, _ = computed(spec, config)
-    assert np.array_equal(got, right)
+    check(spec, config)
 
 
 @settings(max_examples=25)
@@ -94,40 +68,28 @@ def test_any_shape_compiles_and_equals_numpy(data):
                      images=data.draw(st.integers(1, 3)),
                      zero_point_in=data.draw(st.integers(-128, 127)),
                      zero_point_out=data.draw(st.integers(-128, 127)))
-    got, right, _ = computed(spec, CONFIGS[data.draw(st.sampled_from(sorted(CONFIGS)))],
-                             seed=data.draw(st.integers(0, 99)))
-    assert np.array_equal(got, right)
+    check(spec, CONFIGS[data.draw(st.sampled_from(sorted(CONFIGS)))],
+          seed=data.draw(st.integers(0, 99)))
 
 
 def test_every_candidate_gives_the_same():
     spec = Depthwise(height=7, width=6, channels_in=9, channels_out=9, pad=(1, 1, 1, 1))
-    for knobs in candidates(depthwise, expressions(spec, tiny))[::5]:
-        got, right, _ = computed(spec, tiny, knobs=knobs)
-        assert np.array_equal(got, right), knobs
+    for knobs in candidates(TEMPLATE, form_of(spec, tiny))[::5]:
+        check(spec, tiny, knobs=knobs)
 
 
 def test_a_border_that_is_still_there_is_not_written_again():
     spec = Depthwise(height=5, width=6, channels_in=24, channels_out=24, pad=(1, 1, 1, 1),
                      zero_point_in=7)
-    knobs = depthwise.Knobs(blocks=1, rows=5, columns=6)
-    loads = [each for each in decode(compile_depthwise(spec, tiny, knobs=knobs).program.code)
+    kernel, _ = check(spec, tiny, knobs=Knobs(blocks=1, rows=5, columns=6))
+    loads = [each for each in decode(kernel.program.code)
              if isinstance(each, Load) and each.buffer == Scratchpad.INP]
     assert [each.pad for each in loads] == [(1, 1, 1, 1)] * 2 + [(0, 0, 0, 0)] * 4
-    got, right, _ = computed(spec, tiny, knobs=knobs)
-    assert np.array_equal(got, right)
 
 
 def test_the_expressions_mean_a_depthwise_convolution():
-    spec, config = SPECS["stride 2, 3 images"], CONFIGS["more out than in, batch 2"]
-    data, weights, bias, multiplier, shift = numbers(spec, (spec.channels_out, 1, *spec.kernel))
-    what = expressions(spec, config)
-    output = evaluate(what.output, {
-        what.data: pack_depthwise_activations(data, config),
-        what.weights: pack_depthwise_weights(weights[:, 0], config, what.chunks),
-        what.parameters: pack_depthwise_parameters(
-            bias_with_zero_point(bias, weights, spec.zero_point_in), multiplier, shift, config)})
-    right = grouped(spec, spec.channels_in, data, weights, bias, multiplier, shift)
-    assert np.array_equal(unpack_depthwise_activations(output, config, 3, 6), right)
+    spec = SPECS["stride 2, 3 images"]
+    check_meaning(spec, form_of(spec, CONFIGS["more out than in, batch 2"]))
 
 
 def test_a_window_is_cut_into_chunks_only_if_it_does_not_fit():
@@ -167,8 +129,7 @@ def test_it_runs_near_one_vector_a_cycle_or_the_speed_of_the_bus(size, channels,
     pad = (1, 1, 1, 1) if stride == 1 else (0, 1, 0, 1)
     spec = Depthwise(height=size, width=size, channels_in=channels, channels_out=channels,
                      stride=(stride, stride), pad=pad)
-    got, right, report = computed(spec, base, "cycle")
-    assert np.array_equal(got, right)
+    _, (report,) = check(spec, base, "cycle")
     vectors = spec.macs // base.depthwise_lanes
     # With stride 2, an output vector takes 9 products, but reads and writes are 10 beats.
     beats = sum((*report.counts.bytes_loaded.values(), *report.counts.bytes_stored.values()))

@@ -1,20 +1,18 @@
 """Every operator on every device: safe streams, NumPy's results to the bit, and the hardware takes
 the cycles that its twin says."""
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microtron.isa.timing import MemoryTiming
-from microtron.isa.verifier import verify
 from microtron.runtime.campaign import SMALL as CONFIGS
 from microtron.runtime.cycle import CycleDevice
-from microtron.runtime.device import run
 from microtron.runtime.functional import FunctionalDevice
 from microtron.runtime.rtl import RtlDevice
 
-from .shapes import ANY, CORNERS
+from .operations import check
+from .shapes import ANY, CORNERS, form_for
 
 # The right side of a product of two activations has 8 bits.
 OPERATORS = [(operator, config) for operator in ANY for config in CONFIGS
@@ -24,15 +22,12 @@ WINDOWED = {"kernel larger than the image", "pads larger than the kernel",
             "stride larger than the kernel"}
 
 
-def check(case, config, timing):
-    verify(case.program)
-    cycles = {}
-    for device in (FunctionalDevice(config), CycleDevice(config, timing=timing),
-                   RtlDevice(config, timing=timing)):
-        outputs, report = run(case.program, case.inputs, device)
-        np.testing.assert_array_equal(case.unpack(outputs["output"]), case.expected, device.name)
-        cycles[device.name] = report.cycles
-    assert cycles["rtl"] == cycles["cycle"]
+def check_everywhere(operator, spec, config, timing, seed=0):
+    """NumPy's result on every device, and the same cycles in both that count them."""
+    _, (_, cycle, rtl) = check(
+        spec, config, FunctionalDevice(config), CycleDevice(config, timing=timing),
+        RtlDevice(config, timing=timing), seed=seed, form=form_for(operator, spec, config))
+    assert rtl.cycles == cycle.cycles
 
 
 @pytest.mark.parametrize(("operator", "config"), OPERATORS)
@@ -40,16 +35,14 @@ def check(case, config, timing):
        stalls=st.sampled_from((0, 60)))
 @settings(max_examples=15)
 def test_any_shape_equals_numpy_on_every_device(operator, config, data, seed, latency, stalls):
-    shapes, build = ANY[operator]
-    case = build(data.draw(shapes), CONFIGS[config], seed)
-    check(case, CONFIGS[config], MemoryTiming(read_latency=latency, stalls=stalls))
+    check_everywhere(operator, data.draw(ANY[operator]), CONFIGS[config],
+                     MemoryTiming(read_latency=latency, stalls=stalls), seed)
 
 
 @pytest.mark.parametrize(("operator", "config"), OPERATORS)
 def test_corners_equal_numpy_on_every_device(operator, config):
-    _, build = ANY[operator]
     for spec in CORNERS[operator].values():
-        check(build(spec, CONFIGS[config]), CONFIGS[config], MemoryTiming())
+        check_everywhere(operator, spec, CONFIGS[config], MemoryTiming())
 
 
 def test_every_operator_is_tried_in_every_corner_that_it_has():

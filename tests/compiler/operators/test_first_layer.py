@@ -5,29 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from microtron.compiler.compile import compile_op
 from microtron.compiler.expression.evaluate import evaluate
-from microtron.compiler.operators.build_convolutions import compile_first_layer
-from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.conv2d import Conv2d, Conv2dForm
 from microtron.compiler.operators.first_layer import (
     UNFOLDED,
     Fold,
-    bound,
+    FoldedForm,
     candidates,
-    default_fold,
+    fold_activations,
     folded,
+    folded_forms,
     folding,
+    forms_of,
 )
-from microtron.compiler.operators.packing import (
-    bias_with_zero_point,
-    pack_activations,
-    pack_parameters,
-    pack_weights,
-    unpack_activations,
-)
-from microtron.compiler.operators.packing_convolutions import fold_activations, fold_weights
 from microtron.isa.config import base, tiny
 
-from .convolutions import CONFIGS, grouped, numbers, result
+from .operations import CONFIGS, check, operands_for
 
 SPECS = {
     "5x5 of 3": Conv2d(height=12, width=11, channels_in=3, channels_out=6, kernel=(5, 5),
@@ -44,42 +38,28 @@ RESNET = Conv2d(height=224, width=224, channels_in=3, channels_out=64, kernel=(7
                 stride=(2, 2), pad=(3, 3, 3, 3), zero_point_in=-14)
 
 
-def computed(spec, config, device="functional", fold=None):
-    """What a compiled program gives and what it should, the kernel and the report."""
-    data, weights, bias, multiplier, shift = numbers(
-        spec, (spec.channels_out, spec.channels_in, *spec.kernel))
-    kernel = compile_first_layer(spec, config, fold=fold)
-    packed_data, packed_weights = data, weights
-    if kernel.fold != UNFOLDED:
-        packed_data = fold_activations(data, spec, kernel.fold)
-        packed_weights = fold_weights(weights, kernel.fold)
-    output, report = result(
-        kernel.program, pack_activations(packed_data, config, config.block_in),
-        pack_weights(packed_weights, config),
-        pack_parameters(bias_with_zero_point(bias, weights, spec.zero_point_in), multiplier,
-                        shift, config), device)
-    got = unpack_activations(output, spec.images, spec.channels_out)
-    return got, grouped(spec, 1, data, weights, bias, multiplier, shift), kernel, report
+def folds(spec, config):
+    """All that there are."""
+    return [fold for fold in candidates(spec, config) if fold != UNFOLDED]
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_a_first_layer_equals_numpy(spec, config):
-    got, right, _, _ = computed(spec, config)
-    assert np.array_equal(got, right)
+    check(spec, config)
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_every_fold_gives_the_same(spec):
-    for fold in candidates(spec, tiny):
-        got, right, _, _ = computed(spec, tiny, fold=fold)
-        assert np.array_equal(got, right), fold
+    for fold in folds(spec, tiny):
+        form, = folded_forms(spec, tiny, fold)
+        check(spec, tiny, form=form)
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_the_host_folds_what_the_expression_says(spec):
-    data = numbers(spec, (1,))[0]
-    for fold in candidates(spec, tiny):
+    for fold in folds(spec, tiny):
+        data = operands_for(folded_forms(spec, tiny, fold)[0])["data"]
         image, value = folding(spec, fold)
         right = evaluate(value, {image: data})
         shape = (spec.images, -1, *right.shape[-2:])
@@ -97,15 +77,26 @@ def test_rows_folded_alone_keep_the_stride():
     assert (after.out_height, after.out_width) == (112, 112)
 
 
-def test_plain_convolutions_stay_plain():
-    wide = Conv2d(height=8, width=8, channels_in=base.block_in, channels_out=16)
-    assert default_fold(wide, base) == UNFOLDED
-    assert default_fold(Conv2d(height=8, width=8, channels_in=3, channels_out=16, kernel=(1, 1)),
-                        base) == UNFOLDED
+@pytest.mark.parametrize("spec", [
+    Conv2d(height=8, width=8, channels_in=base.block_in, channels_out=16),
+    Conv2d(height=8, width=8, channels_in=3, channels_out=16, kernel=(1, 1))],
+    ids=("whole blocks", "one tap"))
+def test_where_nothing_is_gained_an_image_is_not_folded(spec):
+    assert [type(form) for form in forms_of(spec, base)] == [Conv2dForm]
+    assert type(compile_op(spec, base).form) is Conv2dForm
+
+
+def test_a_folded_form_can_be_scheduled_with_given_knobs():
+    image = Conv2d(height=32, width=32, channels_in=3, channels_out=16, pad=1)
+    kernel = compile_op(image, base)
+    assert isinstance(kernel.form, FoldedForm)
+    again = compile_op(image, base, form=kernel.form, knobs=kernel.knobs)
+    assert (again.form, again.knobs) == (kernel.form, kernel.knobs)
+    assert np.array_equal(again.program.code, kernel.program.code)
 
 
 def test_the_first_layer_of_resnet_runs_near_the_bound_of_its_folded_products():
-    got, right, kernel, report = computed(RESNET, base, "cycle")
-    assert np.array_equal(got, right)
-    assert bound(kernel.spec, base) == 112 * 112 * 4 * 10
-    assert bound(kernel.spec, base) / report.cycles >= 0.95
+    kernel, (report,) = check(RESNET, base, "cycle")
+    assert kernel.form.fold == Fold(rows=7, columns=7)
+    assert kernel.form.work.products == 112 * 112 * 4 * 10
+    assert kernel.form.work.products / report.cycles >= 0.95

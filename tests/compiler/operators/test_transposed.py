@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.build_convolutions import compile_transposed
-from microtron.compiler.operators.packing import pack_activations
-from microtron.compiler.operators.packing_convolutions import (
-    pack_transposed_parameters,
-    pack_transposed_weights,
-    unpack_transposed_activations,
-)
 from microtron.compiler.operators.transposed import Transposed, phases, phases_along
 from microtron.isa.config import base, tiny
 
-from .convolutions import CONFIGS, numbers, result, transposed
+from .operations import CONFIGS, check
 
 SPECS = {
     "4x4": Transposed(height=5, width=4, channels_in=5, channels_out=6, kernel=(4, 4),
@@ -44,24 +37,10 @@ DCGAN = Transposed(height=8, width=8, channels_in=64, channels_out=32, kernel=(4
                    pad=(1, 1, 1, 1), zero_point_in=-11)
 
 
-def computed(spec, config, device="functional", seed=0):
-    """What a compiled program gives and what it should, and the report."""
-    data, weights, bias, multiplier, shift = numbers(
-        spec, (spec.channels_in, spec.channels_out, *spec.kernel), seed)
-    kernel = compile_transposed(spec, config)
-    output, report = result(
-        kernel.program, pack_activations(data, config, config.block_in),
-        pack_transposed_weights(weights, config, spec),
-        pack_transposed_parameters(bias, weights, multiplier, shift, config, spec), device)
-    got = unpack_transposed_activations(output, spec)
-    return got, transposed(spec, data, weights, bias, multiplier, shift), report
-
-
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_a_transposed_convolution_equals_numpy(spec, config):
-    got, right, _ = computed(spec, config)
-    assert np.array_equal(got, right)
+    check(spec, config)
 
 
 @settings(max_examples=15)
@@ -81,9 +60,7 @@ def test_any_shape_compiles_and_equals_numpy(data):
     spec = Transposed(**sizes, kernel=kernel, stride=stride, dilation=dilation, pad=pad,
                       output_padding=more, zero_point_in=draw(-128, 127),
                       zero_point_out=draw(-128, 127))
-    got, right, _ = computed(spec, CONFIGS[data.draw(st.sampled_from(sorted(CONFIGS)))],
-                             seed=draw(0, 99))
-    assert np.array_equal(got, right)
+    check(spec, CONFIGS[data.draw(st.sampled_from(sorted(CONFIGS)))], seed=draw(0, 99))
 
 
 def test_phases_share_the_taps_among_them():
@@ -102,12 +79,17 @@ def test_a_border_that_leaves_nothing_is_refused():
         Transposed(height=2, width=2, channels_in=1, channels_out=1, pad=(3, 3, 0, 0))
 
 
+def test_knobs_of_all_phases_cannot_be_given_at_once():
+    knobs = compile_op(SPECS["4x4"], tiny).knobs
+    assert len(knobs) == 4
+    with pytest.raises(CompileError, match="transposed: every phase has knobs of its own"):
+        compile_op(SPECS["4x4"], tiny, knobs=knobs[0])
+
+
 def test_the_array_is_busy_most_of_the_time():
-    got, right, report = computed(DCGAN, base, "cycle")
-    assert np.array_equal(got, right)
+    _, (report,) = check(DCGAN, base, "cycle")
     assert DCGAN.macs / base.macs_per_cycle / report.cycles >= 0.5
 
 
 def test_it_runs_on_the_cycle_device_as_well():
-    got, right, _ = computed(SPECS["3x3, output padding"], tiny, "cycle")
-    assert np.array_equal(got, right)
+    check(SPECS["3x3, output padding"], tiny, "cycle")
