@@ -138,7 +138,8 @@ def total(rows: Iterable[dict[str, Any]], name: str, times: Callable[[dict[str, 
             "times": count, "offloaded": 0, **summed, "limit": "", "knobs": {}, "gemm": {},
             "where": {}, "reference": None, "far": False, "note": "",
             "instructions": sum(row["instructions"] * times(row) for row in rows),
-            "compile_seconds": sum(row["compile_seconds"] for row in rows), **_ratios(summed, config)}
+            "compile_seconds": sum(row["compile_seconds"] for row in rows),
+            **_ratios(summed, config)}
 
 
 def totals(rows: list[dict[str, Any]], config: Config) -> list[dict[str, Any]]:

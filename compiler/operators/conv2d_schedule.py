@@ -195,5 +195,5 @@ def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:
     return Knobs(**mean), last
 
 
-TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
 OPERATOR = Operator(description=Conv2d, forms=forms_of, template=TEMPLATE)

@@ -212,6 +212,6 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     return steps + moved * memory.cycles_per_beat / config.bus_bytes
 
 
-TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
 OPERATOR = Operator(description=Dense, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

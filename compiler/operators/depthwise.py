@@ -293,6 +293,6 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         parameters=parameters, wgt_stays=False).cycles(config, memory)
 
 
-TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
 OPERATOR = Operator(description=Depthwise, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

@@ -23,6 +23,7 @@ from ..errors import CompileError
 LARGEST = 1 << 16           # of every extent: what tile indices and loops are made for
 LOW, HIGH = -128, 127       # of an activation
 SIDES = "top, bottom, left, right"
+KINDS: dict[type[Any], dict[str, Any]] = {}
 
 
 def setting(doc: str, default: Any = MISSING, *, low: float | None = None,
@@ -129,9 +130,11 @@ class Description:
 
 
 def kinds_of(description: type[Description]) -> dict[str, Any]:
-    """The types of a description's fields, by name and in order."""
-    hints = get_type_hints(description)
-    return {each.name: hints[each.name] for each in fields(description)}
+    """The types of a description's fields, by name and in order; looked up once."""
+    if description not in KINDS:
+        hints = get_type_hints(description)
+        KINDS[description] = {each.name: hints[each.name] for each in fields(description)}
+    return KINDS[description]
 
 
 @dataclass(frozen=True, kw_only=True)

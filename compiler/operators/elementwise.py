@@ -303,6 +303,6 @@ def estimate(form: ElementwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     return max(moved, passes) * tiles + pieces * STEP_START + apart
 
 
-TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
 OPERATOR = Operator(description=Elementwise, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

@@ -16,7 +16,7 @@ from ...isa.instructions import PARAMETER_TILES
 from ...isa.timing import MemoryTiming
 from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
 from ..expression.expression import Call, Expression, Function
-from ..expression.tensor import Tensor
+from ..expression.tensor import Tensor, in_order
 from ..schedule.schedule import Schedule
 from .packing import Array, Operand
 from .work import Work
@@ -35,6 +35,11 @@ class Form(ABC):
     def note(self) -> str:
         """In words, what is special about it."""
         return ""
+
+    @property
+    @abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the tensors in DRAM, by name."""
 
     @property
     @abstractmethod
@@ -67,18 +72,25 @@ class TensorForm(Form):
         """Those that it needs besides the accelerator's own."""
         return [requantize(self.config, self.function)]
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {each.name: each.shape for each in in_order(self.output)
+                if each.body is None or each is self.output}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
     """How a form is computed, with knobs left open. Knobs come in columns: one record whose fields
     are arrays stands for as many candidates, and is judged as a whole.
 
+    knobs       their type
     grids       knobs in columns; the first grid of which something fits is taken
     fits        whether all buffers find room
     estimate    cycles, roughly
     schedule    the template with its knobs filled in
     """
 
+    knobs: type[Any]
     grids: Callable[[Any], Iterator[Any]]
     fits: Callable[[Any, Any], Any]
     estimate: Callable[[Any, Any, MemoryTiming], Any]

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy.typing as npt
 
 from ...isa.config import Config
-from ...isa.program import Program
+from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ...isa.timing import MemoryTiming
 from ..accelerator.pipeline import build
+from ..errors import CompileError
 from ..nest.nest import Nest
 from .choice import Candidate, Cost, fastest, ranked
 from .description import Description
@@ -22,6 +24,7 @@ from .form import Form, Template
 from .packing import Array, checked
 
 OUTPUT = "output"           # what programs call their result
+PARAMETER_BYTES = 4         # parameters have 32 bits, all other tensors 8 or less
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,15 @@ class Options:
     hide_latency: bool = True   # without it, engines take turns, on the same schedule
     cost: Cost | None = None    # cycles of a program; without it, estimates decide
     memory: MemoryTiming = field(default_factory=MemoryTiming)      # that estimates are made for
+
+    def __post_init__(self) -> None:
+        for name, kind in (("form", Form | None), ("hide_latency", bool),
+                           ("memory", MemoryTiming)):
+            if not isinstance(getattr(self, name), kind):
+                raise CompileError(f"{name} is {getattr(self, name)!r}, but must be a "
+                                   f"{getattr(kind, '__name__', 'Form')}")
+        if self.cost is not None and not callable(self.cost):
+            raise CompileError(f"cost is {self.cost!r}, but must be a function of a program")
 
 
 @dataclass(frozen=True)
@@ -75,13 +87,26 @@ class Operator:
 def compiled_by_form(operator: Operator, spec: Any, config: Config, options: Options) -> Kernel:
     """An operator that is one tensor expression."""
     forms = list(operator.forms(spec, config) if options.form is None else [options.form])
+    check_sizes(forms[-1])
     return best_kernel(operator.template, forms, options)
+
+
+def check_sizes(form: Form) -> None:
+    """Refuse tensors that no segment holds, before anything is compiled."""
+    for name, shape in form.shapes.items():
+        size = prod(shape) * (PARAMETER_BYTES if name == "parameters" else 1)
+        if size > SEGMENT_BYTES_LIMIT:
+            raise CompileError(f"{form.spec.operator}: {name} takes {size} bytes in tiles, but a "
+                               f"segment has at most {SEGMENT_BYTES_LIMIT}")
 
 
 def best_kernel(template: Template, forms: list[Any], options: Options) -> Kernel:
     """The fastest of some forms of the same operator: with knobs that are given, or the best that
     are found."""
     if options.knobs is not None:
+        if not isinstance(options.knobs, template.knobs):
+            raise CompileError(f"knobs are {options.knobs!r}, but must be a "
+                               f"{template.knobs.__module__.rpartition('.')[2]}.Knobs")
         form = next(each for each in forms if each.handicap == 1)       # all by the accelerator
         return _kernel(template, Candidate(0, form, options.knobs), options.hide_latency)
     ordered = ranked(template, forms, options.memory)

@@ -191,6 +191,6 @@ def _apart(config: Config, own: Any, loaded: Any) -> Any:
     return (config.tiles(Buffer.ACC) - first) // 2 // bank * bank >= loaded
 
 
-TEMPLATE = Template(grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
 OPERATOR = Operator(description=Pool, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

@@ -32,7 +32,7 @@ from .conv2d import Conv2d
 from .conv2d_schedule import TEMPLATE
 from .description import Epilogue, activation, border, extent
 from .form import Form, blocks_of
-from .kernel import Kernel, Operator, Options, best_kernel
+from .kernel import Kernel, Operator, Options, best_kernel, check_sizes
 from .packing import (
     Array,
     Operand,
@@ -46,6 +46,8 @@ from .packing import (
     weights_in_dram,
 )
 from .work import Work, weight_bytes
+
+MOST_PHASES = 1024          # each is a part of the program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,9 @@ class Transposed(Epilogue):
 
     def check(self) -> None:
         super().check()
+        phases = min(self.stride[0], self.out_size[0]) * min(self.stride[1], self.out_size[1])
+        if phases > MOST_PHASES:
+            raise self.wrong("stride", self.stride, f"{MOST_PHASES} phases at most, not {phases}")
         if min(self.out_size) < 1:
             raise CompileError(f"transposed: pad is {self.pad}, which leaves nothing of the output")
 
@@ -160,30 +165,21 @@ def _convolution(spec: Transposed, y: Phase, x: Phase) -> PhaseConv2d:
         high=spec.high, rounding=spec.rounding)
 
 
-@dataclass(frozen=True)
-class Shapes:
+def shapes(spec: Transposed, config: Config) -> dict[str, tuple[int, ...]]:
     """Of the packed tensors. Weights are (phase, output block, input block, y, x, output lane,
     input lane), where phases with fewer taps than others leave some unused."""
-
-    data: tuple[int, ...]
-    weights: tuple[int, ...]
-    parameters: tuple[int, ...]
-    output: tuple[int, ...]
-
-
-def shapes(spec: Transposed, config: Config) -> Shapes:
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
     every = phases(spec)
     taps = [max(each.spec.kernel[axis] for each in every) for axis in range(2)]
     (height, width), (sy, sx) = spec.out_size, spec.stride
-    return Shapes(
-        data=(images, depth, spec.height, spec.width, config.batch, config.block_in),
-        weights=(len(every), outputs, depth, *taps, config.block_out, config.block_in),
-        parameters=(len(every), outputs, PARAMETER_TILES, config.batch, config.block_out),
-        output=(images, outputs, blocks_of(height, sy), sy, blocks_of(width, sx), sx,
-                config.batch, config.block_out))
+    return {
+        "data": (images, depth, spec.height, spec.width, config.batch, config.block_in),
+        "weights": (len(every), outputs, depth, *taps, config.block_out, config.block_in),
+        "parameters": (len(every), outputs, PARAMETER_TILES, config.batch, config.block_out),
+        "output": (images, outputs, blocks_of(height, sy), sy, blocks_of(width, sx), sx,
+                   config.batch, config.block_out)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +188,10 @@ class TransposedForm(Form):
 
     spec: Transposed
     phases: tuple[PhasePair, ...]
-    shapes: Shapes
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return shapes(self.spec, self.config)
 
     @property
     def note(self) -> str:
@@ -225,7 +224,7 @@ class TransposedForm(Form):
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """What the zero point of the input adds to a sum depends on the taps of a phase."""
         config, parameters = self.config, []
-        weights = np.zeros(self.shapes.weights, np.int8)
+        weights = np.zeros(self.shapes["weights"], np.int8)
         for number, phase in enumerate(self.phases):
             taps = _taps(given["weights"], phase)
             bias = bias_with_zero_point(given["bias"], taps, self.spec.zero_point_in)
@@ -252,8 +251,7 @@ def _taps(weights: Array, phase: PhasePair) -> Array:
 
 
 def form_of(spec: Transposed, config: Config) -> TransposedForm:
-    return TransposedForm(spec=spec, config=config, phases=tuple(phases(spec)),
-                          shapes=shapes(spec, config))
+    return TransposedForm(spec=spec, config=config, phases=tuple(phases(spec)))
 
 
 def compiled(operator: Operator, spec: Transposed, config: Config, options: Options) -> Kernel:
@@ -261,9 +259,10 @@ def compiled(operator: Operator, spec: Transposed, config: Config, options: Opti
     if options.knobs is not None or options.form is not None:
         raise CompileError("transposed: every phase has knobs of its own; none can be given")
     form = form_of(spec, config)
-    data, weights, output = (Buffer(name, getattr(form.shapes, name), "int8")
-                             for name in ("data", "weights", "output"))
-    parameters = Buffer("parameters", form.shapes.parameters, "int32")
+    check_sizes(form)
+    data, weights, parameters, output = (
+        Buffer(name, shape, "int32" if name == "parameters" else "int8")
+        for name, shape in form.shapes.items())
     parts, knobs = [], []
     for number, phase in enumerate(form.phases):
         kernel = best_kernel(operator.template, [conv2d.form_of(phase.spec, config)], options)

@@ -1,0 +1,178 @@
+"""The work of every operator, and its bound, against figures worked out by hand.
+
+Published efficiencies rest on these numbers.
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import microtron
+from microtron.compiler.compile import bound_of, work_of
+from microtron.compiler.operators.catalogue import OPERATORS
+from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.dense import Dense, batch_matmul
+from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.elementwise import Elementwise
+from microtron.compiler.operators.grouped import Grouped
+from microtron.compiler.operators.pool import Pool, global_average
+from microtron.compiler.operators.transposed import Transposed
+from microtron.compiler.operators.work import Bound, Work, used
+from microtron.isa.config import base, small, tiny, wide
+from microtron.isa.timing import MemoryTiming
+
+INT4 = replace(base, wgt_bits=4)
+PIXELS = 56 * 56
+CASES = {
+    "resnet 3 × 3": (
+        Conv2d(height=56, width=56, channels_in=64, channels_out=64, pad=1), base,
+        Work(macs=PIXELS * 64 * 64 * 9, products=PIXELS * 4 * 4 * 9,
+             bytes=PIXELS * 64 + 64 * 64 * 9 + PIXELS * 64, passes=PIXELS * 4)),
+    "every other pixel": (
+        Conv2d(height=56, width=56, channels_in=64, channels_out=128, kernel=1, stride=2), base,
+        Work(macs=28 * 28 * 64 * 128, products=28 * 28 * 4 * 8,
+             bytes=28 * 28 * 64 + 64 * 128 + 28 * 28 * 128, passes=28 * 28 * 8)),
+    "channels that fill no block": (
+        Conv2d(height=4, width=5, channels_in=17, channels_out=3, kernel=1, images=2), base,
+        Work(macs=2 * 20 * 17 * 3, products=2 * 20 * 2, bytes=2 * 20 * 17 + 51 + 2 * 20 * 3,
+             passes=2 * 20)),
+    "weights of 4 bits": (
+        Conv2d(height=1, width=1, channels_in=1024, channels_out=1001, kernel=1), INT4,
+        Work(macs=1024 * 1001, products=64 * 63, bytes=1024 + 1024 * 1001 // 2 + 1001,
+             passes=63)),
+    "first layer, folded whole": (
+        Conv2d(height=224, width=224, channels_in=3, channels_out=64, kernel=7, stride=2, pad=3),
+        base, Work(macs=112 * 112 * 147 * 64, products=112 * 112 * 10 * 4,
+                   bytes=112 * 112 * 147 + 147 * 64 + 112 * 112 * 64, passes=112 * 112 * 4)),
+    "depthwise": (
+        Depthwise(height=14, width=14, channels_in=40, channels_out=40, pad=1), base,
+        Work(macs=14 * 14 * 40 * 9, products=14 * 14 * 3 * 9,
+             bytes=2 * 14 * 14 * 40 + 9 * 40, passes=14 * 14 * 3)),
+    "depthwise with a multiplier": (
+        Depthwise(height=5, width=5, channels_in=8, channels_out=16), small,
+        Work(macs=9 * 16 * 9, products=9 * 2 * 9, bytes=25 * 8 + 16 * 9 + 9 * 16, passes=9 * 2)),
+    "grouped": (
+        Grouped(height=8, width=8, channels_in=64, channels_out=64, groups=16, kernel=1), base,
+        Work(macs=64 * 64 * 4, products=64 * 64 * 4 // 256, bytes=64 * 64 + 64 * 4 + 64 * 64,
+             passes=64 * 4)),
+    "transposed": (
+        Transposed(height=4, width=4, channels_in=16, channels_out=32, kernel=2), base,
+        Work(macs=16 * 16 * 32 * 4, products=4 * 16 * 2, bytes=16 * 16 + 16 * 32 * 4 + 64 * 32,
+             passes=64 * 2)),
+    "fully connected": (
+        Dense(rows=3, inputs=100, outputs=33), base,
+        Work(macs=9900, products=3 * 7 * 3, bytes=300 + 3300 + 99, passes=3 * 3)),
+    "classifier with weights of 4 bits": (
+        Dense(rows=1, inputs=512, outputs=1000), INT4,
+        Work(macs=512_000, products=32 * 63, bytes=512 + 256_000 + 1000, passes=63)),
+    "rows in a batch": (
+        Dense(rows=5, inputs=4, outputs=4), replace(tiny, batch=2),
+        Work(macs=80, products=3, bytes=20 + 16 + 20, passes=3)),
+    "batch matmul": (
+        batch_matmul(rows=128, inputs=64, outputs=128, matrices=12), base,
+        Work(macs=12 * 128 * 64 * 128, products=12 * 128 * 4 * 8,
+             bytes=12 * (2 * 128 * 64 + 128 * 128), passes=12 * 128 * 8)),
+    "batch matmul with zero points": (
+        batch_matmul(rows=10, inputs=32, outputs=48, zero_point_in=1, zero_point_weights=2), base,
+        Work(macs=10 * 32 * 48, products=10 * 2 * 3 + 10 * 2 + 3 * 2, bytes=320 + 1536 + 480,
+             passes=3 * 10 * 3)),
+    "max pool, windows side by side": (
+        Pool(kind="max", height=8, width=8, channels=32, kernel=2, stride=2), base,
+        Work(macs=0, products=0, bytes=64 * 32 + 16 * 32, passes=2 * 16 * 4)),
+    "average pool, windows that overlap": (
+        Pool(kind="average", height=28, width=28, channels=16, kernel=3, pad=1), base,
+        Work(macs=0, products=0, bytes=2 * 28 * 28 * 16, passes=28 * 28 * (2 + 2 + 1))),
+    "average pool, ties to even": (
+        Pool(kind="average", height=28, width=28, channels=16, kernel=3, pad=1, rounding="even"),
+        base, Work(macs=0, products=0, bytes=2 * 28 * 28 * 16, passes=28 * 28 * (2 + 2 + 4))),
+    "every other pixel of a pool": (
+        Pool(kind="max", height=8, width=8, channels=16, kernel=1, stride=2), base,
+        Work(macs=0, products=0, bytes=2 * 16 * 16, passes=16)),
+    "global average": (
+        global_average(height=7, width=7, channels=512), base,
+        Work(macs=0, products=0, bytes=49 * 512 + 512, passes=32 * 49)),
+    "addition of equal scales": (
+        Elementwise(operation="add", channels=64, height=7, width=7), base,
+        Work(macs=0, products=0, bytes=3 * 49 * 64, passes=49 * 4 * 4)),
+    "multiplication": (
+        Elementwise(operation="mul", channels=60, height=7, width=7), base,
+        Work(macs=0, products=0, bytes=3 * 49 * 60, passes=49 * 4 * 2)),
+    "multiplication with a zero point": (
+        Elementwise(operation="mul", channels=64, zero_point_left=3), base,
+        Work(macs=0, products=0, bytes=192, passes=4 * 3)),
+    "rescale": (
+        Elementwise(operation="rescale", channels=64, height=7, width=7, images=2), base,
+        Work(macs=0, products=0, bytes=2 * 2 * 49 * 64, passes=2 * 49 * 4)),
+}
+
+
+def test_every_operator_has_a_case():
+    assert {type(spec) for spec, *_ in CASES.values()} == set(OPERATORS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_work_of(name):
+    spec, config, expected = CASES[name]
+    assert work_of(spec, config) == expected
+
+
+@pytest.mark.parametrize(("bound", "cycles", "limit"), [
+    (Bound(macs=10, memory=3, alu=4), 10, "macs"), (Bound(macs=10, memory=30, alu=4), 30, "memory"),
+    (Bound(macs=10, memory=30, alu=40), 40, "alu"), (Bound(macs=7, memory=7, alu=7), 7, "macs"),
+])
+def test_the_bound_is_the_largest_of_products_bytes_and_vectors(bound, cycles, limit):
+    assert (bound.cycles, bound.limit) == (cycles, limit)
+
+
+@pytest.mark.parametrize(("config", "memory", "cycles"), [
+    (base, MemoryTiming(), 1000), (wide, MemoryTiming(), 500),
+    (replace(base, bus_bits=256), MemoryTiming(), 250),
+    (base, MemoryTiming(cycles_per_beat=3), 3000),
+    (base, MemoryTiming(read_latency=128), 1000),       # latency can be hidden
+])
+def test_bytes_take_their_time_on_the_bus(config, memory, cycles):
+    found = Work(macs=5, products=0, bytes=8000, passes=0).bound(config, memory)
+    assert found == Bound(macs=0, memory=cycles, alu=0)
+
+
+def test_utilization_counts_what_the_result_needs_not_what_the_array_does():
+    work = Work(macs=128_000, products=1000, bytes=0, passes=0)
+    assert work.utilization(1000, base) == 0.5
+    assert work.utilization(2000, base) == 0.25
+
+
+@pytest.mark.parametrize(("name", "config"), [(name, config) for name in (
+    "channels that fill no block", "depthwise with a multiplier", "grouped", "transposed",
+    "fully connected", "batch matmul with zero points", "max pool, windows side by side",
+    "every other pixel of a pool", "addition of equal scales", "multiplication with a zero point",
+    "classifier with weights of 4 bits", "average pool, ties to even")
+    for config in (tiny, small, INT4) if config is not INT4 or "matmul" not in name])
+def test_no_program_undercuts_the_bound(name, config):
+    spec = CASES[name][0]
+    cycles = microtron.simulate(microtron.compile_op(spec, config).program).cycles
+    assert bound_of(spec, config).cycles <= cycles
+
+
+@pytest.mark.parametrize(("size", "outputs", "kernel", "stride", "dilation", "pad", "seen"), [
+    (56, 56, 3, 1, 1, 1, 56),
+    (56, 28, 1, 2, 1, 0, 28),       # every other row
+    (57, 19, 1, 3, 1, 0, 19),
+    (10, 3, 2, 4, 1, 0, 6),
+    (7, 3, 3, 1, 2, 0, 7),
+    (8, 2, 2, 4, 3, 0, 4),          # 0, 3, 4, 7
+    (3, 9, 1, 1, 1, 3, 3),          # mostly border
+    (1, 1, 3, 1, 1, 1, 1),
+])
+def test_pixels_that_no_output_sees_do_not_count(size, outputs, kernel, stride, dilation, pad,
+                                                 seen):
+    assert used(size, outputs, kernel, stride, dilation, pad) == seen
+
+
+@given(*(st.integers(1, most) for most in (20, 9, 6, 5, 4)), st.integers(-4, 9))
+def test_used_rows_are_those_that_some_tap_of_some_output_reads(size, outputs, kernel, stride,
+                                                                dilation, pad):
+    rows = {output * stride + tap * dilation - pad
+            for output in range(outputs) for tap in range(kernel)}
+    assert used(size, outputs, kernel, stride, dilation, pad) == len(rows & set(range(size)))
