@@ -9,6 +9,9 @@ JOBS ?= 2
 # Random programs in each campaign of `make soak`. That of rtl against cycle resumes: run it again,
 # or with a larger number, and it goes on where it stopped.
 SOAK_PROGRAMS ?= 100000
+# Random one-token faults that its search for missing tests makes, and which ones.
+SOAK_FAULTS ?= 40
+SOAK_SEED ?= 0
 # Handed on to the demo, pytest or each benchmark, as in `make bench FLAGS=--json`.
 FLAGS ?=
 
@@ -19,13 +22,17 @@ BIN := .venv/bin
 LINK := .venv/src/microtron
 TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli*.py)) \
 	$(wildcard examples/*.py benchmarks/*.py tools/*.py)
+# What a developer runs every few minutes: no hardware is built, and nothing large is compiled.
+QUICK = tests/test_project.py tests/isa tests/tools tests/compiler/expression tests/compiler/nest \
+	tests/compiler/schedule tests/compiler/accelerator tests/compiler/operators/test_description.py \
+	tests/sim/compiled tests/sim/test_limit.py tests/sim/test_placement.py
 BENCHMARKS = $(filter-out %/common.py %/convolution.py %/networks.py,$(sort $(wildcard benchmarks/*.py)))
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 export SOAK_PROGRAMS
 .NOTPARALLEL:
-.PHONY: help demo test lint bench soak docs clean
+.PHONY: help demo test quick lint bench soak docs clean
 
 help:   ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 12
@@ -36,6 +43,11 @@ demo:   ## assemble, verify and run a matrix multiply, and show what happened
 
 test: lint      ## run the linters and the tests
 	@$(BIN)/python -m pytest -n $(JOBS) $(FLAGS)
+
+quick:  ## run the tests that take seconds: do this every few minutes
+	$(SET_UP) test
+	@$(BIN)/ruff check --quiet --output-format concise .
+	@$(BIN)/python -m pytest -n $(JOBS) $(FLAGS) $(QUICK)
 
 lint:   ## run ruff and mypy
 	$(SET_UP) test
@@ -50,6 +62,7 @@ soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 	$(SET_UP) test
 	@$(BIN)/python tools/soak.py --programs $(SOAK_PROGRAMS) --processes $(JOBS)
 	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
+	@$(BIN)/python tools/mutations.py --count $(SOAK_FAULTS) --seed $(SOAK_SEED)
 
 docs:   ## write what is generated: docs/isa.md, and the diagrams in docs/hardware.md
 	$(SET_UP) test
