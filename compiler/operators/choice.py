@@ -97,11 +97,11 @@ def _too_small(template: Template, form: TensorForm) -> str:
             except ConfigError:             # no index reaches further
                 break
             if columns_of(template, replace(form, config=larger)) is not None:
-                return (f"not even one tile of {form.spec} fits: {name} is "
+                return (f"{form.spec.operator}: not even one tile fits: {name} is "
                         f"{getattr(form.config, name)}, which is {form.config.tiles(buffer)} "
                         f"tiles, but must be {getattr(larger, name)} or more")
-    return (f"not even one tile of {form.spec} fits: several scratchpads of this configuration "
-            f"are too small")
+    return (f"{form.spec.operator}: not even one tile fits: several scratchpads of this "
+            f"configuration are too small")
 
 
 def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result],

@@ -45,6 +45,7 @@ from .tiled import first_of_all, tiled
 from .work import Work
 
 FAR_AHEAD = 8                   # buffers of parameters
+MICRO_OPS = 4                   # for each tap: two buffers each of input and weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +159,9 @@ def chunks_of(spec: Depthwise, config: Config) -> Chunks:
     while not _fits(taps, spec, config):
         longer = 0 if taps[0] >= taps[1] else 1
         if taps[longer] == 1:
-            raise CompileError("depthwise: not even one tap fits in the scratchpads")
+            raise CompileError(f"depthwise: not even one tap fits: uop_bytes is "
+                               f"{config.uop_bytes}, but must be "
+                               f"{MICRO_OPS * config.tile_bytes(Buffer.UOP)} or more")
         pieces = blocks_of(spec.kernel[longer], taps[longer]) + 1
         taps[longer] = min(blocks_of(spec.kernel[longer], pieces), taps[longer] - 1)
     height, width = taps
@@ -171,7 +174,7 @@ def _fits(taps: list[int], spec: Depthwise, config: Config) -> bool:
                                                                    strict=True)]
     return (reach[0] * reach[1] <= config.tiles(Buffer.INP) // 2
             and blocks_of(taps[0] * taps[1], config.block_out) <= config.tiles(Buffer.WGT) // 2
-            and taps[0] * taps[1] <= config.tiles(Buffer.UOP) // 4)
+            and MICRO_OPS * taps[0] * taps[1] <= config.tiles(Buffer.UOP))
 
 
 def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:

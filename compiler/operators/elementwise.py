@@ -21,6 +21,7 @@ import numpy as np
 
 from ...isa.arithmetic import quantize_scale, scale_array
 from ...isa.config import Config
+from ...isa.errors import MicrotronError
 from ...isa.instructions import PARAMETER_TILES, AluOp, Buffer, Rounding
 from ...isa.timing import MemoryTiming
 from ..accelerator.intrinsic import (
@@ -30,6 +31,7 @@ from ..accelerator.intrinsic import (
     requantize,
     scale_function,
 )
+from ..errors import CompileError
 from ..expression.expression import Expression, Function, binary
 from ..expression.tensor import Tensor, compute, placeholder
 from ..nest.nest import Scope
@@ -69,6 +71,14 @@ class Elementwise(Epilogue):
     scale_out: float = setting("scale of the result", 1.0)
     zero_point_left: int = activation("zero point of the left operand")
     zero_point_right: int = activation("zero point of the right operand")
+
+    def check(self) -> None:
+        super().check()
+        try:
+            self.terms(), self.last_scale()
+        except MicrotronError as error:
+            raise CompileError(f"{self.operator}: {error}; scales are {self.scale_left}, "
+                               f"{self.scale_right} and {self.scale_out}") from None
 
     @property
     def operand_names(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from ...isa.arithmetic import quantize_scale
 from ...isa.config import Config
+from ...isa.errors import MicrotronError
 from ...isa.instructions import PARAMETER_TILES, AluOp, Rounding
 from ..accelerator.intrinsic import Intrinsic, element_wise, requantize, scale_function
 from ..errors import CompileError
@@ -70,6 +71,11 @@ class Pool(Windowed):
         if min(self.counts(0).min(), self.counts(1).min()) < 1:
             raise CompileError(f"pool: with pad {self.pad} there are windows that lie outside the "
                                f"image altogether; take less padding")
+        try:
+            quantize_scale(self.scale_in / self.scale_out)
+        except MicrotronError as error:
+            raise CompileError(f"pool: {error}; scales are {self.scale_in} and "
+                               f"{self.scale_out}") from None
         size = self.kernel[0] * self.kernel[1]
         if self.kind == Kind.AVERAGE and size > LARGEST_WINDOW:
             raise self.wrong("kernel", self.kernel,

@@ -1,6 +1,7 @@
 """Descriptions accept what is meant, in the natural short forms, and refuse everything else."""
 
-from dataclasses import MISSING, dataclass, fields
+import re
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
 from typing import ClassVar
 
@@ -25,6 +26,7 @@ from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import Rounding
 from microtron.isa.timing import MemoryTiming
+from microtron.isa.verifier import verify
 
 IMAGE = {"height": 6, "width": 7}
 VALID = {
@@ -125,6 +127,8 @@ def test_every_field_is_documented_in_a_line(kind):
     (Pool, {"pad": 2}, "windows that lie outside the image altogether"),
     (Pool, {"kind": "average", "height": LARGEST, "width": LARGEST, "kernel": LARGEST},
      "2097152 elements at most"),
+    (Elementwise, {"scale_left": 1e30, "scale_out": 1e-9}, "scale is .*, but must be from 0 to"),
+    (Pool, {"kind": "average", "scale_in": 1e300, "scale_out": 1e-300}, "pool: scale is inf"),
     (Dense, {"zero_point_weights": 1}, "zero_point_weights is 1, but must be 0 for constant"),
     (Dense, {"right_activations": True}, "results of a program are not constant"),
     (Dense, {"matrices": 3, "zero_point_in": 5}, "zero_point_in is 5, but must be 0 for constant "
@@ -149,6 +153,22 @@ def test_fields_that_do_not_go_together_are_refused(kind, more, message):
 def test_tensors_that_no_segment_holds_are_refused_before_compiling(description):
     with pytest.raises(CompileError, match=r"takes \d+ bytes in tiles, but a segment has at most"):
         compile_op(description, "base")
+
+
+SCARCE = {"uop_bytes": 16, "inp_bytes": 8, "wgt_bytes": 32, "acc_bytes": 64, "out_bytes": 8}
+
+
+@pytest.mark.parametrize("kind", VALID)
+@pytest.mark.parametrize("name", SCARCE)
+def test_the_scratchpad_that_is_too_small_is_named(kind, name):
+    """With the least that a configuration may have, an operator compiles or says what it lacks."""
+    config = replace(tiny, **{name: SCARCE[name], "acc_banks": 1})
+    try:
+        kernel = compile_op(kind(**VALID[kind]), config)
+    except CompileError as error:
+        assert re.search(rf"{name} is {SCARCE[name]}\b.* but must be \d+ or more", str(error))
+    else:
+        verify(kernel.program)
 
 
 @dataclass(frozen=True, kw_only=True)
