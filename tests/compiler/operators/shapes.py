@@ -88,6 +88,9 @@ def element_wise(operation):
 ROWS = {"rows": either((1, 4), 20), "inputs": either((1, 3, 17), 40),
         "outputs": either((1, 3, 17), 40)}
 
+# Every phase of a transposed convolution is compiled on its own: few have many.
+PHASES = st.sampled_from(((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 2)))
+
 # Operator → any of its shapes.
 ANY = {
     "conv2d": specs(Conv2d, **WINDOW, **CHANNELS, **ZERO_POINT),
@@ -95,9 +98,9 @@ ANY = {
                          channels_in=st.integers(1, 3), channels_out=either((1, 17), 18)),
     "depthwise": multiples(Depthwise, "", **WINDOW, **ZERO_POINT),
     "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT),
-    "transposed": specs(Transposed, **WINDOW | {"stride": pairs(1, 2, 3), "height": either(
-        (1, 2), 5), "width": either((1, 2), 5)}, **CHANNELS, **ZERO_POINT,
-        output_padding=pairs(0, 0, 1)),
+    "transposed": specs(Transposed, **WINDOW | {"stride": PHASES, "height": either((1, 2), 5),
+                                                "width": either((1, 2), 5)},
+                        **CHANNELS, **ZERO_POINT, output_padding=pairs(0, 0, 1)),
     "dense": specs(Dense, **ROWS, **ZERO_POINT),
     "matmul": specs(Dense, **ROWS, **ZERO_POINT, matrices=st.integers(1, 3),
                     constant_weights=False, zero_point_weights=st.just(0) | BYTES),
@@ -138,7 +141,9 @@ POOLS = {"pads larger than the kernel": {"height": 4, "width": 5, "kernel": (2, 
                                           "pad": (2, 2, 1, 1)}}
 CUT = {"pads larger than the kernel": {"height": 9, "width": 8, "kernel": (2, 2),
                                        "pad": (6, 5, 4, 7)},
-       "kernel larger than the image": {"height": 3, "width": 2, "kernel": (5, 7)}}
+       "kernel larger than the image": {"height": 3, "width": 2, "kernel": (5, 7)},
+       "stride larger than the kernel": {"height": 4, "width": 5, "kernel": (2, 1),
+                                         "stride": (3, 2)}}
 TENSORS = {
     "1 × 1 spatial": {"channels": 5}, "batch 4": {"channels": 5, "width": 3, "images": 4},
     **{f"{count} channels": {"channels": count, "height": 3, "width": 5} for count in (1, 3, 17)},

@@ -113,10 +113,15 @@ def test_the_corners_are_what_they_are_called():
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-@given(spec=convolutions(), seed=st.integers(0, 99))
+@given(spec=convolutions(), seed=st.integers(0, 99), latency=st.sampled_from((1, 32, 100)),
+       stalls=st.sampled_from((0, 60)))
 @settings(max_examples=12)
-def test_any_convolution_equals_numpy_with_the_default_schedule(config, spec, seed):
-    check(spec, CONFIGS[config], seed=seed)
+def test_any_convolution_equals_numpy_in_every_order_and_on_the_cycle_device(config, spec, seed,
+                                                                             latency, stalls):
+    """Whatever order of instructions the tokens allow, and whatever the memory does."""
+    timing = MemoryTiming(read_latency=latency, stalls=stalls)
+    check(spec, CONFIGS[config], FunctionalDevice(), FunctionalDevice(order=Adversarial(seed)),
+          CycleDevice(CONFIGS[config], timing=timing), seed=seed)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -150,22 +155,6 @@ def test_columns_that_are_not_used_can_be_skipped(config, rows, columns, stride,
 
 def test_columns_that_are_used_are_not_skipped():
     assert [each.skips_columns for each in plain_forms(CORNERS["17 channels"], tiny)] == [False]
-
-
-@pytest.mark.parametrize("config", CONFIGS)
-@given(spec=convolutions(), order=st.integers(0, 99))
-@settings(max_examples=4)
-def test_results_are_the_same_in_every_order_that_the_tokens_allow(config, spec, order):
-    check(spec, CONFIGS[config], FunctionalDevice(order=Adversarial(order)))
-
-
-@pytest.mark.parametrize("config", CONFIGS)
-@given(spec=convolutions(), latency=st.sampled_from((1, 32, 100)),
-       stalls=st.sampled_from((0, 60)))
-@settings(max_examples=4)
-def test_the_cycle_device_equals_numpy(config, spec, latency, stalls):
-    timing = MemoryTiming(read_latency=latency, stalls=stalls)
-    check(spec, CONFIGS[config], CycleDevice(CONFIGS[config], timing=timing))
 
 
 @pytest.mark.parametrize("corner", CORNERS)
