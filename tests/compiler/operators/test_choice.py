@@ -171,7 +171,7 @@ class Way:
     handicap: float = 1.0
     room: int = 99
     config: Config = base
-    spec: str = "this"
+    spec: conv2d.Conv2d = LAYER
     looked_at: list[str] = field(default_factory=list, compare=False)
 
     @property
