@@ -84,7 +84,7 @@ def test_the_expressions_mean_what_the_program_computes(operation):
 
 
 def test_an_accumulator_that_is_too_small_is_refused():
-    with pytest.raises(CompileError, match=r"not even one tile of Elementwise.* fits: acc_bytes "
+    with pytest.raises(CompileError, match=r"elementwise: not even one tile fits: acc_bytes "
                                            r"is 128, which is 8 tiles, but must be 256 or more"):
         compile_op(spec_for(Operation.ADD), replace(tiny, acc_bytes=128, acc_banks=1))
 
