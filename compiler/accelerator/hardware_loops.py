@@ -1,11 +1,15 @@
-"""Loops around one intrinsic as instructions: which loops the hardware runs, and which not."""
+"""Loops around an intrinsic: which of them the hardware runs, and which are written out.
+
+A nest goes through few different loops very often, so what is found out about them is kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from ...isa.instructions import LOOPS
 from ..errors import CompileError
@@ -14,58 +18,85 @@ from ..expression.expression import Axis
 
 HARDWARE_LOOPS = len(LOOPS)
 MOST_INSTRUCTIONS = 1 << 20     # of a program, which are 32 MiB
+REMEMBERED = 1024               # different loops
+
+Triple = tuple[int, int, int]   # outer, middle and inner loop
 
 
-@dataclass(frozen=True)
-class Walk:
-    """A loop of the hardware: its iterations, and how far each operand moves in one."""
+class Walk(NamedTuple):
+    """A loop: its iterations, and how far each operand moves from one to the next."""
 
-    count: int
+    extent: int
     steps: tuple[int, ...]
 
 
-STILL = 1                   # iterations of a loop that is not there
+Walks = tuple[Walk, ...]        # from the outside in
 
 
-def fused(axes: Sequence[Axis], operands: Sequence[Affine]) -> list[Walk]:
-    """Loops from the outside in, neighbours joined where they walk as one:
+class Plan(NamedTuple):
+    """Loops around an intrinsic as instructions: some are written out, the hardware runs three."""
+
+    written: Walks
+    counts: Triple
+    strides: tuple[Triple, ...]         # of each operand, in each of the three
+
+
+def walks_of(axes: Iterable[Axis], operands: Sequence[Affine]) -> Walks:
+    """Loops over some axes, without those of one iteration."""
+    return tuple([Walk(axis.extent, tuple([operand.of(axis) for operand in operands]))
+                  for axis in axes if axis.extent > 1])
+
+
+@lru_cache(REMEMBERED)
+def fused(walks: Walks) -> Walks:
+    """The same loops, neighbours joined where they walk as one:
 
         for i in 4: for j in 10: t[10 × i + j]    →    for ij in 40: t[ij]
     """
-    walks: list[Walk] = []
-    for axis in axes:
-        if axis.extent == 1:
-            continue
-        inner = Walk(axis.extent, tuple(operand.of(axis) for operand in operands))
-        if walks and walks[-1].steps == tuple(step * inner.count for step in inner.steps):
-            walks[-1] = Walk(walks[-1].count * inner.count, inner.steps)
+    joined: list[Walk] = []
+    for inner in walks:
+        if joined and joined[-1].steps == tuple(step * inner.extent for step in inner.steps):
+            joined[-1] = Walk(joined[-1].extent * inner.extent, inner.steps)
         else:
-            walks.append(inner)
-    return walks
+            joined.append(inner)
+    return tuple(joined)
 
 
-def padded(walks: Sequence[Walk], operands: int) -> list[Walk]:
-    """Three loops; those that are missing stand outside and run once."""
-    still = Walk(STILL, (0,) * operands)
-    return [still] * (HARDWARE_LOOPS - len(walks)) + list(walks)
+@lru_cache(REMEMBERED)
+def planned(walks: Walks, operands: int) -> Plan:
+    """Loops in any order: the longest go to the hardware, which saves the most instructions."""
+    written, walked = divided(fused(walks), HARDWARE_LOOPS)
+    return plan_of(written, walked, operands)
 
 
-def offsets(walks: Sequence[Walk], operands: int) -> Iterator[tuple[int, ...]]:
-    """Where the operands are in every iteration, the last loop fastest."""
-    count = prod(walk.count for walk in walks)
+def plan_of(written: Walks, walked: Walks, operands: int) -> Plan:
+    """Loops that are written out, and at most three for the hardware."""
+    loops = padded(walked, HARDWARE_LOOPS, operands)
+    outer, middle, inner = loops
+    return Plan(written, (outer.extent, middle.extent, inner.extent),
+                tuple(zip(*(walk.steps for walk in loops), strict=True)))
+
+
+def divided(walks: Walks, most: int) -> tuple[Walks, Walks]:
+    """Loops to write out, and those that remain: the `most` longest. Both keep their order."""
+    if len(walks) <= most:
+        return (), walks
+    longest = sorted(range(len(walks)), key=lambda place: -walks[place].extent)[:most]
+    return (tuple(walk for place, walk in enumerate(walks) if place not in longest),
+            tuple(walk for place, walk in enumerate(walks) if place in longest))
+
+
+def padded(walks: Walks, count: int, operands: int) -> Walks:
+    """A number of loops; those that are missing stand outside and run once."""
+    return (Walk(1, (0,) * operands),) * (count - len(walks)) + walks
+
+
+def offsets(walks: Walks, operands: int) -> Iterator[tuple[int, ...]]:
+    """How far the operands have moved in every iteration, the last loop fastest."""
+    count = prod(walk.extent for walk in walks)
     if count > MOST_INSTRUCTIONS:
         raise CompileError(f"{count} iterations around an intrinsic cannot be written out: a "
                            f"program has at most {MOST_INSTRUCTIONS} instructions")
-    for numbers in product(*(range(walk.count) for walk in walks)):
-        yield tuple(sum(number * walk.steps[operand] for number, walk
-                        in zip(numbers, walks, strict=True)) for operand in range(operands))
-
-
-def divided(walks: list[Walk], most: int) -> tuple[list[Walk], list[Walk]]:
-    """Loops for the program to write out, and at most so many for the hardware: the longest,
-    which save the most instructions. Both in their order."""
-    if len(walks) <= most:
-        return [], walks
-    longest = sorted(range(len(walks)), key=lambda place: -walks[place].count)[:most]
-    return ([walk for place, walk in enumerate(walks) if place not in longest],
-            [walk for place, walk in enumerate(walks) if place in longest])
+    for numbers in product(*(range(walk.extent) for walk in walks)):
+        yield tuple([sum([number * walk.steps[operand] for number, walk
+                          in zip(numbers, walks, strict=True)]) for operand in range(operands)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from ...isa.config import Config
 from ...isa.instructions import (
@@ -23,14 +24,25 @@ from ...isa.instructions import (
 from ..errors import CompileError
 from ..expression.affine import Affine
 from ..expression.expression import Axis
-from .hardware_loops import Walk, divided, fused, offsets, padded
+from .hardware_loops import (
+    HARDWARE_LOOPS,
+    REMEMBERED,
+    Plan,
+    Walks,
+    divided,
+    fused,
+    offsets,
+    padded,
+    plan_of,
+    planned,
+    walks_of,
+)
 
-OUTER, MIDDLE, INNER = range(3)
-FIRST = (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_INNER)
 MICRO_OPS = 0               # the segment of micro-ops
 SEQUENCES = 4               # of micro-ops, of the longest kind, that their scratchpad has room for
 
-Sequenced = tuple[tuple[int, int, int], ...]        # dst, src and wgt of micro-ops
+Tiles = tuple[int, ...]     # of an intrinsic's operands
+Sequenced = tuple[Tiles, ...]                       # dst, src and wgt of micro-ops
 
 
 def longest_sequence(config: Config) -> int:
@@ -38,16 +50,25 @@ def longest_sequence(config: Config) -> int:
     return max(1, config.tiles(Buffer.UOP) // SEQUENCES)
 
 
-@dataclass
 class MicroKernels:
     """Sequences of micro-ops: each once in DRAM, and in the scratchpad until others need its
     place."""
 
-    config: Config
-    micro_ops: list[tuple[int, int, int]] = field(default_factory=list)     # as they lie in DRAM
-    in_dram: dict[Sequenced, int] = field(default_factory=dict)
-    resident: dict[Sequenced, int] = field(default_factory=dict)            # first micro-op
-    top: int = 0
+    def __init__(self, config: Config):
+        self.config = config
+        self.micro_ops: list[Tiles] = []                    # as they lie in DRAM
+        self.in_dram: dict[Sequenced, int] = {}             # the first micro-op of each
+        self.resident: dict[Sequenced, int] = {}            # the same in the scratchpad
+        self.top = 0
+        self.sums: dict[tuple[Tiles, Walks], Sequenced] = {}
+
+    def of_sum(self, first: Tiles, walks: Walks) -> Sequenced:
+        """The micro-ops of a sum: tiles from the first ones on, as loops walk through them."""
+        key = first, walks
+        if key not in self.sums:
+            self.sums[key] = tuple([tuple(map(int.__add__, first, moved))
+                                    for moved in offsets(walks, len(first))])
+        return self.sums[key]
 
     def place(self, sequence: Sequenced) -> tuple[int, list[Load]]:
         """Where a sequence is, and the load that brings it there if it is not there yet."""
@@ -69,42 +90,54 @@ class MicroKernels:
                             shape=(1, 1, length))]
 
 
+class SumPlan(NamedTuple):
+    """Loops around a tile product: a sequence of micro-ops for a part of each sum."""
+
+    parts: Walks            # of the sum, one instruction each
+    sequence: Walks
+    space: Plan
+
+
+@lru_cache(REMEMBERED)
+def planned_sum(walks: Walks, most: int) -> SumPlan:
+    """Loops over which a sum goes become micro-ops, at most so many, the others loops of the
+    hardware."""
+    space = planned(tuple(walk for walk in walks if walk.steps[0]), 3)
+    parts, sequence = [], list(fused(tuple(walk for walk in walks if not walk.steps[0])))
+    while prod(walk.extent for walk in sequence) > most:
+        parts.append(sequence.pop(0))
+    return SumPlan(tuple(parts), tuple(sequence), space)
+
+
 def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: MicroKernels, *,
           starts: bool, depthwise: bool = False) -> Iterator[Instruction]:
     """Gemms for loops around a tile product; with `starts`, the first product of each
-    accumulator tile begins its sum.
-
-    Loops over which a sum goes become micro-ops, the others loops of the hardware.
-    """
-    operands = (dst, src, wgt)
-    space = fused([axis for axis in axes if dst.of(axis)], operands)
-    sums = fused([axis for axis in axes if not dst.of(axis)], operands)
-    most = longest_sequence(kernels.config)
-    outside: list[Walk] = []                # of the sum: more than one instruction
-    while prod(walk.count for walk in sums) > most:
-        outside.append(sums.pop(0))
-    written, walked = divided(space, len(FIRST))
-    flags = GemmFlags.DEPTHWISE if depthwise else GemmFlags(0)
-    for number, far in enumerate(offsets(outside, len(operands))):
-        for near in offsets(written, len(operands)):
-            base = [operand.constant + one + other for operand, one, other
-                    in zip(operands, far, near, strict=True)]
-            start = GemmFlags(0)
-            if starts and number == 0:
-                start = GemmFlags.START | (GemmFlags.FIRST_UOP if sums else GemmFlags(0))
-            yield from _gemm(base, walked, sums, kernels, flags | start)
+    accumulator tile begins its sum."""
+    operands = dst, src, wgt
+    plan = planned_sum(walks_of(axes, operands), longest_sequence(kernels.config))
+    mode = GemmFlags.DEPTHWISE if depthwise else GemmFlags(0)
+    first = GemmFlags.START | (GemmFlags.FIRST_UOP if plan.sequence else GemmFlags(0))
+    dst_stride, src_stride, wgt_stride = plan.space.strides
+    for number, part in enumerate(offsets(plan.parts, len(operands))):
+        flags = mode | first if starts and number == 0 else mode
+        for near in offsets(plan.space.written, len(operands)):
+            tiles = _moved(_moved(_first(operands), part), near)
+            sequence = kernels.of_sum(tiles, plan.sequence)
+            uop, loads = kernels.place(sequence)
+            yield from loads
+            yield Gemm(flags=flags, uop=uop, count=len(sequence), loops=plan.space.counts,
+                       dst_stride=dst_stride, src_stride=src_stride, wgt_stride=wgt_stride)
 
 
-def _gemm(base: list[int], walked: list[Walk], sums: list[Walk], kernels: MicroKernels,
-          flags: GemmFlags) -> Iterator[Instruction]:
-    sequence = tuple((base[0] + dst, base[1] + src, base[2] + wgt)
-                     for dst, src, wgt in offsets(sums, len(base)))
-    first, loads = kernels.place(sequence)
-    yield from loads
-    loops = padded(walked, len(base))
-    dst, src, wgt = (tuple(walk.steps[operand] for walk in loops) for operand in range(len(base)))
-    yield Gemm(flags=flags, uop=first, count=len(sequence), loops=_counts(loops),
-               dst_stride=_triple(dst), src_stride=_triple(src), wgt_stride=_triple(wgt))
+@lru_cache(REMEMBERED)
+def planned_channels(walks: Walks) -> Plan:
+    """Loops around a requantization: the parameters of channels change with the outer loop of the
+    hardware, and with loops that are written out."""
+    channels = tuple(walk for walk in fused(walks) if walk.steps[2])
+    written, near = divided(tuple(walk for walk in fused(walks) if not walk.steps[2]),
+                            HARDWARE_LOOPS - 1)
+    return plan_of(channels[:-1] + written,
+                   channels[-1:] + padded(near, HARDWARE_LOOPS - 1, 3), 3)
 
 
 def requantizes(axes: Sequence[Axis], out: Affine, acc: Affine, parameters: Sequence[Affine],
@@ -112,77 +145,65 @@ def requantizes(axes: Sequence[Axis], out: Affine, acc: Affine, parameters: Sequ
     """Requantizations for loops around one tile. `pattern` has everything but tiles and loops."""
     bias = parameters[0]
     for number, each in enumerate(parameters):
-        if each != bias + Affine(number):
+        if each.constant != bias.constant + number or each.terms != bias.terms:
             raise CompileError("bias, multiplier and shift of a channel block must be three "
                                "accumulator tiles in a row")
-    walks = fused(axes, (out, acc, bias))
-    outer = [walk for walk in walks if walk.steps[2]]
-    inner = [walk for walk in walks if not walk.steps[2]]
-    written, near = divided(inner, len(FIRST) - 1)
-    for base in offsets([*outer[:-1], *written], 3):
-        at = [operand.constant + each for operand, each in zip((out, acc, bias), base, strict=True)]
-        loops = [*(outer[-1:] or padded([], 3)[:1]), *padded(near, 3)[-(len(FIRST) - 1):]]
-        yield _requantize(at, loops, pattern)
-
-
-def _requantize(at: list[int], loops: list[Walk], pattern: Requantize) -> Requantize:
-    dst, src = (tuple(walk.steps[operand] for walk in loops) for operand in range(2))
-    return Requantize(flags=pattern.flags, zero_point=pattern.zero_point, low=pattern.low,
-                      high=pattern.high, dst=at[0], src=at[1], params=at[2],
-                      loops=_counts(loops), dst_stride=_triple(dst), src_stride=_triple(src),
-                      params_stride=loops[OUTER].steps[2])
+    operands = out, acc, bias
+    plan = planned_channels(walks_of(axes, operands))
+    dst_stride, src_stride, (params_stride, _, _) = plan.strides
+    for moved in offsets(plan.written, len(operands)):
+        dst, src, params = _moved(_first(operands), moved)
+        yield Requantize(flags=pattern.flags, zero_point=pattern.zero_point, low=pattern.low,
+                         high=pattern.high, dst=dst, src=src, params=params, loops=plan.counts,
+                         dst_stride=dst_stride, src_stride=src_stride, params_stride=params_stride)
 
 
 def alus(axes: Sequence[Axis], op: AluOp, dst: Affine, left: Affine,
          right: Affine) -> Iterator[Alu]:
     """Element-wise operations. The left operand walks as the result does."""
-    walks = fused(axes, (dst, left, right))
-    if any(walk.steps[0] != walk.steps[1] for walk in walks):
+    operands = dst, left, right
+    plan = planned(walks_of(axes, operands), len(operands))
+    dst_stride, left_stride, right_stride = plan.strides
+    if dst_stride != left_stride or any(walk.steps[0] != walk.steps[1] for walk in plan.written):
         raise CompileError(f"alu.{op.name.lower()}: the left operand must walk through the "
                            f"accumulator as the result does")
-    written, walked = divided(walks, len(FIRST))
-    for base in offsets(written, 3):
-        loops = padded(walked, 3)
-        at = [operand.constant + each for operand, each in zip((dst, left, right), base,
-                                                               strict=True)]
-        yield Alu(op=op, dst=at[0], lhs=at[1], rhs=at[2], loops=_counts(loops),
-                  dst_stride=_triple([walk.steps[0] for walk in loops]),
-                  rhs_stride=_triple([walk.steps[2] for walk in loops]))
+    for moved in offsets(plan.written, len(operands)):
+        result, lhs, rhs = _moved(_first(operands), moved)
+        yield Alu(op=op, dst=result, lhs=lhs, rhs=rhs, loops=plan.counts, dst_stride=dst_stride,
+                  rhs_stride=right_stride)
 
 
 def immediates(axes: Sequence[Axis], op: AluOp, dst: Affine, src: Affine, *,
                immediate: int) -> Iterator[AluI]:
     """Element-wise operations with a constant."""
-    written, walked = divided(fused(axes, (dst, src)), len(FIRST))
-    for base in offsets(written, 2):
-        loops = padded(walked, 2)
-        yield AluI(op=op, dst=dst.constant + base[0], src=src.constant + base[1],
-                   immediate=immediate, loops=_counts(loops),
-                   dst_stride=_triple([walk.steps[0] for walk in loops]),
-                   src_stride=_triple([walk.steps[1] for walk in loops]))
+    operands = dst, src
+    plan = planned(walks_of(axes, operands), len(operands))
+    dst_stride, src_stride = plan.strides
+    for moved in offsets(plan.written, len(operands)):
+        result, source = _moved(_first(operands), moved)
+        yield AluI(op=op, dst=result, src=source, immediate=immediate, loops=plan.counts,
+                   dst_stride=dst_stride, src_stride=src_stride)
 
 
 def fills(axes: Sequence[Axis], dst: Affine, value: int) -> Iterator[Instruction]:
     """Give accumulator tiles a constant value."""
-    return filled(dst.constant, fused(axes, (dst,)), value)
+    return filled(dst.constant, walks_of(axes, (dst,)), value)
 
 
-def filled(first: int, walks: Sequence[Walk], value: int) -> Iterator[Instruction]:
+def filled(first: int, walks: Walks, value: int) -> Iterator[Instruction]:
     """The same for tiles from a first one on."""
-    written, walked = divided(list(walks), len(FIRST))
-    for base, in offsets(written, 1):
-        loops = padded(walked, 1)
-        yield AluI(op=AluOp.MOVE, dst=first + base, immediate=value, loops=_counts(loops),
-                   dst_stride=_triple([walk.steps[0] for walk in loops]))
+    plan = planned(walks, 1)
+    for moved, in offsets(plan.written, 1):
+        yield AluI(op=AluOp.MOVE, dst=first + moved, immediate=value, loops=plan.counts,
+                   dst_stride=plan.strides[0])
 
 
-def _counts(loops: Sequence[Walk]) -> tuple[int, int, int]:
-    return _triple([walk.count for walk in loops])
+def _first(operands: Sequence[Affine]) -> Tiles:
+    return tuple([operand.constant for operand in operands])
 
 
-def _triple(values: Sequence[int]) -> tuple[int, int, int]:
-    outer, middle, inner = values
-    return outer, middle, inner
+def _moved(tiles: Tiles, steps: Tiles) -> Tiles:
+    return tuple(map(int.__add__, tiles, steps))
 
 
 assert PARAMETER_TILES == 3, "a requantize reads bias, multiplier and shift"

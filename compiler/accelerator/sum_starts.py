@@ -13,7 +13,7 @@ from ...isa.instructions import Instruction
 from ..expression.affine import Affine
 from ..expression.expression import Axis
 from ..nest.nest import Region
-from .hardware_loops import Walk, fused, offsets
+from .hardware_loops import Walk, Walks, fused, offsets, walks_of
 from .instructions import filled
 from .scratchpads import strides_of
 
@@ -23,14 +23,14 @@ class Tiles:
     """The tiles that an operand is in some iteration, without a list of them."""
 
     first: int
-    walks: tuple[Walk, ...]
+    walks: Walks
 
     def each(self) -> set[int]:
         return {self.first + offset for offset, in offsets(self.walks, 1)}
 
     def span(self) -> tuple[int, int]:
         """The first and the last of them."""
-        reach = [(walk.count - 1) * walk.steps[0] for walk in self.walks]
+        reach = [(walk.extent - 1) * walk.steps[0] for walk in self.walks]
         return (self.first + sum(min(each, 0) for each in reach),
                 self.first + sum(max(each, 0) for each in reach))
 
@@ -41,7 +41,7 @@ class Tiles:
 
 
 def tiles_touched(axes: Sequence[Axis], operand: Affine) -> Tiles:
-    walks = fused([axis for axis in axes if operand.of(axis)], (operand,))
+    walks = fused(walks_of([axis for axis in axes if operand.of(axis)], (operand,)))
     return Tiles(operand.constant, tuple(sorted(walks, key=lambda walk: walk.steps)))
 
 
