@@ -1,54 +1,77 @@
-"""Conditions of a nest when it is emitted: known, or as what they leave of loops inside."""
+"""Conditions of a nest when it is emitted: decided, or turned into limits of hardware loops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ..errors import CompileError
-from ..expression.affine import margin
+from ..expression.affine import Affine, margin
 from ..expression.expression import Axis, Binary, Expression
-from ..expression.intervals import interval_of
+from ..expression.intervals import Known, conjuncts, interval_of
+
+Values = Mapping[Axis, int]         # of loops that are written out
 
 
-def clipped(axes: Iterable[Axis], conditions: Iterable[Expression],
-            values: Mapping[Axis, int]) -> dict[Axis, Axis] | None:
-    """The loops with the extents that conditions inside them leave; None if nothing is."""
+class Limit(NamedTuple):
+    """A condition inside loops of the hardware: it cuts one of them short, or all of them off."""
+
+    room: Affine            # on loops that are written out; where it is negative, nothing is left
+    axis: Axis | None       # the loop that is cut short
+    step: int               # the room that an iteration of it takes
+
+
+def limits_of(conditions: Iterable[Expression], axes: Collection[Axis]) -> list[Limit]:
+    """What conditions inside loops over some axes mean for these loops."""
+    return [_limit(condition, axes) for condition in conditions]
+
+
+def _limit(condition: Expression, axes: Collection[Axis]) -> Limit:
+    room = margin(condition)
+    if room is None:
+        raise CompileError(f"{condition}: a condition inside loops of the hardware must compare "
+                           f"sums of axes with < or <=")
+    inside = [axis for axis in room.terms if axis in axes]
+    if not inside:
+        return Limit(room, None, 0)
+    if len(inside) > 1 or room.of(inside[0]) > 0:
+        raise CompileError(f"{condition}: a condition inside loops of the hardware must cut one of "
+                           f"them short")
+    return Limit(room.without(*inside), inside[0], -room.of(inside[0]))
+
+
+def clipped(axes: Sequence[Axis], limits: Iterable[Limit],
+            values: Values) -> tuple[int, ...] | None:
+    """The extents that limits leave of some loops; None if nothing is left."""
     extents = {axis: axis.extent for axis in axes}
-    for condition in conditions:
-        room = margin(condition)
-        if room is None:
-            raise CompileError(f"{condition}: a condition inside loops of the hardware must "
-                               f"compare sums of axes with < or <=")
-        room = room.at(values)
-        if not room.terms:
-            if room.constant < 0:
-                return None
-            continue
-        (axis, step), *more = room.terms.items()
-        if more or step >= 0 or axis not in extents:
-            raise CompileError(f"{condition}: a condition inside loops of the hardware must cut "
-                               f"one of them short")
-        extents[axis] = min(extents[axis], room.constant // -step + 1)
-        if extents[axis] <= 0:
+    for limit in limits:
+        room = limit.room.value(values)
+        if room < 0:
             return None
-    return {axis: axis if extent == axis.extent else Axis(axis.name, extent, axis.reduces)
-            for axis, extent in extents.items()}
+        if limit.axis is not None:
+            extents[limit.axis] = min(extents[limit.axis], room // limit.step + 1)
+    return tuple(extents.values())
 
 
-def holds(condition: Expression, values: Mapping[Axis, int]) -> bool:
-    """Whether a condition on loops that are written out holds."""
-    return _truth(condition, {axis: (value, value) for axis, value in values.items()})
+def decision(condition: Expression) -> Callable[[Values], bool]:
+    """Whether a condition holds, as a function of the loops that are written out."""
+    parts = [(each, margin(each)) for each in conjuncts(condition)]
+
+    def holds(values: Values) -> bool:
+        return all(_truth(each, values) if room is None else room.value(values) >= 0
+                   for each, room in parts)
+
+    return holds
 
 
-def _truth(condition: Expression, known: Mapping[Expression, tuple[int, int]]) -> bool:
-    match condition:
-        case Binary(operator="and"):
-            return _truth(condition.left, known) and _truth(condition.right, known)
-        case Binary(operator="<" | "<="):
-            left, right = interval_of(condition.left, known), interval_of(condition.right, known)
-            strict = condition.operator == "<"
-            if left[1] + strict <= right[0]:
-                return True
-            if left[0] + strict > right[1]:
-                return False
-    raise CompileError(f"whether {condition} holds is not known when it is emitted")
+def _truth(comparison: Expression, values: Values) -> bool:
+    """Whether a comparison holds that is not affine."""
+    if isinstance(comparison, Binary) and comparison.operator in ("<", "<="):
+        known: Known = {axis: (value, value) for axis, value in values.items()}
+        left, right = interval_of(comparison.left, known), interval_of(comparison.right, known)
+        strict = comparison.operator == "<"
+        if left[1] + strict <= right[0]:
+            return True
+        if left[0] + strict > right[1]:
+            return False
+    raise CompileError(f"whether {comparison} holds is not known when it is emitted")

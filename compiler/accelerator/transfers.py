@@ -2,31 +2,33 @@
 enough.
 
 A dimension of a copy is a count with a step in DRAM and a step in the scratchpad. Neighbours that
-step as one are joined. What the instruction has no dimension for is written out.
+step as one are joined. Dimensions that an instruction does not have are written out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer as Scratchpad
 from ...isa.instructions import Load, Store
 from ..errors import CompileError
-from ..nest.nest import Buffer, Copy, Nest, Scope, statements_of
-from .scratchpads import SCRATCHPADS, TILE_RANK, strides_of
+from ..nest.nest import Buffer, Copy, Nest, Region, Scope, statements_of
+from .hardware_loops import REMEMBERED
+from .scratchpads import SCRATCHPADS, TILE_RANK
 
 WIDEST = 255                # tiles of border on one side
 
 
-@dataclass(frozen=True)
-class Side:
-    """One dimension of a copy. `before` and `after` of its `count` tiles lie outside DRAM."""
+class Side(NamedTuple):
+    """One dimension of a copy, of which `before` and `after` tiles lie outside DRAM."""
 
-    count: int
+    extent: int
     dram: int               # bytes from tile to tile
     pad: int                # tiles of the scratchpad from tile to tile
     before: int = 0
@@ -34,7 +36,26 @@ class Side:
 
     @property
     def inside(self) -> int:
-        return self.count - self.before - self.after
+        return self.extent - self.before - self.after
+
+
+Sides = tuple[Side, ...]    # from the outside in
+
+
+class Piece(NamedTuple):
+    """One load or store of a copy, from the places on where the copy starts."""
+
+    sram: int
+    offset: int
+    shape: tuple[int, int, int]
+    stride: tuple[int, int]
+    sram_pitch: tuple[int, int]             # a load has the first only
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it is more than a border."""
+        return self.shape[2] > 0
 
 
 def element_bits(buffer: Buffer) -> int:
@@ -51,12 +72,6 @@ def bits_in_dram(nest: Nest, config: Config) -> dict[Buffer, int]:
     return found
 
 
-def dram_strides(buffer: Buffer, bits: int) -> list[int]:
-    """Bytes from one index of a dimension to the next, dimensions of a tile left out."""
-    return [prod(buffer.shape[place + 1:]) * bits // 8
-            for place in range(len(buffer.shape) - TILE_RANK)]
-
-
 def scratchpad_of(scope: Scope, dram: Buffer, on_chip: Buffer) -> Scratchpad:
     """The scratchpad as a transfer names it: narrow lanes may be widened on their way."""
     if scope == Scope.ACC and dram.dtype == "int8":
@@ -67,124 +82,185 @@ def scratchpad_of(scope: Scope, dram: Buffer, on_chip: Buffer) -> Scratchpad:
     return SCRATCHPADS[scope]
 
 
-def in_tiles(buffer: Buffer, tile_rows: int) -> Buffer:
-    """A buffer whose rows are addressed one by one, seen as whole tiles of them."""
-    *leading, rows, lanes = buffer.shape
-    return replace(buffer, shape=(*leading, rows // tile_rows, tile_rows, lanes), tile_rows=0)
+@dataclass(frozen=True)
+class Transfer:
+    """A copy between DRAM and a scratchpad, without the places where it starts."""
+
+    loads: bool
+    scratchpad: Scratchpad
+    tile_bytes: int
+    tile_rows: int          # rows of a tile, if they are addressed one by one
+    sizes: tuple[int, ...]  # tiles of the buffer in DRAM, along each dimension
+    sides: Sides            # of a copy that lies inside
+
+    def at(self, start: Sequence[int]) -> tuple[int, Sides]:
+        """The byte at which a copy that starts somewhere does so in DRAM, and its dimensions."""
+        offset, sides = 0, []
+        for first, size, side in zip(self._tiles(start), self.sizes, self.sides, strict=True):
+            last = first + side.extent
+            if first < 0 or last > size:
+                before, after = max(0, -first), max(0, last - size)
+                side = side._replace(before=min(before, side.extent), after=min(after, side.extent))
+            offset += max(first, 0) * side.dram
+            sides.append(side)
+        return offset, tuple(sides)
+
+    def _tiles(self, start: Sequence[int]) -> Sequence[int]:
+        """Which tile a copy starts with."""
+        *leading, row, lane = start
+        if self.tile_rows:
+            leading, row = [*leading, row // self.tile_rows], row % self.tile_rows
+        if row or lane:
+            raise CompileError(f"a copy starts at row {row} and lane {lane} of a tile; only whole "
+                               f"tiles are moved")
+        return leading
 
 
-def sides_of(dram: Buffer, start: Sequence[int], on_chip: Buffer, extents: Sequence[int],
-             tile_bytes: int, bits: int) -> tuple[int, list[Side]]:
-    """The byte at which the box starts in DRAM, where elements have so many bits, and its
-    dimensions from the outside in."""
-    rows = on_chip.tile_rows
-    if rows:
-        dram, on_chip = in_tiles(dram, rows), in_tiles(on_chip, rows)
-        start = [*start[:-1], 0, start[-1]]
-        extents = [*extents[:-2], extents[-2] // rows, rows, extents[-1]]
-    for place in range(-TILE_RANK, 0):
-        if start[place] or extents[place] != dram.shape[place]:
-            raise CompileError(f"a copy of {dram.name} cuts through its tiles; only whole tiles "
-                               f"are moved")
-    strides = dram_strides(dram, bits)
-    if prod(dram.shape[-TILE_RANK:]) * bits != tile_bytes * 8:
-        raise CompileError(f"a tile of {dram.name} has {dram.shape[-TILE_RANK]} × "
-                           f"{dram.shape[-1]} elements of {bits} bits, but a tile of the "
-                           f"scratchpad takes {tile_bytes} bytes of DRAM")
-    offset = sum(max(first, 0) * stride for first, stride in zip(start, strides, strict=False))
-    sides = []
-    for first, extent, size, stride, step in zip(start, extents, dram.shape, strides,
-                                                 strides_of(on_chip), strict=False):
-        before, after = max(0, -first), max(0, first + extent - size)
-        sides.append(Side(extent, stride, step, min(before, extent), min(after, extent)))
-    return offset, sides
+def ends_of(copy: Copy) -> tuple[Region, Region]:
+    """The region of a copy that lies on the chip, and the one in DRAM."""
+    if copy.target.buffer.scope in SCRATCHPADS:
+        return copy.target, copy.source
+    return copy.source, copy.target
 
 
-def joined(sides: Sequence[Side]) -> list[Side]:
+def transfer_of(copy: Copy, config: Config, bits: int) -> Transfer:
+    """The transfer that a copy is. An element has a number of bits in DRAM."""
+    chip, dram = ends_of(copy)
+    scratchpad = scratchpad_of(chip.buffer.scope, dram.buffer, chip.buffer)
+    rows = chip.buffer.tile_rows
+    shape, extents, on_chip = (_in_tiles(each, rows) for each in (
+        dram.buffer.shape, dram.extents, chip.buffer.shape))
+    if extents[-TILE_RANK:] != shape[-TILE_RANK:]:
+        raise CompileError(f"a copy of {dram.buffer.name} cuts through its tiles; only whole tiles "
+                           f"are moved")
+    tile_bytes = config.tile_bytes(scratchpad)
+    if prod(shape[-TILE_RANK:]) * bits != tile_bytes * 8:
+        raise CompileError(f"a tile of {dram.buffer.name} has {shape[-TILE_RANK]} × {shape[-1]} "
+                           f"elements of {bits} bits, but a tile of the scratchpad takes "
+                           f"{tile_bytes} bytes of DRAM")
+    leading = len(shape) - TILE_RANK
+    sides = tuple(Side(extents[place], prod(shape[place + 1:]) * bits // 8,
+                       prod(on_chip[place + 1:leading])) for place in range(leading))
+    return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides)
+
+
+def _in_tiles(shape: tuple[int, ...], tile_rows: int) -> tuple[int, ...]:
+    """A shape in which rows that are addressed one by one are tiles of rows."""
+    if not tile_rows:
+        return shape
+    *leading, rows, lanes = shape
+    return (*leading, rows // tile_rows, tile_rows, lanes)
+
+
+def joined(sides: Sides) -> list[Side]:
     """Dimensions of one tile left out, neighbours that step as one joined."""
     result: list[Side] = []
     for side in sides:
-        if side.count == 1 and not side.before and not side.after:
+        if side.extent == 1 and not side.before and not side.after:
             continue
         if result and not (side.before or side.after or result[-1].before or result[-1].after) and (
-                result[-1].dram == side.dram * side.count
-                and result[-1].pad == side.pad * side.count):
-            result[-1] = replace(side, count=result[-1].count * side.count)
+                result[-1].dram == side.dram * side.extent
+                and result[-1].pad == side.pad * side.extent):
+            result[-1] = side._replace(extent=result[-1].extent * side.extent)
         else:
             result.append(side)
     return result
 
 
-def loads(base: Load, sides: list[Side], tile_bytes: int, *, padding: int | None) -> Iterator[Load]:
-    """The loads that bring a box into a scratchpad. `base` has the places where it starts.
+@lru_cache(REMEMBERED)
+def load_pieces(sides: Sides, tile_bytes: int, *, padded: bool) -> tuple[Piece, ...]:
+    """The loads that bring a box into a scratchpad. What lies outside DRAM is padded, or left out,
+    so that its tiles stay as they are."""
+    first = 0 if padded else sum(side.before * side.pad for side in sides)
+    within = sides if padded else tuple(map(_inside, sides))
+    return tuple(_load_pieces(joined(within), tile_bytes, first)) if _is_something(within) else ()
 
-    Without padding, what lies outside DRAM is left out, and its tiles stay as they are.
-    """
-    if padding is None:
-        first = base.sram + sum(side.before * side.pad for side in sides)
-        sides = [_inside(side) for side in sides]
-    else:
-        first = base.sram
-    if any(side.count <= 0 for side in sides):
-        return
-    sides = joined(sides)
-    row = sides.pop() if sides and sides[-1].pad == 1 and sides[-1].dram == tile_bytes else Side(
-        1, tile_bytes, 1)
-    rows = sides.pop() if sides and sides[-1].pad == row.count else Side(1, 0, row.count)
+
+def _load_pieces(sides: list[Side], tile_bytes: int, first: int) -> Iterator[Piece]:
+    row = _row(sides, tile_bytes)
+    rows = sides.pop() if sides and sides[-1].pad == row.extent else Side(1, 0, row.extent)
     planes = sides.pop() if sides and not (sides[-1].before or sides[-1].after) else Side(1, 0, 0)
-    for far in product(*(range(side.count) for side in sides)):
-        outside = any(not side.before <= number < side.count - side.after
+    for far in product(*(range(side.extent) for side in sides)):
+        outside = any(not side.before <= number < side.extent - side.after
                       for number, side in zip(far, sides, strict=True))
         dram = sum((number - side.before) * side.dram for number, side
                    in zip(far, sides, strict=True))
-        at = sum(number * side.pad for number, side in zip(far, sides, strict=True))
+        sram = first + sum(number * side.pad for number, side in zip(far, sides, strict=True))
         if outside or rows.inside <= 0 or row.inside <= 0:
-            yield from _borders(base, rows.count * row.count, planes, first + at, padding or 0)
+            yield from _borders(rows.extent * row.extent, planes, sram)
         else:
-            yield _load(base, row, rows, planes, dram, first + at, padding or 0)
+            pad = rows.before, rows.after, row.before, row.after
+            if max(pad) > WIDEST:
+                raise CompileError(f"a border of {max(pad)} tiles is more than the {WIDEST} that "
+                                   f"a load pads")
+            yield Piece(sram, dram, (planes.extent, rows.inside, row.inside),
+                        (planes.dram, rows.dram), (planes.pad, 0), pad)
+
+
+def _borders(tiles: int, planes: Side, sram: int) -> Iterator[Piece]:
+    """Loads that read nothing, for tiles in a row that are all padding: a border is as wide as a
+    byte can say."""
+    for done in range(0, tiles, WIDEST):
+        yield Piece(sram + done, 0, (planes.extent, 0, 0), (0, 0), (planes.pad, 0),
+                    (1, 0, min(WIDEST, tiles - done), 0))
+
+
+@lru_cache(REMEMBERED)
+def store_pieces(sides: Sides, tile_bytes: int) -> tuple[Piece, ...]:
+    """The stores that take a box from a scratchpad to DRAM; what lies outside is left out."""
+    first = sum(side.before * side.pad for side in sides)
+    within = tuple(map(_inside, sides))
+    return tuple(_store_pieces(joined(within), tile_bytes, first)) if _is_something(within) else ()
+
+
+def _store_pieces(sides: list[Side], tile_bytes: int, first: int) -> Iterator[Piece]:
+    row = _row(sides, tile_bytes)
+    rows = sides.pop() if sides else Side(1, 0, 0)
+    planes = sides.pop() if sides else Side(1, 0, 0)
+    for far in product(*(range(side.extent) for side in sides)):
+        dram = sum(number * side.dram for number, side in zip(far, sides, strict=True))
+        sram = first + sum(number * side.pad for number, side in zip(far, sides, strict=True))
+        yield Piece(sram, dram, (planes.extent, rows.extent, row.extent),
+                    (planes.dram, rows.dram), (planes.pad, rows.pad))
+
+
+def _row(sides: list[Side], tile_bytes: int) -> Side:
+    """Tiles that lie side by side both in DRAM and in the scratchpad: one, if there are no more."""
+    if sides and sides[-1].pad == 1 and sides[-1].dram == tile_bytes:
+        return sides.pop()
+    return Side(1, tile_bytes, 1)
 
 
 def _inside(side: Side) -> Side:
     """What of a dimension lies in DRAM."""
-    if side.before or side.after:
-        return replace(side, count=side.inside, before=0, after=0)
-    return side
+    return side._replace(extent=side.inside, before=0, after=0)
 
 
-def _borders(base: Load, tiles: int, planes: Side, sram: int, padding: int) -> Iterator[Load]:
-    """Loads that read nothing, for tiles in a row that are all padding: a border is as wide as a
-    byte can say."""
-    for done in range(0, tiles, WIDEST):
-        yield Load(buffer=base.buffer, segment=base.segment, pad_value=padding, sram=sram + done,
-                   shape=(planes.count, 0, 0), sram_pitch=planes.pad,
-                   pad=(1, 0, min(WIDEST, tiles - done), 0))
+def _is_something(sides: Sides) -> bool:
+    return all(side.extent > 0 for side in sides)
 
 
-def _load(base: Load, row: Side, rows: Side, planes: Side, dram: int, sram: int,
-          padding: int) -> Load:
-    pad = (rows.before, rows.after, row.before, row.after)
-    if max(pad) > WIDEST:
-        raise CompileError(f"a border of {max(pad)} tiles is more than the {WIDEST} that a load "
-                           f"pads")
-    return Load(buffer=base.buffer, segment=base.segment, pad_value=padding, sram=sram,
-                offset=base.offset + dram, shape=(planes.count, rows.inside, row.inside),
-                sram_pitch=planes.pad, stride=(planes.dram, rows.dram), pad=pad)
+class Ends(NamedTuple):
+    """Where a transfer starts, in its scratchpad and in DRAM."""
+
+    scratchpad: Scratchpad
+    sram: int
+    segment: int
+    offset: int
 
 
-def stores(base: Store, sides: list[Side], tile_bytes: int) -> Iterator[Store]:
-    """The stores that take a box from a scratchpad to DRAM; what lies outside is left out."""
-    sram = base.sram + sum(side.before * side.pad for side in sides)
-    sides = [_inside(side) for side in sides]
-    if any(side.count <= 0 for side in sides):
-        return
-    sides = joined(sides)
-    row = sides.pop() if sides and sides[-1].pad == 1 and sides[-1].dram == tile_bytes else Side(
-        1, tile_bytes, 1)
-    rows = sides.pop() if sides else Side(1, 0, 0)
-    planes = sides.pop() if sides else Side(1, 0, 0)
-    for far in product(*(range(side.count) for side in sides)):
-        dram = sum(number * side.dram for number, side in zip(far, sides, strict=True))
-        at = sum(number * side.pad for number, side in zip(far, sides, strict=True))
-        yield replace(base, sram=sram + at, offset=base.offset + dram,
-                      shape=(planes.count, rows.count, row.count),
-                      stride=(planes.dram, rows.dram), sram_pitch=(planes.pad, rows.pad))
+def loads_of(pieces: Iterable[Piece], ends: Ends, padding: int) -> Iterator[Load]:
+    """Loads from their places on. Those that are nothing but a border have no place in DRAM."""
+    for each in pieces:
+        offset = ends.offset + each.offset if each.reads else 0
+        yield Load(buffer=ends.scratchpad, segment=ends.segment, pad_value=padding, offset=offset,
+                   sram=ends.sram + each.sram, shape=each.shape, sram_pitch=each.sram_pitch[0],
+                   stride=each.stride, pad=each.pad)
+
+
+def stores_of(pieces: Iterable[Piece], ends: Ends) -> Iterator[Store]:
+    """Stores from their places on."""
+    for each in pieces:
+        yield Store(buffer=ends.scratchpad, segment=ends.segment, sram=ends.sram + each.sram,
+                    offset=ends.offset + each.offset, shape=each.shape, stride=each.stride,
+                    sram_pitch=each.sram_pitch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..errors import CompileError
 from .expression import Axis, Binary, Constant, Expression
 
 
@@ -47,10 +48,14 @@ class Affine:
                 terms[axis] = coefficient
         return Affine(constant, terms)
 
-    def renamed(self, axes: Mapping[Axis, Axis]) -> Affine:
-        """The same form over other axes."""
-        return Affine(self.constant, {axes.get(axis, axis): each
-                                      for axis, each in self.terms.items()})
+    def value(self, values: Mapping[Axis, int]) -> int:
+        """The value where all axes are known."""
+        try:
+            return self.constant + sum([each * values[axis] for axis, each in self.terms.items()])
+        except KeyError:
+            unknown = ", ".join(axis.name for axis in self.terms if axis not in values)
+            raise CompileError(f"{self.expression()} depends on {unknown}, whose value is not "
+                               f"known here") from None
 
     def range(self) -> tuple[int, int]:
         """The smallest and the largest value."""

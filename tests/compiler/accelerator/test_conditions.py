@@ -8,56 +8,65 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.conditions import clipped, holds
+from microtron.compiler.accelerator.conditions import clipped, decision, limits_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, Binary, both, either
 
 outer, i, j = Axis("outer", 5), Axis("i", 4), Axis("j", 3)
 SMALL = st.integers(-9, 9)
+OPERATORS = st.sampled_from(("<", "<="))
 
 
 @st.composite
 def limits(draw):
     """A condition on one loop inside, wherever the loop outside stands."""
-    axis, step = draw(st.sampled_from((i, j))), draw(st.integers(1, 5))
+    axis, step = draw(st.sampled_from((i, j))), draw(st.integers(0, 5))
     left = axis * step + outer * draw(SMALL) + draw(SMALL)
-    return Binary(draw(st.sampled_from(("<", "<="))), left, outer * draw(SMALL) + draw(SMALL))
+    return Binary(draw(OPERATORS), left, outer * draw(SMALL) + draw(SMALL))
 
 
 @given(st.lists(limits(), max_size=3), st.integers(0, outer.extent - 1))
 def test_loops_are_left_with_the_iterations_in_which_all_conditions_hold(conditions, far):
     def runs(near, other):
-        return all(holds(each, {outer: far, i: near, j: other}) for each in conditions)
+        return all(decision(each)({outer: far, i: near, j: other}) for each in conditions)
 
-    left = clipped((i, j), conditions, {outer: far})
+    left = clipped((i, j), limits_of(conditions, (i, j)), {outer: far})
     places = list(product(range(i.extent), range(j.extent)))
-    extents = (0, 0) if left is None else (left[i].extent, left[j].extent)
+    extents = (0, 0) if left is None else left
     assert [place for place in places if runs(*place)] == [
         place for place in places if place[0] < extents[0] and place[1] < extents[1]]
 
 
 @given(SMALL, SMALL, SMALL, st.integers(0, outer.extent - 1))
 def test_a_condition_on_known_loops_is_decided(factor, left, right, far):
-    assert holds(outer * factor + left < right, {outer: far}) == (far * factor + left < right)
-    assert holds(outer * factor + left <= right, {outer: far}) == (far * factor + left <= right)
-    assert holds(both(outer <= 9, outer < left), {outer: far}) == (far < left)
+    for operator in ("<", "<="):
+        for index, value in ((outer * factor + left, far * factor + left),
+                             (outer // 2 * factor + left, far // 2 * factor + left)):
+            compared = value < right if operator == "<" else value <= right
+            assert decision(Binary(operator, index, right + i - i))({outer: far, i: 0}) == compared
+            assert decision(both(outer <= 9, index < right))({outer: far}) == (value < right)
 
 
-@pytest.mark.parametrize("condition", [i < 2, i <= 2, outer.equals(1), outer.cast("bool"),
+@pytest.mark.parametrize("condition", [outer.equals(1), outer.cast("bool"), i // 2 < 1,
                                        either(outer < 1, outer < 2)])
-def test_what_is_not_known_yet_is_not_guessed(condition):
+def test_what_cannot_be_decided_is_not_guessed(condition):
     with pytest.raises(CompileError, match="holds is not known when it is emitted"):
-        holds(condition, {outer: 1})
+        decision(condition)({outer: 1})
+
+
+def test_a_loop_without_a_value_is_named():
+    with pytest.raises(CompileError, match="depends on i, whose value is not known here"):
+        decision(outer + i < 2)({outer: 1})
 
 
 @pytest.mark.parametrize("condition", [i.equals(1), i // 2 < 1, either(i < 1, i < 2),
                                        i.cast("bool")])
 def test_a_condition_that_hardware_loops_cannot_have_is_refused(condition):
     with pytest.raises(CompileError, match="must compare sums of axes with < or <="):
-        clipped((i,), [condition], {outer: 1})
+        limits_of([condition], (i,))
 
 
 @pytest.mark.parametrize("condition", [i + j < 3, i >= 1, i < j])
 def test_a_condition_must_cut_one_loop_short(condition):
     with pytest.raises(CompileError, match="must cut one of them short"):
-        clipped((i, j), [condition], {})
+        limits_of([condition], (i, j))

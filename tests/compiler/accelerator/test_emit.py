@@ -22,6 +22,7 @@ from microtron.compiler.nest.nest import (
     Allocate,
     Buffer,
     Copy,
+    Invoke,
     Loop,
     Nest,
     Region,
@@ -168,6 +169,22 @@ def test_what_lay_where_another_buffer_came_between_is_loaded_again():
     assert (outputs["b_again"] == 2).all()
 
 
+def test_what_was_changed_where_it_lies_is_loaded_again():
+    x, i, zero = Buffer("x", (2, 1, BLOCK), "int32"), Axis("i", 3), Constant(0)
+    inside = Buffer("inside", x.shape, "int32", Scope.ACC)
+    y = Buffer("y", (6, 1, BLOCK), "int32")
+    whole, there, here = (Region(each, (start, zero, zero), x.shape) for each, start in (
+        (inside, zero), (x, zero), (y, i * 2)))
+    t = Axis("t", 2)
+    tile = Region(inside, (t, zero, zero), (1, 1, BLOCK))
+    nest = Nest((x,), (y,), Loop(i, Allocate(inside, in_sequence(
+        Copy(whole, there), Loop(t, Invoke("alu.add", (tile, tile, tile))), Copy(here, whole)))))
+    program = emit(nest, tiny)
+    verify(program)
+    values = np.arange(2 * BLOCK, dtype=np.int32).reshape(x.shape)
+    assert np.array_equal(run(program, {"x": values})[0]["y"], np.tile(2 * values, (3, 1, 1)))
+
+
 def test_micro_kernels_are_loaded_once_and_just_before_they_are_used():
     product = Product(rows=12, copies=1, kept=2)
     kinds = [(type(each), getattr(each, "buffer", None)) for each in decode(product.program().code)]
@@ -203,7 +220,7 @@ def test_what_does_not_fit_is_named_with_how_much_is_too_much():
 def test_a_segment_that_cannot_be_addressed_is_refused_before_anything_is_emitted(monkeypatch):
     def never(*_):
         raise AssertionError("emitted")
-    monkeypatch.setattr(Emitter, "run", never)
+    monkeypatch.setattr(Emitter, "_write", never)
     with pytest.raises(IsaError, match="segment x: size is 8589934592, but must be from 1 to "
                                        "4294967296"):
         Product(rows=1 << 29, depth=4, step=8).program()
@@ -211,7 +228,7 @@ def test_a_segment_that_cannot_be_addressed_is_refused_before_anything_is_emitte
 
 @pytest.mark.parametrize("rows", [1 << 20, (1 << 28) - 1])
 def test_loops_that_would_never_be_written_out_are_refused_at_once(rows, monkeypatch):
-    monkeypatch.delattr(Emitter, "run")
+    monkeypatch.delattr(Emitter, "_write")
     with pytest.raises(CompileError, match=r"loops that are written out go through \d{7,} "
                                            r"transfers and intrinsics, but a program has at most "
                                            r"1048576 instructions"):
