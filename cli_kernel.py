@@ -58,7 +58,7 @@ def _command(operator: Operator) -> Callable[..., None]:
         given = {each.name: _value(each, values.pop(each.name)) for each in described}
         _compile(operator.description(**given), **values)
 
-    first = (operator.description.__doc__ or "").partition("\n")[0]
+    first = " ".join((operator.description.__doc__ or "").partition("\n\n")[0].split())
     needed = " ".join(f"--{each.name.replace('_', '-')} …" for each in described
                       if each.default is MISSING)
     command.__doc__ = (f"{first}\n\nShows its schedule, loops, stream and cycles. "
@@ -102,6 +102,8 @@ def _number(option: str, text: str) -> Any:
     """A whole number, or a real one; a word is left to the description."""
     if len(text) > MOST_DIGITS:
         raise MicrotronError(f"{option} is {text[:MOST_DIGITS]}…, which is too long")
+    if not text.isascii() or "_" in text:
+        return text
     for kind in (int, float):
         try:
             return kind(text)
@@ -142,11 +144,10 @@ def _compile(
         image.save(kernel.program, output)
     costs = _costs(spec, kernel, timing) if as_json or "cycles" in parts else {}
     if as_json:
-        typer.echo(json.dumps({"operator": spec.operator, "config": name, "spec": asdict(spec),
+        typer.echo(json.dumps({"operator": spec.operator, "config": name, "spec": _json(spec),
                                "knobs": _plain(kernel.knobs), "form": kernel.form.note,
                                "hide_latency": hide_latency,
-                               "instructions": len(kernel.program.code), **costs},
-                              default=lambda member: member.name.lower()))
+                               "instructions": len(kernel.program.code), **costs}))
         return
     shown = {"schedule": lambda: _schedule(kernel), "nest": lambda: _nest(kernel),
              "stream": lambda: _stream(kernel, everything), "cycles": lambda: _cycles(costs)}
@@ -176,14 +177,21 @@ def _given(text: str, best: Any) -> dict[str, int]:
     given: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
-        number = int(value) if value.isdecimal() and len(value) <= MOST_DIGITS else 0
-        if name not in names or (number < 1 and value != "0") or (
+        plain = value.isascii() and value.isdecimal() and len(value) <= MOST_DIGITS
+        number = int(value) if plain else 0
+        if name not in names or name in given or (number < 1 and value != "0") or (
                 value == "0" and getattr(best, name) is not True):
             raise MicrotronError(f"--knobs: {part[:40]!r} must be one of {', '.join(names)} and a "
                                  f"number from 1 on, as in {names[0]}=2")
         flag = isinstance(getattr(best, name), bool)
         given[name] = bool(number) if flag else number
     return given
+
+
+def _json(spec: Any) -> dict[str, Any]:
+    """A description's fields, with enumerations by name, as they are given."""
+    return {name: value.name.lower() if isinstance(value, Enum) else value
+            for name, value in asdict(spec).items()}
 
 
 def _plain(knobs: Any) -> Any:

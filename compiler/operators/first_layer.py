@@ -121,6 +121,10 @@ class FoldedForm(Conv2dForm):
     handicap: ClassVar[float] = 1 / WORTH
 
     @property
+    def description(self) -> Conv2d:
+        return self.image
+
+    @property
     def note(self) -> str:
         return f"the host folds {self.fold.rows} × {self.fold.columns} taps into channels"
 
@@ -181,7 +185,8 @@ def forms_of(spec: Conv2d, config: Config) -> Iterable[Conv2dForm]:
 
 
 def folded_forms(spec: Conv2d, config: Config, fold: Fold) -> list[FoldedForm]:
-    """The forms of a convolution folded in one way."""
+    """The forms of a convolution folded in one way, which is not none at all."""
+    assert fold != UNFOLDED, "that is a plain convolution"
     return [FoldedForm(**vars(form), image=spec, fold=fold)
             for form in plain_forms(folded(spec, fold), config)]
 

@@ -32,6 +32,11 @@ class Form(ABC):
     handicap: ClassVar[float] = 1.0     # times its cycles: work that it leaves to the host
 
     @property
+    def description(self) -> Any:
+        """What the user wants; `spec` is what the accelerator computes of it."""
+        return self.spec
+
+    @property
     def note(self) -> str:
         """In words, what is special about it."""
         return ""

@@ -86,9 +86,19 @@ class Operator:
 
 def compiled_by_form(operator: Operator, spec: Any, config: Config, options: Options) -> Kernel:
     """An operator that is one tensor expression."""
-    forms = list(operator.forms(spec, config) if options.form is None else [options.form])
+    forms = list(operator.forms(spec, config) if options.form is None
+                 else [_fitting(options.form, spec, config)])
     check_sizes(forms[-1])
     return best_kernel(operator.template, forms, options)
+
+
+def _fitting(form: Form, spec: Any, config: Config) -> Form:
+    """A form that is given, if it is one of this operator on this configuration."""
+    if type(form.description) is not type(spec) or form.description != spec:
+        raise CompileError(f"form is of {form.description}, but must be of {spec}")
+    if form.config != config:
+        raise CompileError("form is for another configuration than the one that is asked for")
+    return form
 
 
 def check_sizes(form: Form) -> None:
@@ -107,7 +117,7 @@ def best_kernel(template: Template, forms: list[Any], options: Options) -> Kerne
         if not isinstance(options.knobs, template.knobs):
             raise CompileError(f"knobs are {options.knobs!r}, but must be a "
                                f"{template.knobs.__module__.rpartition('.')[2]}.Knobs")
-        form = next(each for each in forms if each.handicap == 1)       # all by the accelerator
+        form = min(forms, key=lambda each: each.handicap)       # all of it by the accelerator
         return _kernel(template, Candidate(0, form, options.knobs), options.hide_latency)
     ordered = ranked(template, forms, options.memory)
     least = min(form.work.bound(form.config, options.memory).cycles for form in forms)

@@ -46,9 +46,10 @@ class Operand:
 
 def integers(name: str, value: npt.ArrayLike, limits: tuple[int, int]) -> Array:
     """An array of whole numbers in a range; anything else is refused, nothing is converted."""
-    array = np.asarray(value)
+    array = _array(name, value)
     if array.dtype.kind not in "iu":
-        raise CompileError(f"{name} is of type {array.dtype}, but must be whole numbers")
+        raise CompileError(f"{name} is of type {array.dtype}, but must be whole numbers from "
+                           f"{limits[0]} to {limits[1]}")
     outside = (array < limits[0]) | (array > limits[1])
     if outside.any():
         place = tuple(np.argwhere(outside)[0]) if array.ndim else ()
@@ -56,6 +57,13 @@ def integers(name: str, value: npt.ArrayLike, limits: tuple[int, int]) -> Array:
         raise CompileError(f"{name}{shown} is {array[place]}, but must be from {limits[0]} to "
                            f"{limits[1]}")
     return array
+
+
+def _array(name: str, value: npt.ArrayLike) -> Array:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise CompileError(f"{name} has rows of different lengths") from None
 
 
 def parameter_operands(channels: int) -> tuple[Operand, ...]:
@@ -77,6 +85,9 @@ def checked(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayLike]) -
     if "multiplier" in names:
         values.setdefault("bias", 0)
         if "scale" in values:
+            both = [name for name in ("multiplier", "shift") if name in values]
+            if both:
+                raise CompileError(f"scale and {both[0]} are given, but one stands for the other")
             values |= _of_scale(values.pop("scale"))
     wrong = [name for name in values if name not in names]
     missing = [name for name in names if name not in values]
@@ -90,10 +101,11 @@ def checked(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayLike]) -
 
 def _of_scale(scale: npt.ArrayLike) -> dict[str, Array]:
     """Multipliers and shifts of real scales."""
-    real = np.asarray(scale)
+    real = _array("scale", scale)
     if real.dtype.kind not in "fiu":
         raise CompileError(f"scale is of type {real.dtype}, but must be numbers")
     pairs = np.array([quantize_scale(float(each)) for each in real.ravel()], np.int64)
+    pairs = pairs.reshape(-1, 2)
     return {"multiplier": pairs[:, 0].reshape(real.shape), "shift": pairs[:, 1].reshape(real.shape)}
 
 

@@ -68,6 +68,10 @@ class Pool(Windowed):
 
     def check(self) -> None:
         super().check()
+        for name in ("zero_point_in", "scale_in", "scale_out"):
+            right = type(self).__dataclass_fields__[name].default
+            if self.kind == Kind.MAX and getattr(self, name) != right:
+                raise self.wrong(name, getattr(self, name), f"{right} for a maximum")
         if min(self.counts(0).min(), self.counts(1).min()) < 1:
             raise CompileError(f"pool: with pad {self.pad} there are windows that lie outside the "
                                f"image altogether; take less padding")

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from microtron.compiler.accelerator.scratchpads import place_buffers
-from microtron.compiler.operators.build import compile_conv2d
+from microtron.compiler.compile import compile_op
 from microtron.compiler.operators.conv2d import Conv2d
 from microtron.isa.config import base
 
@@ -17,7 +17,7 @@ def banks(first, tiles):
 
 def sums_of(**shape):
     """The place of a convolution's sums, and their shape."""
-    nest = compile_conv2d(Conv2d(**shape), base).nest
+    nest = compile_op(Conv2d(**shape), base).nest
     places = {buffer.name: (place, buffer) for buffer, place in place_buffers(nest, base).items()}
     place, sums = places["sums"]
     return place, sums.shape, places["output.out"][1].shape
