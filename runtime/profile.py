@@ -53,11 +53,13 @@ class Roofline:
 
     macs_per_byte: float | None # of the program; None if it moves nothing
     balance: float              # of the accelerator: with fewer, memory is the limit
-    mac_cycles: float           # if only the MAC array counted
+    mac_cycles: float           # if only the MAC array counted: a tile product each
     memory_cycles: float        # if only the bus counted
-    bound: float                # the larger of these two
-    limit: str                  # what it comes from: macs or memory
+    alu_cycles: float           # if only the ALU counted: a vector each
+    bound: float                # the largest of these three
+    limit: str                  # what it comes from: macs, memory or alu
     efficiency: float           # bound / cycles
+    utilization: float          # multiply-adds / what the MAC array could have done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,11 +144,12 @@ def _roofline(report: Report, memory: MemoryTiming) -> Roofline:
     assert report.cycles
     rate = config.bus_bytes / memory.cycles_per_beat
     loaded, stored = sum(counts.bytes_loaded.values()), sum(counts.bytes_stored.values())
-    mac_cycles = report.macs / config.macs_per_cycle
-    memory_cycles = (loaded + stored if memory.shared else max(loaded, stored)) / rate
-    bound = max(mac_cycles, memory_cycles)
+    cycles = {"macs": float(counts.tile_products), "alu": float(counts.alu_vectors),
+              "memory": (loaded + stored if memory.shared else max(loaded, stored)) / rate}
+    limit = max(("macs", "memory", "alu"), key=lambda name: cycles[name])
     return Roofline(
         macs_per_byte=report.macs / report.bytes if report.bytes else None,
-        balance=config.macs_per_cycle / rate, mac_cycles=mac_cycles, memory_cycles=memory_cycles,
-        bound=bound, limit="macs" if mac_cycles >= memory_cycles else "memory",
-        efficiency=bound / report.cycles)
+        balance=config.macs_per_cycle / rate, mac_cycles=cycles["macs"],
+        memory_cycles=cycles["memory"], alu_cycles=cycles["alu"], bound=cycles[limit],
+        limit=limit, efficiency=cycles[limit] / report.cycles,
+        utilization=report.macs / (report.cycles * config.macs_per_cycle))

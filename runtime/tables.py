@@ -54,7 +54,8 @@ def show_profile(title: str, profile: Profile) -> None:
         ("bytes stored", _listed(report.counts.bytes_stored)),
         ("roofline", f"{per_byte}; memory is the limit below {roofline.balance:g}"),
         ("bound", f"{roofline.bound:,.0f} cycles, set by {roofline.limit}: "
-                  f"{roofline.mac_cycles:,.0f} for macs, {roofline.memory_cycles:,.0f} for memory"),
+                  f"{roofline.mac_cycles:,.0f} for macs, {roofline.memory_cycles:,.0f} for "
+                  f"memory, {roofline.alu_cycles:,.0f} for the ALU"),
         ("efficiency", f"{roofline.efficiency:.1%} (bound / cycles)")])
     console = Console()
     console.print(_engine_table(profile.engines, report.cycles))

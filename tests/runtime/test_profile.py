@@ -10,9 +10,11 @@ from microtron.isa.generator import random_program
 from microtron.isa.instructions import (
     Alu,
     AluI,
+    AluOp,
     Buffer,
     Engines,
     Gemm,
+    GemmFlags,
     Load,
     Store,
     Sync,
@@ -98,7 +100,7 @@ def test_slow_memory_shows_as_waiting_for_memory():
         assert of(slow, engine).working < of(fast, engine).working + 20
 
 
-def test_the_bound_is_the_larger_of_multiplications_and_bytes():
+def test_the_bound_is_the_largest_of_products_bytes_and_vectors():
     code = (Load(shape=(1, 1, 400), segment=1), Store(shape=(1, 1, 200), segment=1))
     gemm = Gemm(loops=(1, 10, 50))
     roofline = profile(program(gemm, *code)).roofline
@@ -112,6 +114,20 @@ def test_the_bound_is_the_larger_of_multiplications_and_bytes():
     assert found.roofline.efficiency == 600 / found.report.cycles
     apart = MemoryTiming(cycles_per_beat=2, shared=False)
     assert profile(program(gemm, *code), apart).roofline.memory_cycles == 1600 / 4
+
+
+def test_the_alu_can_be_what_sets_the_bound():
+    vectors = Alu(op=AluOp.ADD, loops=(1, 30, 30))
+    found = profile(program(Gemm(loops=(1, 10, 50)), vectors))
+    assert (found.roofline.mac_cycles, found.roofline.alu_cycles) == (500, 900)
+    assert (found.roofline.bound, found.roofline.limit) == (900, "alu")
+    assert found.roofline.utilization == 500 / found.report.cycles
+
+
+def test_a_depthwise_product_takes_a_cycle_and_uses_one_row_of_the_array():
+    found = profile(program(Gemm(loops=(1, 10, 50), flags=GemmFlags.DEPTHWISE)))
+    assert (found.roofline.bound, found.roofline.limit) == (500, "macs")
+    assert found.roofline.utilization == 500 * 4 / (found.report.cycles * 16)
 
 
 def test_a_program_that_moves_nothing_has_no_intensity_and_everything_is_plain_data():
