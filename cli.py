@@ -12,7 +12,7 @@ import typer
 from . import __version__
 from .cli_devices import compare, profile, run
 from .cli_entry import BAD_INPUT, run_command
-from .cli_files import AsJson, ProgramFile, assembled, load_program
+from .cli_files import AsJson, ProgramFile, assembled, load_program, write_text
 from .cli_kernel import add_operators, kernels
 from .isa.errors import MicrotronError
 
@@ -65,14 +65,10 @@ def disasm(program: ProgramFile,
 
     Example: microtron disasm matmul.mt
     """
-    from .isa.atomic import write_atomically
     from .isa.disassembly import disassemble
 
     text = disassemble(load_program(program))
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_atomically(output, text.encode())
+    write_text(text, output)
 
 
 @app.command()
@@ -125,7 +121,7 @@ def config(name: Annotated[str, typer.Argument(
         typer.echo(json.dumps({each: {**found.to_dict(), "digest": found.digest}
                                for each, found in chosen.items()}))
     elif name:
-        typer.echo(format_toml(chosen[name]), nl=False)
+        write_text(format_toml(chosen[name]))
     else:
         from .runtime.tables import show_configs
         show_configs(chosen)
@@ -141,16 +137,12 @@ def verilog(name: Annotated[str, typer.Option(
 
     Needs the extra `hw`. Example: microtron verilog --config small -o small.v
     """
-    from .isa.atomic import write_atomically
     from .isa.config_files import load_config
     from .runtime.rtl_build import cache_folder
     from .runtime.verilog import write_verilog
 
     text = write_verilog(load_config(name), cache_folder().parent / "verilog.log")
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_atomically(output, text.encode())
+    write_text(text, output)
 
 
 @app.command()
@@ -167,9 +159,9 @@ def isa(instruction: Annotated[str, typer.Argument(
     from .isa import header, manual
 
     if as_manual:
-        typer.echo(manual.manual(), nl=False)
+        write_text(manual.manual())
     elif as_header:
-        typer.echo(header.c_header(), nl=False)
+        write_text(header.c_header())
     elif instruction:
         typer.echo(manual.explain(instruction), nl=False)
     else:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .cli_files import AsJson, ProgramFile, load_program, pairs
+from .cli_files import AsJson, ProgramFile, check_apart, load_program, tensor_files
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
+    from .isa.atomic import Content
     from .isa.program import Program
     from .runtime.device import Device
 
@@ -46,27 +47,30 @@ def run(program: ProgramFile,
 
     Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """
+    from .isa.atomic import write_together
     from .isa.verifier import verify as prove
-    from .runtime import files
+    from .runtime.device import check_outputs
     from .runtime.device import run as execute
+    from .runtime.files import array_content, read_tensor
+    from .runtime.trace import format_for, trace_content
 
     loaded = load_program(program)
+    wanted = tensor_files("--output", outputs)
+    check_outputs(loaded, wanted)
+    check_apart((*wanted.values(), trace, waveform))
+    if trace is not None:
+        format_for(trace)
+    given = {name: read_tensor(path, loaded.tensor(name))
+             for name, path in tensor_files("--input", inputs).items()}
+    chosen = _device(device, seed, memory, trace, waveform, loaded)
     if check:
         prove(loaded)
+    results, report = execute(loaded, given, chosen)
+    files: dict[Path, Content] = {path: array_content(results[name])
+                                  for name, path in wanted.items()}
     if trace is not None:
-        from .runtime.trace import writer_for
-        writer_for(trace)
-    given = {name: files.read_array(path) for name, path in pairs(inputs or []).items()}
-    wanted = pairs(outputs or [])
-    for name in wanted:
-        loaded.tensor(name)
-    results, report = execute(loaded, given,
-                              _device(device, seed, memory, trace, waveform, loaded))
-    for name, path in wanted.items():
-        files.write_array(path, results[name] if name in results else given[name])
-    if trace is not None:
-        from .runtime.trace import save_trace
-        save_trace(trace, loaded, report)
+        files[trace] = trace_content(trace, loaded, report)
+    write_together(files)
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from .isa.errors import MicrotronError
+from .runtime.processes import Signalled
 from .runtime.stopping import stopping_in_time
 
 BAD_INPUT = 2
@@ -37,8 +38,10 @@ def run_command(command: Any, arguments: list[str]) -> int:
         return _flushed(stop.exit_code)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
-    except SystemExit as stop:                  # so SIGTERM and SIGHUP end us
+    except Signalled as stop:
         return _complain("interrupted", int(stop.code or 0))
+    except SystemExit:                          # so rich's tables end if nobody reads them
+        return READER_GONE
     except MicrotronError as error:
         return _complain(str(error))
     except MemoryError:

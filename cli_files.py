@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 ProgramFile = Annotated[Path, typer.Argument(
     metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name).")]
+DIGITS = 18                 # of a number; more than anything has that is counted
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 
 
@@ -33,11 +35,38 @@ def assembled(path: Path) -> Program:
     return assemble(text, place=str(path))
 
 
-def pairs(options: list[str]) -> dict[str, Path]:
-    found = {}
-    for option in options:
-        name, separator, path = option.partition("=")
+def write_text(text: str, output: Path | None = None) -> None:
+    """Write what programs read, to a file or to standard output: UTF-8 in any case."""
+    if output is None:
+        typer.echo(text.encode(), nl=False)
+    else:
+        from .isa.atomic import write_atomically
+        write_atomically(output, text.encode())
+
+
+def tensor_files(option: str, given: list[str] | None) -> dict[str, Path]:
+    """Tensors and their files, as the option names them: c=c.npy."""
+    found: dict[str, Path] = {}
+    for each in given or []:
+        name, separator, path = each.partition("=")
         if not (name and separator and path):
-            raise MicrotronError(f"{option!r} must be a tensor and a file, as in c=c.npy")
+            raise MicrotronError(f"{option} {each!r} must be a tensor and a file, as in c=c.npy")
+        if name in found:
+            raise MicrotronError(f"{option} names the tensor {name!r} twice")
         found[name] = Path(path)
     return found
+
+
+def check_apart(files: Iterable[Path | None]) -> None:
+    """Refuse to write two results to the same file."""
+    seen: set[Path] = set()
+    for path in files:
+        if path is not None:
+            if path.absolute() in seen:
+                raise MicrotronError(f"{path} is to receive two results, but can hold one")
+            seen.add(path.absolute())
+
+
+def whole_number(text: str) -> int | None:
+    """A decimal number without a sign, if that is what the text is; not longer than any use."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else None

@@ -4,41 +4,63 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from .errors import MicrotronError
 
+Content = bytes | Iterable[bytes]
 
-def write_atomically(path: Path, *parts: bytes | Iterable[bytes]) -> None:
+
+def write_atomically(path: Path, content: Content) -> None:
     """Write to a temporary name beside `path`, then rename: a stopped run loses nothing.
 
     What is no regular file, such as a pipe or /dev/null, is written to as it is.
     """
+    write_together({path: content})
+
+
+def write_together(files: Mapping[Path, Content]) -> None:
+    """Write several files. If one of them cannot be written, all remain as they were."""
+    temporary: dict[Path, str] = {}
     try:
-        if path.exists() and not path.is_file():
-            with path.open("wb") as file:
-                _write(file, parts)
-            return
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise MicrotronError(f"{path}: cannot be written: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, parts)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise MicrotronError(f"{path}: cannot be written: {error.strerror}") from None
+        for path, content in files.items():
+            with _named_errors(path):
+                if path.exists() and not path.is_file():
+                    with path.open("wb") as file:
+                        _write(file, content)
+                    continue
+                handle, temporary[path] = tempfile.mkstemp(dir=path.parent,
+                                                           prefix=f".{path.name[:80]}.")
+                with os.fdopen(handle, "wb") as file:
+                    _write(file, content)
+                os.chmod(temporary[path], 0o666 & ~_umask())
+        for path, name in temporary.items():
+            with _named_errors(path):
+                os.replace(name, path)
     finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+        for name in temporary.values():
+            with suppress(FileNotFoundError):
+                os.unlink(name)
 
 
-def _write(file: BinaryIO, parts: Iterable[bytes | Iterable[bytes]]) -> None:
-    for part in parts:
-        for piece in (part,) if isinstance(part, bytes) else part:
-            file.write(piece)
+def _write(file: BinaryIO, content: Content) -> None:
+    for piece in (content,) if isinstance(content, bytes) else content:
+        file.write(piece)
+
+
+@contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MicrotronError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _umask() -> int:
+    """What new files must not allow; asking for it is only possible by changing it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -7,7 +7,7 @@ that a board's driver needs no simulator and a simulator no driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.errors import ExecutionError, MicrotronError
-from ..isa.program import Access, Program
+from ..isa.program import Access, Program, Tensor
 from ..sim.functional.memory import from_bytes, to_bytes
 from ..sim.report import Report
 
@@ -83,11 +83,25 @@ def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
         device.write(Address(tensor.segment, tensor.offset), to_bytes(tensor, values))
     report = device.run()
     outputs = {}
-    for tensor in program.tensors:
-        if program.segment(tensor.segment).access == Access.WRITE:
-            data = device.read(Address(tensor.segment, tensor.offset), tensor.size)
-            outputs[tensor.name] = from_bytes(tensor, data)
+    for tensor in outputs_of(program):
+        data = device.read(Address(tensor.segment, tensor.offset), tensor.size)
+        outputs[tensor.name] = from_bytes(tensor, data)
     return outputs, report
+
+
+def outputs_of(program: Program) -> list[Tensor]:
+    """The tensors that a run can change: those that lie where the accelerator may write."""
+    return [tensor for tensor in program.tensors
+            if program.segment(tensor.segment).access == Access.WRITE]
+
+
+def check_outputs(program: Program, names: Iterable[str]) -> None:
+    """Refuse to read tensors after a run that it does not write."""
+    outputs = [tensor.name for tensor in outputs_of(program)]
+    for name in names:
+        if program.tensor(name).name not in outputs:
+            raise MicrotronError(f"tensor {name!r} is no output: the accelerator may only read it; "
+                                 f"outputs are {', '.join(outputs) or 'none'}")
 
 
 def check_config(program: Program, config: Config) -> None:

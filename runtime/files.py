@@ -3,31 +3,59 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
 
-from ..isa.atomic import write_atomically
 from ..isa.errors import MicrotronError
+from ..isa.program import Tensor
+
+ZIP = b"PK\x03\x04"             # how .npz files begin
 
 
-def read_array(path: Path) -> npt.NDArray[Any]:
-    """The array in a file; no pickles, whatever the file says."""
+def read_tensor(path: Path, tensor: Tensor) -> npt.NDArray[Any]:
+    """The values for a tensor in a file, which must have its shape and type. That is seen before
+    any data is read: a file may claim to hold more than there is memory."""
     try:
-        array = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            shape, column_major, dtype = _header(file, path)
+            if shape != tensor.shape or dtype != np.dtype(tensor.dtype):
+                raise MicrotronError(f"{path}: holds {dtype} of shape {shape}, but tensor "
+                                     f"{tensor.name} is {tensor.dtype} of shape {tensor.shape}")
+            data = file.read(tensor.size)
     except OSError as error:
         raise MicrotronError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise MicrotronError(f"{path}: not a .npy file: {str(error).splitlines()[0]}") from None
-    if not isinstance(array, np.ndarray):
-        raise MicrotronError(f"{path}: holds several arrays, but one .npy array is wanted")
-    return array
+    if len(data) < tensor.size:
+        raise MicrotronError(f"{path}: has {len(data)} bytes of data, but {dtype} of shape {shape} "
+                             f"takes {tensor.size}")
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if column_major else "C")
 
 
-def write_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Save an array, whole or not at all."""
+def array_content(array: npt.NDArray[Any]) -> bytes:
+    """An array as a file."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
-    write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
+
+
+def _header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """What a file claims to hold: the shape, whether columns come first, and the type."""
+    start = file.read(npy.MAGIC_LEN)
+    if start.startswith(ZIP):
+        raise MicrotronError(f"{path}: holds several arrays (.npz), but one .npy array is wanted")
+    if not start.startswith(npy.MAGIC_PREFIX):
+        raise MicrotronError(f"{path}: not a .npy file")
+    read = npy.read_array_header_1_0 if start[6:] == b"\x01\x00" else npy.read_array_header_2_0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shape, column_major, dtype = read(file)
+    except OSError:
+        raise
+    except Exception:       # the header is Python's source: NumPy does not say how it can fail
+        raise MicrotronError(f"{path}: the header of this .npy file is damaged") from None
+    return tuple(shape), column_major, dtype

@@ -20,6 +20,10 @@ GROUPS: set[int] = set()            # process groups of the tools that run now
 ENDING = (signal.SIGTERM, signal.SIGHUP)    # what would end us without a word, but for Ctrl-C
 
 
+class Signalled(SystemExit):
+    """A signal asks the process to end."""
+
+
 def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = "",
              environment: Mapping[str, str] | None = None,
              separate: bool = False) -> subprocess.CompletedProcess[str]:
@@ -53,7 +57,7 @@ def end_all_processes() -> None:
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """Let signals that would end the process at once raise SystemExit instead, so that whoever
+    """Let signals that would end the process at once raise Signalled instead, so that whoever
     has begun something can undo it. Python takes handlers from the main thread alone; whatever
     handler somebody else has set up stays."""
     changed = []
@@ -89,7 +93,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _exit_by(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)      # what a shell says of a process that a signal ended
+    raise Signalled(128 + number)       # what a shell says of a process that a signal ended
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -161,7 +161,7 @@ def _generator() -> str:
         except metadata.PackageNotFoundError:
             continue            # another Yosys may do; a missing Amaranth is reported when used
     for part in ("hw", "isa"):
-        for path in sorted((PACKAGE / part).glob("*.py")):
+        for path in sorted((PACKAGE / part).rglob("*.py")):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 

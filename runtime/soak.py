@@ -27,7 +27,7 @@ SHARES = {"tiny": 38, "batch": 20, "int4": 20, "small": 8, "base": 3, "wide": 1,
 WRONG, LONG = 5, 10         # one program in so many is wrong, or its bus fails; or takes long
 PART = 20                   # cases that are handed to a process at once
 FIRST_SEED = 1 << 40        # apart from the seeds of the tests
-COMPARED = ("hw/*.py", "isa/*.py", "sim/**/*.py", "runtime/harness/*", "runtime/rtl*.py",
+COMPARED = ("hw/**/*.py", "isa/**/*.py", "sim/**/*.py", "runtime/harness/*", "runtime/rtl*.py",
             "runtime/compare.py", "runtime/campaign.py", "runtime/*_programs.py")
 
 

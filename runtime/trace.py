@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.atomic import write_atomically
+from ..isa.atomic import Content, write_atomically
 from ..isa.disassembly import format_instruction
 from ..isa.errors import MicrotronError
 from ..isa.instructions import Engine
@@ -30,21 +30,26 @@ NAMES = [engine.name.lower() for engine in Engine]
 
 def save_trace(path: Path, program: Program, report: Report) -> None:
     """Write the timeline of a run in the format that the file's name asks for."""
-    write = writer_for(path)
+    write_atomically(path, trace_content(path, program, report))
+
+
+def trace_content(path: Path, program: Program, report: Report) -> Content:
+    """What `save_trace` writes."""
+    format_trace = format_for(path)
     if report.timeline is None:
         raise MicrotronError(f"{path}: the {report.device} device has no clock, so a run has no "
                              f"timeline to write")
-    write(path, program, report, report.timeline)
+    return format_trace(program, report, report.timeline)
 
 
-def writer_for(path: Path) -> Callable[[Path, Program, Report, Timeline], None]:
-    """How to write a file of that name; so a wrong one can be refused before a long run."""
-    if path.suffix not in WRITERS:
-        raise MicrotronError(f"{path}: a trace's name must end in {' or '.join(WRITERS)}")
-    return WRITERS[path.suffix]
+def format_for(path: Path) -> Callable[[Program, Report, Timeline], Content]:
+    """The format of a file of that name; so a wrong one can be refused before a long run."""
+    if path.suffix not in FORMATS:
+        raise MicrotronError(f"{path}: a trace's name must end in {' or '.join(FORMATS)}")
+    return FORMATS[path.suffix]
 
 
-def _save_columns(path: Path, program: Program, report: Report, timeline: Timeline) -> None:
+def _columns(program: Program, report: Report, timeline: Timeline) -> Content:
     """A .npz file without pickles; docs/simulator.md lists its columns."""
     columns: dict[str, npt.NDArray[Any]] = {
         "format": np.array(FORMAT), "config": np.array(report.config.digest),
@@ -59,17 +64,17 @@ def _save_columns(path: Path, program: Program, report: Report, timeline: Timeli
         columns["waits"] = timeline.waits
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **columns)
-    write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def _save_events(path: Path, program: Program, report: Report, timeline: Timeline) -> None:
+def _json(program: Program, report: Report, timeline: Timeline) -> Content:
     """Chrome's trace events. They know only microseconds: one is a cycle here."""
-    write_atomically(path, _listed(_events(program, timeline), {
+    return _listed(_events(program, timeline), {
         "device": report.device, "config": report.config.to_dict(), "cycles": report.cycles,
-        "counters": report.counters, "unit": "1 µs is 1 cycle"}))
+        "counters": report.counters, "unit": "1 µs is 1 cycle"})
 
 
-WRITERS = {".json": _save_events, ".npz": _save_columns}
+FORMATS = {".json": _json, ".npz": _columns}
 
 
 def _listed(events: Iterator[dict[str, Any]], about: dict[str, Any]) -> Iterator[bytes]:

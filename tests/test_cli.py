@@ -1,4 +1,4 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line as a user meets it."""
 
 import json
 import os
@@ -9,29 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from .command import bad, command, good
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "matmul.asm"
-
-
-def microtron(*arguments, cwd=None):
-    return subprocess.run([sys.executable, "-m", "microtron.cli", *map(str, arguments)], cwd=cwd,
-                          capture_output=True, text=True, check=False,
-                          env={**os.environ, "COLUMNS": "120"})
-
-
-def good(*arguments, cwd=None):
-    done = microtron(*arguments, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    assert "\x1b[" not in done.stdout, "colours belong on terminals only"
-    return done.stdout
-
-
-def bad(*arguments, cwd=None):
-    """One line on standard error, exit code 2, no traceback."""
-    done = microtron(*arguments, cwd=cwd)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr
 
 
 def test_assemble_verify_run_and_disassemble(tmp_path):
@@ -102,10 +82,10 @@ def test_a_profile_fits_on_one_screen_and_scripts_get_json():
 def test_an_unsafe_program_is_explained_and_refused(tmp_path):
     broken = tmp_path / "broken.asm"
     broken.write_text(EXAMPLE.read_text().replace("requantize wait=gemm|store", "requantize"))
-    done = microtron("verify", broken)
-    assert done.returncode == 2
-    assert "no tokens put" in done.stderr
-    assert json.loads(microtron("verify", broken, "--json").stdout)["safe"] is False
+    refused = command("verify", broken)
+    assert refused.code == 2
+    assert "no tokens put" in refused.error
+    assert json.loads(command("verify", broken, "--json").out)["safe"] is False
     assert "no tokens put" in bad("run", broken)
 
 
@@ -132,8 +112,16 @@ def test_the_instruction_set_explains_itself():
     (("verify", "nowhere.asm"), "nowhere.asm: cannot be read"),
     (("run", EXAMPLE, "--device", "abacus"), "there is no device 'abacus'"),
     (("run", EXAMPLE, "-i", "a"), "'a' must be a tensor and a file"),
-    (("run", EXAMPLE, "-i", "z=z.npy"), "z.npy"),
+    (("run", EXAMPLE, "-i", "z=z.npy"), "there is no tensor 'z'"),
+    (("run", EXAMPLE, "-i", "a=none.npy"), "none.npy: cannot be read"),
+    (("run", EXAMPLE, "-i", "a=a.npy", "-i", "a=b.npy"), "--input names the tensor 'a' twice"),
     (("run", EXAMPLE, "-o", "z=z.npy"), "there is no tensor 'z'"),
+    (("run", EXAMPLE, "-o", "c=c.npy", "-o", "a=a.npy"),
+     "tensor 'a' is no output: the accelerator may only read it; outputs are c"),
+    (("run", EXAMPLE, "-o", "c=c.npy", "-o", "c=d.npy"), "--output names the tensor 'c' twice"),
+    (("run", EXAMPLE, "--device", "cycle", "-o", "c=x.json", "--trace", "x.json"),
+     "x.json is to receive two results"),
+    (("run", EXAMPLE, "--seed", "1" * 5000), "--seed"),
     (("run", EXAMPLE, "--device", "functional", "--seed", "-1"), "-1"),
     (("run", EXAMPLE, "--memory", "reads=1"), "--memory is for the cycle or rtl device"),
     (("run", EXAMPLE, "--trace", "t.json"), "--trace is for the cycle or rtl device"),
@@ -153,6 +141,7 @@ def test_the_instruction_set_explains_itself():
 ])
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message):
     assert message in bad(*arguments, cwd=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_is_no_image_is_refused(tmp_path):
@@ -162,6 +151,72 @@ def test_a_file_that_is_no_image_is_refused(tmp_path):
     assert "not UTF-8" in bad("verify", tmp_path / "odd.asm")
 
 
-def test_help_says_what_each_command_is_for():
-    for command in ("asm", "disasm", "verify", "run", "profile", "config", "isa"):
-        assert "Example: microtron" in good(command, "--help")
+COMMANDS = ("asm", "disasm", "verify", "run", "profile", "compare", "config", "verilog", "isa",
+            "kernel conv2d")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_each_command_is_for_in_80_columns(name):
+    text = good(*name.split(), "--help", columns=80)
+    assert f"Example: microtron {name}" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_without_arguments_the_help_is_printed_as_it_is_with_help():
+    assert good() == good("--help")
+    assert "\n\nCommands:\n" in good()
+
+
+# As a process.
+
+def process(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "microtron", *map(str, arguments)],
+                          encoding="utf-8", stderr=subprocess.PIPE, check=False,
+                          **{"stdout": subprocess.PIPE, **options})
+
+
+def test_the_package_is_a_command_too():
+    done = process("config", "tiny")
+    assert (done.returncode, done.stdout, done.stderr) == (0, good("config", "tiny"), "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin1", "cp437", "utf-8"])
+def test_any_encoding_shows_tables_and_complaints(encoding):
+    for arguments in (("config",), ("isa",), ("--help",), ("run", EXAMPLE)):
+        assert command(*arguments, encoding=encoding).code == 0
+    assert "1x4x4" in good("config", encoding="ascii")
+    assert r"'ä\u4e2d\udcff' is neither" in bad("config", "ä中\udcff", encoding="latin1")
+
+
+def test_what_scripts_read_is_utf_8_whatever_the_terminal_has(tmp_path):
+    (tmp_path / "text.asm").write_text(EXAMPLE.read_text() + ".provenance author \"中\"\n")
+    good("asm", tmp_path / "text.asm")
+    environment = {**os.environ, "PYTHONIOENCODING": "latin1"}
+    text = process("disasm", tmp_path / "text.mt", env=environment).stdout
+    assert text == good("disasm", tmp_path / "text.mt")
+    assert "中" in text
+
+
+@pytest.mark.parametrize("arguments", [("config",), ("isa", "--manual"), ("--version",)])
+def test_a_full_device_is_one_line(arguments):
+    with open("/dev/full", "w") as full:
+        done = process(*arguments, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.startswith("microtron: standard output")
+    assert done.stderr.endswith(": No space left on device\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("config",), ("isa", "--manual")])
+def test_a_reader_that_has_gone_is_no_error_to_speak_of(arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = process(*arguments, stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_streams_may_be_closed(closed):
+    done = process("config", "none", preexec_fn=lambda: os.close(closed))
+    assert done.returncode == 2
