@@ -43,7 +43,7 @@ def parse_toml(text: str, *, place: str = "configuration") -> Config:
     """A table of `Config`'s fields; those left out keep their defaults. `preset` is the base."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:       # also numbers and nesting without end
         raise ConfigError(f"{place}: not TOML: {_one_line(error)}") from None
     preset = table.pop("preset", "base")
     if not isinstance(preset, str) or preset not in PRESETS:
