@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -178,9 +179,15 @@ def _print_safe(path: Path, verdict: Verdict) -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point. Bad input is one line on standard error and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["kernel"]:
+    sys.exit(run_command(lambda: _parser(given[:1] == ["kernel"]), given))
+
+
+@cache
+def _parser(with_operators: bool) -> Any:
+    """All commands, read from the functions' signatures."""
+    if with_operators:
         add_operators()
-    sys.exit(run_command(typer.main.get_command(app), given))
+    return typer.main.get_command(app)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -25,11 +26,12 @@ SPELLED = {"×": "x", "…": "...", "→": "->", "▶": ">", "─": "-", "│": 
            "·": ".", "≤": "<=", "≥": ">=", "µ": "u", "²": "2", "³": "3"}
 
 
-def run_command(command: Any, arguments: list[str]) -> int:
-    """Run a command of the parser with these arguments. Returns the exit code."""
+def run_command(parser: Callable[[], Any], arguments: list[str]) -> int:
+    """Run the command that the arguments name. Returns the exit code."""
     _accept_any_text()
     try:
         with stopping_in_time():
+            command = parser()
             with command.make_context("microtron", list(arguments)) as context:
                 command.invoke(context)
             sys.stdout.flush()

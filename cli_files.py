@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 ProgramFile = Annotated[Path, typer.Argument(
     metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name).")]
-DIGITS = 18                 # of a number; more than anything has that is counted
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 
 
@@ -65,8 +64,3 @@ def check_apart(files: Iterable[Path | None]) -> None:
             if path.absolute() in seen:
                 raise MicrotronError(f"{path} is to receive two results, but can hold one")
             seen.add(path.absolute())
-
-
-def whole_number(text: str) -> int | None:
-    """A decimal number without a sign, if that is what the text is; not longer than any use."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else None
