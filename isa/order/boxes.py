@@ -20,8 +20,9 @@ OUTER, INNER, LENGTH = range(3)     # columns of `loops` and, but for the last, 
 def tidied(base: Numbers, loops: Numbers, stride: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """Boxes with the same cells whose rows lie apart. Those without rows stay without.
 
-    The inner loop is the one that there is, if one is enough. Where planes overlap, the outer loop
-    is the shorter one: whoever compares planes has fewer of them.
+    The inner loop is the one that there is, if one is enough. Otherwise the outer loop is the one
+    whose planes are quicker to compare with others: that of the larger stride, which leaves each
+    plane few others to meet, unless planes overlap or there are very many of them.
     """
     count, step = loops[:, :LENGTH].copy(), stride[:, :LENGTH].copy()
     length = loops[:, LENGTH].copy()
@@ -34,8 +35,8 @@ def tidied(base: Numbers, loops: Numbers, stride: Numbers) -> tuple[Numbers, Num
     _join_rows(count, step, length)
     _join_planes(count, step)
     extent = (count[:, INNER] - 1) * step[:, INNER] + length
-    _swap(count, step, (step[:, OUTER] < extent) & (count[:, OUTER] > count[:, INNER])
-          & (count[:, INNER] > 1))
+    pairs = np.where(step[:, OUTER] < extent, count[:, INNER], count[:, INNER] ** 2)
+    _swap(count, step, (count[:, INNER] > 1) & (count[:, OUTER] > pairs))
     step[count == 1] = 1
     return base, np.column_stack([count, length]), np.column_stack([step, np.ones_like(length)])
 
@@ -72,7 +73,10 @@ def shared_run(base: int, loops: Numbers, stride: Numbers, base2: int, loops2: N
     """
     extent = (loops[INNER] - 1) * stride[INNER] + loops[LENGTH]
     extent2 = (loops2[INNER] - 1) * stride2[INNER] + loops2[LENGTH]
-    for plane in range(loops[OUTER]):
+    end2 = base2 + (loops2[OUTER] - 1) * stride2[OUTER] + extent2
+    first = max(0, -((base + extent - 1 - base2) // stride[OUTER]))
+    last = min(loops[OUTER] - 1, (end2 - 1 - base) // stride[OUTER])
+    for plane in range(first, last + 1):
         start = base + plane * stride[OUTER]
         begin = max(0, -((base2 + extent2 - 1 - start) // stride2[OUTER]))
         end = min(loops2[OUTER] - 1, (start + extent - 1 - base2) // stride2[OUTER])

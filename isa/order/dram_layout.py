@@ -18,10 +18,10 @@ from .accesses import DRAM, NOT_LONG, SPACES, Table
 if TYPE_CHECKING:
     from .shadow_dram import DramShadow
 
-CELLS_LIMIT = 1 << 22       # above, stretches of cells that are always touched together are one
-ROWS_LIMITS = (1024, 64, 4, 1)      # rows of a box before it is long: the first that leaves ...
-COORDINATES_LIMIT = 1 << 22         # ... few enough stretches
-ROWS_AT_ONCE = 1 << 20
+CELLS_LIMIT = 1 << 24       # with more, cells that are always touched together count as one
+ROWS_LIMITS = (1024, 64, 4, 1)      # rows a box may have before it is long: the first that leaves
+COORDINATES_LIMIT = 1 << 22         # ... few enough of these stretches of cells
+ROWS_AT_ONCE = 1 << 22
 
 Numbers = npt.NDArray[np.int64]
 
@@ -33,14 +33,15 @@ class DramLayout:
     grain: int              # bytes of a cell
     base: Numbers           # first cell of each space
     cells: int
-    coordinates: Numbers    # at which stretches of cells begin; none if each cell is its own
+    coordinates: Numbers | None     # at which stretches of cells begin, unless each cell is one
     long_rows: Numbers      # the different long boxes, by their first row of the access table
     short: int              # boxes that are not long
 
     def new_shadow(self) -> DramShadow:
         from .shadow_dram import new_dram_shadow
 
-        return new_dram_shadow(self.base, self.coordinates, self.cells, self.long_rows, self.short)
+        leaves = self.cells if self.coordinates is None else len(self.coordinates)
+        return new_dram_shadow(self.base, leaves, self.coordinates, self.long_rows, self.short)
 
 
 def lay_out_dram(program: Program, table: Table) -> tuple[Table, DramLayout]:
@@ -59,11 +60,12 @@ def lay_out_dram(program: Program, table: Table) -> tuple[Table, DramLayout]:
     for space in stored.tolist():
         base[space] = cells
         cells += -(-program.segments[space - DRAM].size // grain)
-    coordinates = np.zeros(0, np.int64)
+    coordinates = None
     for limit in ROWS_LIMITS:
         long = _rows_in(rows) > limit
-        if cells > CELLS_LIMIT:
-            coordinates = _coordinates(rows[~long], base)
+        if cells <= CELLS_LIMIT:
+            break
+        coordinates = _coordinates(rows[~long], base)
         if len(coordinates) <= COORDINATES_LIMIT:
             break
     first = _number_long(rows, long)
@@ -104,7 +106,7 @@ def _number_long(rows: Table, long: npt.NDArray[np.bool_]) -> npt.NDArray[np.int
 def _coordinates(boxes: Table, base: Numbers) -> Numbers:
     """The cells at which rows begin or end."""
     found = np.zeros(0, np.int64)
-    for chunk in _chunks(boxes):
+    for chunk in _chunks(boxes[_rows_in(boxes) > 0]):
         count = _rows_in(chunk)
         row = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         inner = np.repeat(chunk["loops"][:, 1], count)
@@ -112,7 +114,8 @@ def _coordinates(boxes: Table, base: Numbers) -> Numbers:
         first = (np.repeat(base[chunk["space"]] + chunk["base"], count)
                  + row // inner * stride[:, 0] + row % inner * stride[:, 1])
         last = first + np.repeat(chunk["loops"][:, 2], count)
-        found = np.unique(np.concatenate([found, first, last]))
+        found = np.sort(np.concatenate([found, first, last]))
+        found = found[np.append(True, found[1:] != found[:-1])]     # np.unique takes far longer
         if len(found) > COORDINATES_LIMIT:
             break
     return found

@@ -17,11 +17,13 @@ from ..instructions import Engine
 from .accesses import SPACES, Row, Table
 from .boxes import INNER, LENGTH, OUTER, shared_run
 from .compiled import helper, inlined
-from .footprints import Numbers, is_empty
+from .footprints import Mask, Numbers, is_empty
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 WRITTEN, READ = 0, 1                # lanes
 WORK_LIMIT = 1 << 26                # planes of long boxes that are compared, a few seconds
+MEMORY_LIMIT = 1 << 10              # different long boxes for which it is remembered who meets whom
+UNKNOWN, MEET, APART = range(3)
 
 Sequences = npt.NDArray[np.int32]
 
@@ -40,6 +42,7 @@ class LongBoxes(NamedTuple):
     short boxes that were touched, which a long one has to be compared with."""
 
     rows: Numbers           # where each is found in the access table
+    meet: Mask              # whether two of them share a cell, as far as that has been asked
     last: Numbers           # by lane: who last touched it
     met: Numbers            # by lane: the last short box that shares a cell with it ...
     compared: Numbers       # ... among this many
@@ -58,17 +61,20 @@ class DramShadow(NamedTuple):
     long: LongBoxes
 
 
-def new_dram_shadow(base: Numbers, coordinates: Numbers, cells: int, long_rows: Numbers,
+def new_dram_shadow(base: Numbers, leaves: int, coordinates: Numbers | None, long_rows: Numbers,
                     short: int) -> DramShadow:
-    """A blank shadow of this many cells, or of the stretches between coordinates if there are
-    any. `long_rows` are the long boxes; with them there may be up to `short` others."""
-    leaves = 1 << (max(len(coordinates) or cells, 1) - 1).bit_length()
+    """A blank shadow of this many leaves. `long_rows` are the long boxes; if there are any, there
+    may be up to `short` others."""
+    leaves = 1 << (max(leaves, 1) - 1).bit_length()
+    if coordinates is None:
+        coordinates = np.zeros(0, np.int64)
+    remembered = len(long_rows) if len(long_rows) <= MEMORY_LIMIT else 0
     long, shorts = (2, len(long_rows)), (2, short if len(long_rows) else 0)
-    return DramShadow(base, np.zeros((SPACES, 2), np.int64),
-                      Tree(np.zeros((2, 2 * leaves), np.int32),
-                           np.zeros((2, 2 * leaves), np.int32), coordinates),
-                      LongBoxes(long_rows, *(np.zeros(shape, np.int64) for shape in (
-                          long, long, long, shorts, shorts, 2, 1))))
+    tree = Tree(np.zeros((2, 2 * leaves), np.int32), np.zeros((2, 2 * leaves), np.int32),
+                coordinates)
+    boxes = LongBoxes(long_rows, np.zeros((remembered, remembered), np.uint8), *(
+        np.zeros(shape, np.int64) for shape in (long, long, long, shorts, shorts, 2, 1)))
+    return DramShadow(base, np.zeros((SPACES, 2), np.int64), tree, boxes)
 
 
 @inlined
@@ -105,8 +111,13 @@ def _meet(row: Row, other: Row, long: LongBoxes) -> bool:
     """Whether two boxes have a cell in common. If in doubt, `work` is beyond its limit."""
     if row.space != other.space:
         return False
+    remember = row.long >= 0 and other.long >= 0 and len(long.meet) > 0
+    if remember and long.meet[row.long, other.long] != UNKNOWN:
+        return bool(long.meet[row.long, other.long] == MEET)
     first, last = shared_run(row.base, row.loops, row.stride, other.base, other.loops,
                              other.stride, long.work, WORK_LIMIT)
+    if remember:
+        long.meet[row.long, other.long] = MEET if first <= last else APART
     return first <= last
 
 

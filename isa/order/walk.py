@@ -147,16 +147,19 @@ def _raise(numbers: Numbers, least: Numbers) -> None:
 def _touch(code: Code, now: int, own: int, pads: Shadow, dram: DramShadow, result: Order,
            state: State) -> int:
     """All accesses of an instruction. `need` grows to the latest instructions they conflict with,
-    and what makes it grow is written down as a race."""
+    and what makes it grow is written down as a race, unless the instruction is no good at all."""
     need, before, sequence = state.need, state.before, state.sequence[own]
+    races = result.found[0]
     for other in range(ENGINES):
         need[other] = before[other] = max(result.clocks[now, other], result.least[now, other])
     for at in range(code.row_begin[now], code.row_begin[now + 1]):
         row = code.rows[at]
         if row.space < DRAM:
             if not touch_pad(row, pads, need, own, sequence):
+                result.found[0] = races
                 return OUTSIDE
         elif not touch_dram(code.rows, at, dram, need, sequence):
+            result.found[0] = races
             return TOO_MUCH
         for other in range(ENGINES):
             if need[other] > before[other]:
