@@ -164,10 +164,16 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     load = loaded * tile / rate
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
     passes = _passes(form, knobs, slow=np.where(_apart(config, own, loaded), 1, 2))
-    alu, bus = outputs * passes, count * load + outputs * tile / rate
+    alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
     return np.maximum(alu, bus) + count * STEP_START + (
         ends if knobs.doubled else np.minimum(alu, bus))
+
+
+def _parameter_bytes(form: PoolForm) -> int:
+    """Of all positions, each loaded once."""
+    rows, columns, sets = form.parameters.shape[:3]
+    return rows * columns * sets * PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
 
 
 def _passes(form: PoolForm, knobs: Knobs, *, slow: Any) -> Any:

@@ -1,0 +1,54 @@
+"""Estimates choose schedules, so they must follow what the simulator says, whatever limits."""
+
+import pytest
+
+import microtron
+from microtron.compiler.compile import compile_op
+from microtron.compiler.operators.catalogue import OPERATORS, operator_of
+from microtron.compiler.operators.choice import ranked
+from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.dense import Dense
+from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.elementwise import Elementwise
+from microtron.compiler.operators.grouped import Grouped
+from microtron.compiler.operators.pool import Pool
+from microtron.compiler.operators.transposed import Transposed
+from microtron.isa.config import small
+from microtron.isa.timing import MemoryTiming
+
+IMAGE = {"height": 28, "width": 28}
+LAYERS = {
+    "conv2d": Conv2d(**IMAGE, channels_in=32, channels_out=32, pad=1),
+    "first layer": Conv2d(**IMAGE, channels_in=3, channels_out=16, pad=1),
+    "every other pixel": Conv2d(**IMAGE, channels_in=32, channels_out=32, kernel=1, stride=2),
+    "grouped": Grouped(height=14, width=14, channels_in=32, channels_out=32, groups=4, pad=1),
+    "depthwise": Depthwise(**IMAGE, channels_in=32, channels_out=32, pad=1),
+    "dense": Dense(rows=64, inputs=128, outputs=96),
+    "one row": Dense(rows=1, inputs=512, outputs=256),
+    "max pool": Pool(kind="max", **IMAGE, channels=32, kernel=2, stride=2),
+    "overlapping max pool": Pool(kind="max", **IMAGE, channels=32, kernel=3, pad=1),
+    "average pool": Pool(kind="average", **IMAGE, channels=16, kernel=3, pad=1),
+    "average pool, even": Pool(kind="average", **IMAGE, channels=16, kernel=3, pad=1,
+                               rounding="even"),
+    "global average": Pool(kind="average", height=7, width=7, channels=64, kernel=7),
+    "add": Elementwise(operation="add", **IMAGE, channels=32),
+    "mul": Elementwise(operation="mul", **IMAGE, channels=32),
+    "rescale": Elementwise(operation="rescale", **IMAGE, channels=32),
+}
+LEAST, MOST = 0.6, 1.5      # estimate / cycles
+
+
+def test_every_operator_with_estimates_of_its_own_is_tried():
+    assert {type(spec) for spec in LAYERS.values()} == set(OPERATORS) - {Transposed}
+
+
+@pytest.mark.parametrize("beat", [1, 4])
+@pytest.mark.parametrize("name", LAYERS)
+def test_an_estimate_is_not_far_from_the_simulator(name, beat):
+    spec, memory = LAYERS[name], MemoryTiming(cycles_per_beat=beat)
+    operator = operator_of(spec)
+    ordered = ranked(operator.template, operator.forms(spec, small), memory)
+    for candidate in (ordered[0], ordered[len(ordered) // 2]):
+        program = compile_op(spec, small, form=candidate.form, knobs=candidate.knobs).program
+        cycles = microtron.simulate(program, memory=memory).cycles
+        assert LEAST < candidate.estimate / candidate.form.handicap / cycles < MOST
