@@ -10,8 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.config import Config
-from ..isa.instructions import ISA, Alu, AluI, Buffer, Gemm, GemmFlags, Load, Requantize, Store
-from ..isa.stream import Stream, positions_of
+from ..isa.instructions import (
+    ISA,
+    Alu,
+    AluI,
+    Buffer,
+    Gemm,
+    GemmFlags,
+    Instruction,
+    Load,
+    Requantize,
+    Store,
+)
+from ..isa.stream import Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,20 +43,25 @@ class Counts:
 
 def count(code: Stream, config: Config, most_tokens: dict[str, int]) -> Counts:
     """The work in a stream that ran to its end."""
-    _, gemms = positions_of(code, Gemm)
+    opcodes = np.ascontiguousarray(code["opcode"])
+    numbers = np.bincount(opcodes, minlength=1 << 8).tolist()
+
+    def words_of(kind: type[Instruction]) -> Stream:
+        words: Stream = code.view(kind.dtype())[opcodes == int(kind.opcode)]
+        return words
+
+    gemms = words_of(Gemm)
     products = gemms["count"] * _iterations(gemms)
-    products_by_lane = total(products[gemms["flags"] & GemmFlags.DEPTHWISE != 0])
+    by_lane = total(products[gemms["flags"] & int(GemmFlags.DEPTHWISE) != 0])
     tile_products = total(products)
     return Counts(
-        instructions={kind.mnemonic(): len(positions_of(code, kind)[0]) for kind in ISA},
+        instructions={kind.mnemonic(): numbers[kind.opcode] for kind in ISA},
         tile_products=tile_products,
-        macs=config.batch * (products_by_lane * config.depthwise_lanes
-                             + (tile_products - products_by_lane)
-                             * config.block_in * config.block_out),
-        alu_vectors=sum(total(_iterations(positions_of(code, kind)[1]))
-                        for kind in (Alu, AluI, Requantize)),
-        bytes_loaded=_bytes(positions_of(code, Load)[1], config),
-        bytes_stored=_bytes(positions_of(code, Store)[1], config),
+        macs=config.batch * (by_lane * config.depthwise_lanes
+                             + (tile_products - by_lane) * config.block_in * config.block_out),
+        alu_vectors=sum(total(_iterations(words_of(kind))) for kind in (Alu, AluI, Requantize)
+                        if numbers[kind.opcode]),
+        bytes_loaded=_bytes(words_of(Load), config), bytes_stored=_bytes(words_of(Store), config),
         most_tokens=most_tokens)
 
 
@@ -68,7 +84,11 @@ def _iterations(words: Stream) -> Numbers:
 
 
 def _bytes(words: Stream, config: Config) -> dict[str, int]:
-    tiles = words["shape"].astype(np.uint64).prod(1)
-    moved = {buffer: total(tiles[words["buffer"] == buffer]) for buffer in Buffer}
+    tiles, buffers = words["shape"].astype(np.uint64).prod(1), np.ascontiguousarray(words["buffer"])
+    moved = {Buffer(buffer): total(tiles[buffers == buffer])
+             for buffer in np.flatnonzero(np.bincount(buffers)).tolist() if buffer in BUFFERS}
     return {buffer.name.lower(): number * config.tile_bytes(buffer)
             for buffer, number in moved.items() if number}
+
+
+BUFFERS = frozenset(map(int, Buffer))

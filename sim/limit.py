@@ -8,6 +8,7 @@ limit. Every simulator takes `limit=`, and the command line has `--limit`.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.errors import ExecutionError
@@ -20,6 +21,8 @@ from .counts import Counts, Numbers, count, total
 
 DEFAULT_CYCLES = 10 ** 10           # minutes of simulation
 DEFAULT_WORK = 10 ** 10             # tile operations of the functional simulator: minutes, too
+HEAVY = 1 << 27             # lane operations that may take so long, tenths of a second at worst,
+                            # that Ctrl-C must be heard meanwhile
 
 SLACK = 20                  # times the longest that the work should take
 START_UP = 100_000
@@ -71,6 +74,13 @@ def work_of(program: Program) -> Numbers:
     positions, words = positions_of(program.code, Store)
     work[positions] = _product(words, "shape")
     return work
+
+
+def lane_operations(program: Program) -> npt.NDArray[np.float64]:
+    """Multiplications of each instruction, counting every tile operation as a tile product."""
+    config = program.config
+    lanes = config.batch * config.block_in * config.block_out
+    return work_of(program).astype(np.float64) * lanes
 
 
 def least_cycles(program: Program, timing: MemoryTiming, counts: Counts, config: Config) -> int:

@@ -51,9 +51,10 @@ def c_function(function: Callable[[Any, Any], Any], made_from: int) -> int:
 
 
 @cache
-def callable_at(function: int) -> Callable[[int, int], int]:
-    """Such a function for Python, which waits meanwhile: nobody changes what it works on."""
-    return ctypes.PYFUNCTYPE(*[ctypes.c_int64] * 3)(function)
+def callable_at(function: int, *, locks: bool = True) -> Callable[[int, int], int]:
+    """Such a function for Python. It keeps Python's lock, unless it may take long."""
+    kind = ctypes.PYFUNCTYPE if locks else ctypes.CFUNCTYPE
+    return kind(*[ctypes.c_int64] * 3)(function)
 
 
 _alive: list[Any] = []      # compiled functions, whose addresses are in use
@@ -97,6 +98,16 @@ def number_at(context: Any, address: Any, place: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return load(builder, _element(builder, *values), I64, NUMBER)
     return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def is_set(context: Any, address: Any) -> Any:
+    """Whether a number that another thread may change is not zero (see `interruptible`)."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        place = builder.inttoptr(values[0], I64.as_pointer())
+        number = builder.load_atomic(place, "monotonic", NUMBER)
+        return builder.icmp_signed("!=", number, I64(0))
+    return types.boolean(types.int64), generate
 
 
 @intrinsic

@@ -93,24 +93,30 @@ def _positions(code: Rows) -> npt.NDArray[np.int64]:
 
 
 def _micro_ops(program: Program, code: Rows) -> MicroOps:
-    """Of all loads of micro-ops that end: row by row, then tile by tile."""
+    """Of all loads of micro-ops that end: tile by tile. Where planes of a load overlap, the last
+    one stays, so there are never more than the scratchpad has tiles."""
     loads = np.flatnonzero((code["legal"] != 0) & (code["engine"] == Engine.LOAD)
                            & (code["buffer"] == Buffer.UOP))
     loads = loads[_reaching(code[loads])]
     words = code[loads]
-    z, y, x = words["planes"], words["rows"], words["tiles"]
-    rows, row = _counted(z * y)                         # the load of each row, and its number
-    tiles, tile = _counted(x[rows])                     # the row of each tile, and its number
-    plane, line = np.divmod(row, y[rows])
-    first = words["sram"][rows] + plane * words["plane_pitch"][rows] + line * x[rows]
-    offset = (words["offset"][rows] + plane * words["plane_stride"][rows]
-              + line * words["row_stride"][rows])
+    z, y, x, pitch = (words[name] for name in ("planes", "rows", "tiles", "plane_pitch"))
+    reach = np.where(words["no_bytes"] != 0, 0, (z - 1) * pitch + y * x)
+    of, at = _counted(reach)                            # the load of each tile, and its place
+    plane = np.minimum(at // np.maximum(pitch, 1)[of], z[of] - 1)
+    plane[pitch[of] == 0] = z[of[pitch[of] == 0]] - 1
+    within = at - plane * pitch[of]                     # its place in the last plane that has it
+    filled = within < (y * x)[of]                       # there may be gaps between planes
+    of, at, plane, within = of[filled], at[filled], plane[filled], within[filled]
+    row, column = np.divmod(within, x[of])
+    offset = (words["offset"][of] + plane * words["plane_stride"][of]
+              + row * words["row_stride"][of])
     span = np.zeros((len(code), 2), np.int64)
-    span[loads, 1] = np.cumsum(z * y * x)
-    span[loads, 0] = span[loads, 1] - z * y * x
+    counts = np.bincount(of, minlength=len(loads))
+    span[loads, 1] = np.cumsum(counts)
+    span[loads, 0] = span[loads, 1] - counts
     segment = program.code.view(Load.dtype())["segment"][loads].astype(np.int64)
-    return MicroOps(tile=first[tiles] + tile, span=span, sources=_sources(
-        segment[rows[tiles]], offset[tiles] // MicroOp.size + tile))
+    return MicroOps(tile=words["sram"][of] + at, span=span, sources=_sources(
+        segment[of], offset // MicroOp.size + column))
 
 
 def _sources(segment: Column, place: Column) -> tuple[Source, ...]:

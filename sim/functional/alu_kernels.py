@@ -10,7 +10,7 @@ from llvmlite import ir
 from ...isa.arithmetic import ADD, MAX, MIN, MOVE, MUL, SHIFT_MASK, SHL, SHR, SUB
 from ...isa.instructions import Alu, AluI, Buffer
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.vectors import NUMBER, c_function, helper, intrinsic_of_constants, number_at
+from ..compiled.vectors import NUMBER, c_function, helper, intrinsic_of_constants, is_set, number_at
 from .four_lanes import (
     FOUR,
     FOUR_NUMBERS,
@@ -32,6 +32,8 @@ from .machine_table import (
     HEADER,
     LANE,
     OUTSIDE,
+    STOP,
+    STOPPED,
     TILE,
     TILES,
     place,
@@ -92,16 +94,20 @@ def _combine(machine: int, op: int, target: int, loops: int, dst: int, walk: int
         _combine_lanes(op, target == OUT, loops, tile, number_at(to, TILE),
                        number_at(to, ADDRESS) + lane * number_at(to, LANE)
                        + number_at(to, TILE) * dst, walk, first + tile * left, left_walk,
-                       first + tile * right, right_walk, four_times(immediate))
-    return DONE
+                       first + tile * right, right_walk, four_times(immediate),
+                       number_at(machine, STOP))
+    return STOPPED if is_set(number_at(machine, STOP)) else DONE
 
 
 @helper
 def _combine_lanes(op: int, narrow: bool, loops: int, tile: int, to_tile: int, to: int, walk: int,
-                   left: int, left_walk: int, right: int, right_walk: int, fixed: Any) -> None:
+                   left: int, left_walk: int, right: int, right_walk: int, fixed: Any,
+                   stop: int) -> None:
     """Four lanes, in all iterations. A move does not read its left operand."""
     for outer in range(number_at(loops, 0)):
         for middle in range(number_at(loops, 1)):
+            if is_set(stop):
+                return
             for inner in range(number_at(loops, 2)):
                 operand = fixed
                 if right_walk != 0:

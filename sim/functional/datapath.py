@@ -15,12 +15,12 @@ from ...isa import arithmetic
 from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import AluOp, Buffer, GemmFlags, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.vectors import callable_at
+from ..compiled.interruptible import NEVER
+from ..compiled.vectors import callable_at, is_set
 from . import gemm_plan
 from . import requantize_kernels as in_fours
 from .gemm_kernels import kernel_for
-from .gemm_plan import SPACE
-from .machine_table import DONE, machine
+from .machine_table import DONE, STOPPED, machine
 
 DEPTHWISE, START = int(GemmFlags.DEPTHWISE), int(GemmFlags.START)
 FROM_BIAS, FIRST_UOP = int(GemmFlags.BIAS), int(GemmFlags.FIRST_UOP)
@@ -44,21 +44,26 @@ alu_lane: Any = numba.njit(arithmetic.alu)
 
 
 def gemm(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_stride: Any,
-         src_stride: Any, wgt_stride: Any) -> None:
+         src_stride: Any, wgt_stride: Any, stop: int = NEVER.address) -> None:
     """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
     uops = np.ascontiguousarray(uops, np.uint16)
     kernel = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
     row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
-    if not kernel or not _done(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), kernel):
-        gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride)
+    if not kernel or not _done(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), stop,
+                               kernel):
+        gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride, stop)
 
 
-def _done(function: int, row: tuple[int, ...], pads: tuple[Any, ...], kernel: int = 0) -> bool:
+def _done(function: int, row: tuple[int, ...], pads: tuple[Any, ...], stop: int,
+          kernel: int = 0) -> bool:
     """Whether a compiled function does an instruction on scratchpads, in the order of buffers."""
-    numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, dense=kernel,
-                      depthwise=kernel, plan=SPACE.ctypes.data)
+    space = gemm_plan.space()
+    numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, stop=stop, dense=kernel,
+                      depthwise=kernel, plan=space.ctypes.data)
     words = np.array(row, np.int64)
-    return callable_at(function)(words.ctypes.data, numbers.ctypes.data) == DONE
+    heard = callable_at(function, locks=stop == NEVER.address)(words.ctypes.data,
+                                                               numbers.ctypes.data)
+    return heard in (DONE, STOPPED)
 
 
 @numba.njit
@@ -71,14 +76,16 @@ def _index(uops: Any, step: int, field: int) -> Any:
     return np.int64(uops[step, field])
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def gemm_by_slots(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any,
-                  dst_stride: Any, src_stride: Any, wgt_stride: Any,
+                  dst_stride: Any, src_stride: Any, wgt_stride: Any, stop: int,
                   formulas: float = FORMULAS) -> None:
     """What `gemm` means, word for word, for any tiles: one slot after the other."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             for inner in range(loops[2]):
+                if is_set(stop):
+                    return
                 dst_walk = _walked(dst_stride, outer, middle, inner)
                 src_walk = _walked(src_stride, outer, middle, inner)
                 wgt_walk = _walked(wgt_stride, outer, middle, inner)
@@ -128,12 +135,26 @@ def _add_lanes(acc: Any, inp: Any, wgt: Any, dst: int, src: int, weight: int) ->
             acc[dst, row, lane] += np.int32(inp[src, row, lane]) * np.int32(wgt[tile, line, lane])
 
 
-@numba.njit(cache=True)
 def alu(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any, dst_stride: Any,
-        rhs_stride: Any, formulas: float = FORMULAS) -> None:
+        rhs_stride: Any, stop: int = NEVER.address) -> None:
     """`target` is acc itself or the out scratchpad, whose 8 bits saturate."""
+    alu_by_lanes(target, acc, op, dst, lhs, rhs, loops, dst_stride, rhs_stride, stop)
+
+
+def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_stride: Any,
+         src_stride: Any, immediate: int, stop: int = NEVER.address) -> None:
+    """As `alu`, with one number for the right operand. A move reads nothing."""
+    alui_by_lanes(target, acc, op, dst, src, loops, dst_stride, src_stride, immediate, stop)
+
+
+@numba.njit(cache=True, nogil=True)
+def alu_by_lanes(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any,
+                 dst_stride: Any, rhs_stride: Any, stop: int, formulas: float = FORMULAS) -> None:
+    """What `alu` means, word for word."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
+            if is_set(stop):
+                return
             for inner in range(loops[2]):
                 step = _walked(dst_stride, outer, middle, inner)
                 to, right = target[dst + step], acc[rhs + _walked(rhs_stride, outer, middle, inner)]
@@ -146,12 +167,15 @@ def alu(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any
                         to[row, lane] = value
 
 
-@numba.njit(cache=True)
-def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_stride: Any,
-         src_stride: Any, immediate: int, formulas: float = FORMULAS) -> None:
-    """As `alu`, with one number for the right operand. A move reads nothing."""
+@numba.njit(cache=True, nogil=True)
+def alui_by_lanes(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any,
+                  dst_stride: Any, src_stride: Any, immediate: int, stop: int,
+                  formulas: float = FORMULAS) -> None:
+    """What `alui` means, word for word."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
+            if is_set(stop):
+                return
             for inner in range(loops[2]):
                 to = target[dst + _walked(dst_stride, outer, middle, inner)]
                 left = acc[0 if op == MOVE else src + _walked(src_stride, outer, middle, inner)]
@@ -165,20 +189,20 @@ def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_str
 
 def requantize(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int, params: int,
                loops: Any, dst_stride: Any, src_stride: Any, params_stride: int, zero_point: int,
-               low: int, high: int) -> None:
+               low: int, high: int, stop: int = NEVER.address) -> None:
     """Parameters are read when an outer iteration begins: what it writes to them comes later."""
     row = (0, 0, 0, flags, dst, src, params, *loops, *dst_stride, *src_stride, params_stride,
            zero_point, low, high)
-    if not _done(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target)):
+    if not _done(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target), stop):
         requantize_by_lanes(target, acc, flags, rounding, dst, src, params, loops, dst_stride,
-                            src_stride, params_stride, zero_point, low, high)
+                            src_stride, params_stride, zero_point, low, high, stop)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def requantize_by_lanes(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int,
                         params: int, loops: Any, dst_stride: Any, src_stride: Any,
                         params_stride: int, zero_point: int, low: int, high: int,
-                        formulas: float = FORMULAS) -> None:
+                        stop: int, formulas: float = FORMULAS) -> None:
     """What `requantize` means, word for word, for any tiles: one lane after the other."""
     if loops[1] == 0 or loops[2] == 0:
         return      # nothing is read either, wherever it may point
@@ -186,6 +210,8 @@ def requantize_by_lanes(target: Any, acc: Any, flags: int, rounding: int, dst: i
         at = params + params_stride * outer
         bias, multiplier, shift = acc[at].copy(), acc[at + 1].copy(), acc[at + 2].copy()
         for middle in range(loops[1]):
+            if is_set(stop):
+                return
             for inner in range(loops[2]):
                 to = target[dst + _walked(dst_stride, outer, middle, inner)]
                 value = acc[src + _walked(src_stride, outer, middle, inner)]

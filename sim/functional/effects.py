@@ -17,7 +17,9 @@ from ...isa.instructions import Buffer, Gemm, GemmFlags, Opcode
 from ...isa.program import Program
 from ...isa.stream import positions_of
 from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.interruptible import Stop, interruptible
 from ..compiled.vectors import address_of, call, callable_at
+from ..limit import HEAVY, lane_operations
 from . import (
     alu_kernels,
     gemm_kernels,
@@ -49,6 +51,8 @@ class Effects:
         self.memory = memory
         self.pads: Scratchpads | None = None
         self._rows = rows_of(program.code)
+        self._space = gemm_plan.space()
+        self._stop = Stop()
         self._numbers: Numbers
 
     def use(self, pads: Scratchpads) -> None:
@@ -56,8 +60,9 @@ class Effects:
         self.pads = pads
         dense, depthwise = self._kernels
         self._numbers = machine(
-            {each: pads.of(each) for each in Buffer}, self._tile_bytes, self.memory, dense=dense,
-            depthwise=depthwise, plan=gemm_plan.SPACE.ctypes.data)
+            {each: pads.of(each) for each in Buffer}, self._tile_bytes, self.memory,
+            stop=self._stop.address, dense=dense, depthwise=depthwise,
+            plan=self._space.ctypes.data)
         self._machine = self._numbers.ctypes.data
         self._first_row = self._rows.ctypes.data
 
@@ -88,20 +93,31 @@ class Effects:
         opcodes: list[int] = self.program.code["opcode"].tolist()
         return opcodes
 
-    def execute(self, position: int) -> int:
-        """One instruction."""
+    @cached_property
+    def _is_heavy(self) -> bool:
+        return bool(lane_operations(self.program).sum() > HEAVY)
+
+    def execute(self, position: int, *, heavy: bool = False) -> int:
+        """One instruction. `heavy`: Ctrl-C must be heard meanwhile."""
         opcode = self._opcodes[position]
         if opcode not in FUNCTIONS:
             return ELSEWHERE
-        return callable_at(function_of(opcode))(
-            self._first_row + position * self._rows.strides[0], self._machine)
+        row = self._first_row + position * self._rows.strides[0]
+        if heavy:
+            function = callable_at(function_of(opcode), locks=False)
+            return interruptible(lambda: function(row, self._machine), self._stop)
+        return callable_at(function_of(opcode))(row, self._machine)
 
     def execute_all(self, order: npt.NDArray[np.intp], first: int) -> tuple[int, int]:
         """The instructions at these positions, from the first on. Returns how many of `order` were
         done when one was not, or all were; and what was heard of the last."""
-        done: int
-        done, heard = execute(order, first, self._rows, self._functions, self._numbers)
-        return done, heard
+        arguments = order, first, self._rows, self._functions, self._numbers
+        result: tuple[int, int]
+        if self._is_heavy:
+            result = interruptible(lambda: execute(*arguments), self._stop)
+        else:
+            result = execute(*arguments)
+        return result
 
 
 @cache
@@ -110,7 +126,7 @@ def function_of(opcode: int) -> int:
     return FUNCTIONS[opcode]()
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def execute(order: Any, first: int, rows: Any, functions: Any, machine: Any,
             formulas: float = CHECKSUM) -> Any:
     """What `execute_all` does."""

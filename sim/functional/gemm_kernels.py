@@ -8,7 +8,7 @@ from typing import Any
 import numba
 
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.vectors import NUMBER, c_function, number_at
+from ..compiled.vectors import NUMBER, c_function, is_set, number_at
 from .gemm_plan import (
     ACC_ROW,
     COLUMNS,
@@ -26,7 +26,7 @@ from .gemm_plan import (
     TO,
 )
 from .gemm_sums import FOUR, MOST_COLUMNS, MOST_TILES, VECTORS, Sums, lefts, nothing, plus, settle
-from .machine_table import DONE
+from .machine_table import DONE, STOPPED
 
 NO_KERNEL = 0
 CHECKSUM = checksum(FUNCTIONAL)
@@ -45,12 +45,14 @@ def _sum_up(empty: Any, positions: int, reductions: int, count: int, to: int, le
 
 @numba.njit(inline="always")
 def _sum_positions(plan: int, empty: Any, single: Any, several: int, to: int, left: int,
-                   right: int, starts: int, origin: int) -> None:
+                   right: int, starts: int, origin: int, stop: int) -> None:
     """All positions of some columns of a row of a group: several at once, then one by one."""
     positions = plan + NUMBER * (HEADER + ELEMENT * number_at(plan, GROUPS))
     count, number = number_at(plan, REDUCTIONS), number_at(plan, POSITIONS)
     reductions = positions + NUMBER * ELEMENT * number
     for _ in range(number // several):
+        if is_set(stop):
+            break
         _sum_up(empty, positions, reductions, count, to, left, right, starts, origin)
         positions += several * ELEMENT * NUMBER
     for _ in range(number % several):
@@ -72,7 +74,7 @@ def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
     several = max(1, min(VECTORS // Sums(lanes, columns, 1, depthwise).vectors, MOST_TILES))
     left_step, right_step = (1, 1) if depthwise else (0, lanes)
 
-    def kernel(plan: int, unused: int) -> int:
+    def kernel(plan: int, stop: int) -> int:
         groups = plan + NUMBER * HEADER
         for group in range(groups, groups + NUMBER * ELEMENT * number_at(plan, GROUPS),
                            NUMBER * ELEMENT):
@@ -86,6 +88,8 @@ def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
                         nothing(lanes, columns, 1, depthwise), several,
                         number_at(group, TO) + step, number_at(group, LEFT) + left,
                         number_at(group, RIGHT) + column * right_step, number_at(group, STARTS),
-                        origin + step if origin else 0)
+                        origin + step if origin else 0, stop)
+                    if is_set(stop):
+                        return STOPPED
         return DONE
     return c_function(kernel, CHECKSUM)

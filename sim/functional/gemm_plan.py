@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import Buffer, Gemm, GemmFlags, MicroOp
@@ -39,6 +40,7 @@ from .machine_table import (
     LANE,
     OUTSIDE,
     PLAN,
+    STOP,
     TILE,
     TILES,
     place,
@@ -65,15 +67,19 @@ ROWS, ACC_ROW, INP_ROW, COLUMNS, ORIGIN, HEADER = range(LIST_OF + LOOPS, LIST_OF
 # the first and last mean nothing.
 TO, LEFT, RIGHT, STARTS, ELEMENT = range(5)
 LONGEST = 1 << 18                                   # elements of all lists
-SPACE = np.empty(HEADER + ELEMENT * LONGEST, np.int64)      # whose pages are taken when needed
 CHECKSUM = checksum(FUNCTIONAL)
+
+
+def space() -> npt.NDArray[np.int64]:
+    """Where a plan fits. Its pages are taken when they are needed."""
+    return np.empty(HEADER + ELEMENT * LONGEST, np.int64)
 
 
 @cache
 def gemm() -> int:
     """The address of a C function that does a gemm, given its row and the machine; not if there
     is no kernel for such tiles, or the order of slots matters."""
-    def function(row: int, machine: int) -> int:
+    def function(row: int, machine: int) -> Any:
         flags, count = number_at(row, FLAGS), number_at(row, COUNT)
         if count * number_at(row, OUTER) * number_at(row, MIDDLE) * number_at(row, INNER) == 0:
             return DONE
@@ -88,8 +94,7 @@ def gemm() -> int:
             return ELSEWHERE
         _begin(plan, machine, uops, flags)
         _fill(plan, row, machine, uops, count, flags)
-        call(kernel, plan, 0)
-        return DONE
+        return call(kernel, plan, number_at(machine, STOP))
     return c_function(function, CHECKSUM)
 
 

@@ -21,11 +21,14 @@ from .scratchpads import Tiles
 Numbers = npt.NDArray[np.int64]
 
 # What a compiled function says of an instruction: it is done; it reaches outside of a scratchpad
-# or a segment; it is not for this function. Only in the first case it has had an effect.
-DONE, OUTSIDE, ELSEWHERE = range(3)
+# or a segment; it is not for this function; it was stopped. In the second and third case it has had
+# no effect, in the last one part of it.
+DONE, OUTSIDE, ELSEWHERE, STOPPED = range(4)
 
-# A machine: addresses of the kernels for gemm and its space, the shape of tiles, segments …
-DENSE_KERNEL, DEPTHWISE_KERNEL, PLAN, BATCH, BLOCK_IN, BLOCK_OUT, SEGMENTS, HEADER = range(8)
+# A machine: addresses of the kernels for gemm, of its space and of the cell that says to stop, the
+# shape of tiles, segments …
+(DENSE_KERNEL, DEPTHWISE_KERNEL, PLAN, STOP, BATCH, BLOCK_IN, BLOCK_OUT, SEGMENTS,
+ HEADER) = range(9)
 # … then a row for each buffer: where its scratchpad lies, the tiles it has, bytes of a tile and
 # of a lane there, bytes of a tile in DRAM …
 ADDRESS, TILES, TILE, LANE, IN_DRAM, BUFFER = range(6)
@@ -35,13 +38,13 @@ SIZE, WRITABLE, SEGMENT = range(1, 4)
 
 
 def machine(pads: Mapping[Buffer, Tiles], tile_bytes: Mapping[Buffer, int],
-            memory: Memory | None = None, *, dense: int = 0, depthwise: int = 0,
+            memory: Memory | None = None, *, stop: int, dense: int = 0, depthwise: int = 0,
             plan: int = 0) -> Numbers:
     """The numbers of a machine with these scratchpads. All must stay where it is."""
     batch, block_out = pads[Buffer.ACC].shape[1:]
     segments = () if memory is None else tuple(
         zip(memory.program.segments, memory.segments, strict=True))
-    numbers = [dense, depthwise, plan, batch, pads[Buffer.INP].shape[-1], block_out,
+    numbers = [dense, depthwise, plan, stop, batch, pads[Buffer.INP].shape[-1], block_out,
                len(segments)]
     for buffer in Buffer:
         tiles = pads[buffer]

@@ -8,7 +8,7 @@ from typing import Any
 from ...isa.arithmetic import EVEN, INT32_HIGH, INT32_LOW, TWICE
 from ...isa.instructions import PARAMETER_TILES, Buffer, Requantize, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.vectors import NUMBER, c_function, helper, number_at
+from ..compiled.vectors import NUMBER, c_function, helper, is_set, number_at
 from .four_lanes import FOUR, four_at, four_times, walk_inside, write_bytes, write_numbers
 from .machine_table import (
     ADDRESS,
@@ -20,6 +20,8 @@ from .machine_table import (
     HEADER,
     LANE,
     OUTSIDE,
+    STOP,
+    STOPPED,
     TILE,
     TILES,
     place,
@@ -63,13 +65,15 @@ def requantize() -> int:
         # comes later. Lanes have nothing to do with one another, so four go through all tiles.
         for outer in range(number_at(row, OUTER)):
             for lane in range(0, lanes, FOUR):
-                _scale_lanes(row, acc, target, outer, lane)
+                _scale_lanes(row, acc, target, outer, lane, number_at(machine, STOP))
+            if is_set(number_at(machine, STOP)):
+                return STOPPED
         return DONE
     return c_function(function, CHECKSUM)
 
 
 @helper
-def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int) -> None:
+def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int, stop: int) -> None:
     """Four lanes, in one iteration of the outer loop."""
     tile, step = number_at(acc, TILE), number_at(target, TILE)
     first = number_at(acc, ADDRESS) + lane * number_at(acc, LANE)
@@ -86,6 +90,8 @@ def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int) -> None
                      tile * number_at(row, SRC_STRIDE + 2), step * number_at(row, DST_STRIDE + 2),
                      bias, multiplier, shift, four_times(zero_point), four_times(low),
                      four_times(high))
+        if is_set(stop):
+            return
         origin += tile * number_at(row, SRC_STRIDE + 1)
         to += step * number_at(row, DST_STRIDE + 1)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.bounds import DST, MicroOps, check, check_end
+from ...isa.bounds import DST, check, check_end
 from ...isa.instructions import (
     Alu,
     AluI,
@@ -25,7 +25,7 @@ from ...isa.program import Program
 from ...isa.stream import decode
 from ..arguments import check_program
 from ..counts import Counts, count
-from ..limit import DEFAULT_WORK, check_work, checked_limit
+from ..limit import DEFAULT_WORK, HEAVY, check_work, checked_limit, lane_operations
 from .flow import Flow
 from .machine_table import DONE
 from .memory import Memory
@@ -69,33 +69,48 @@ class Functional:
 
     def execute(self, position: int) -> None:
         """Do an instruction at once."""
-        match self.instructions[position]:
-            case Gemm() | Alu() | AluI() | Requantize() as instruction:
-                if self._compiled().execute(position) != DONE:
-                    self._checked(position)
-                    compute(instruction, self.scratchpads)
-            case _:
-                transfer = self._checked(position)
-                if self._effects is None or self._compiled().execute(position) != DONE:
-                    self._transfer(transfer)()
+        if isinstance(self.instructions[position], Load | Store):
+            instruction = self._checked(position)       # compiled code does not check everything
+            if self._effects is None and position not in self._heavy:
+                self._transfer(instruction)()
+                return
+        self._execute_on(self.scratchpads, position)
 
-    def _compiled(self) -> Effects:
-        """What GEMM and ALU do; imported when needed, so that a program that only copies does
-        without numba."""
+    def _execute_on(self, pads: Scratchpads, position: int) -> None:
+        """Compiled, which needs numba: a program that only copies, and not much, does without."""
         if self._effects is None:
             from .effects import Effects
             self._effects = Effects(self.program, self.memory)
-        if self._effects.pads is not self.scratchpads:
-            self._effects.use(self.scratchpads)
-        return self._effects
+        if self._effects.pads is not pads:
+            self._effects.use(pads)
+        heavy = position in self._heavy
+        if self._effects.execute(position, heavy=heavy) != DONE:
+            instruction = self._checked(position)
+            assert isinstance(instruction, Gemm | Alu | AluI | Requantize)
+            compute(instruction, pads, heavy=heavy)
 
     def begin(self, position: int) -> Effect:
         """Let an instruction read everything it reads. The effect is what it writes."""
-        match self._checked(position):
-            case Gemm() | Alu() | AluI() | Requantize() as instruction:
-                return self._computation(instruction)
-            case instruction:
-                return self._transfer(instruction)
+        instruction, pads = self._checked(position), self.scratchpads
+        if isinstance(instruction, Load | Store) and position not in self._heavy:
+            return self._transfer(instruction)
+        if isinstance(instruction, Store):
+            before = pads.with_copy_of(instruction.buffer)
+            return lambda: self._execute_on(before, position)
+        buffer = target_of(instruction)
+        twin = pads.with_copy_of(buffer)
+        self._execute_on(twin, position)
+        written = tiles_written(instruction, pads)
+        result = twin.of(buffer)[written]
+
+        def effect() -> None:
+            pads.of(buffer)[written] = result
+        return effect
+
+    @cached_property
+    def _heavy(self) -> frozenset[int]:
+        """The instructions that may take long."""
+        return frozenset(np.flatnonzero(lane_operations(self.program) > HEAVY).tolist())
 
     def _checked(self, position: int) -> Instruction:
         instruction = self.instructions[position]
@@ -116,27 +131,19 @@ class Functional:
                 return lambda: memory.store_box(instruction, rows)
         raise AssertionError(f"no engine moves data for {instruction}")
 
-    def _computation(self, instruction: Gemm | Alu | AluI | Requantize) -> Effect:
-        """Work on a copy; only the tiles that were written come back from it."""
-        pads, buffer = self.scratchpads, target_of(instruction)
-        twin = pads.with_copy_of(buffer)
-        compute(instruction, twin)
-        tiles = _written(instruction, pads.uop)
-        result = twin.of(buffer)[tiles]
 
-        def effect() -> None:
-            pads.of(buffer)[tiles] = result
-        return effect
-
-
-def target_of(instruction: Gemm | Alu | AluI | Requantize) -> Buffer:
-    """The scratchpad that GEMM or ALU writes."""
+def target_of(instruction: Instruction) -> Buffer:
+    """The scratchpad that an instruction writes."""
     match instruction:
+        case Load():
+            return instruction.buffer
         case Alu() | AluI():
             return instruction.target
-        case Requantize(flags=flags) if not flags & RequantizeFlags.ACC:
-            return Buffer.OUT
-    return Buffer.ACC
+        case Requantize():
+            return Buffer.ACC if instruction.flags & RequantizeFlags.ACC else Buffer.OUT
+        case Gemm():
+            return Buffer.ACC
+    raise AssertionError(f"{instruction} writes no scratchpad")
 
 
 @cache
@@ -146,33 +153,66 @@ def _datapath() -> ModuleType:
     return datapath
 
 
-def compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads) -> None:
-    """Call the kernel of an instruction. Its indices have been checked."""
+def compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads, *,
+            heavy: bool = False) -> None:
+    """Call the kernel of an instruction. Its indices have been checked. `heavy`: it may take so
+    long that Ctrl-C must be heard meanwhile."""
+    if heavy:
+        from ..compiled.interruptible import Stop, interruptible
+        stop = Stop()
+        interruptible(lambda: _compute(instruction, pads, {"stop": stop.address}), stop)
+    else:
+        _compute(instruction, pads, {})
+
+
+def _compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads,
+             options: dict[str, int]) -> None:
     datapath = _datapath()
     target = pads.of(target_of(instruction))
     match instruction:
         case Gemm() as each:
             datapath.gemm(pads.acc, pads.inp, pads.wgt, pads.uop[each.uop:each.uop + each.count],
                           int(each.flags), each.loops, each.dst_stride, each.src_stride,
-                          each.wgt_stride)
+                          each.wgt_stride, **options)
         case Alu() as each:
             datapath.alu(target, pads.acc, int(each.op), each.dst, each.lhs, each.rhs, each.loops,
-                         each.dst_stride, each.rhs_stride)
+                         each.dst_stride, each.rhs_stride, **options)
         case AluI() as each:
             datapath.alui(target, pads.acc, int(each.op), each.dst, each.src, each.loops,
-                          each.dst_stride, each.src_stride, each.immediate)
+                          each.dst_stride, each.src_stride, each.immediate, **options)
         case Requantize() as each:
             datapath.requantize(target, pads.acc, int(each.flags), int(each.rounding), each.dst,
                                 each.src, each.params, each.loops, each.dst_stride,
                                 each.src_stride, each.params_stride, each.zero_point, each.low,
-                                each.high)
+                                each.high, **options)
 
 
-def _written(instruction: Gemm | Alu | AluI | Requantize, uops: MicroOps) -> npt.NDArray[np.int64]:
-    """The tiles an instruction writes, each once."""
-    tiles = np.array([getattr(instruction, "dst", 0)], np.int64)
-    if isinstance(instruction, Gemm):
-        tiles = tiles + uops[instruction.uop:instruction.uop + instruction.count, DST]
+def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np.bool_]:
+    """Which tiles of its target an instruction writes. Its indices have been checked."""
+    written = np.zeros(len(pads.of(target_of(instruction))), np.bool_)
+    match instruction:
+        case Load(shape=(z, y, x), pad=(top, bottom, left, right)):
+            plane = (top + y + bottom) * (left + x + right)
+            written[instruction.sram:instruction.sram + plane] = True
+            return _repeated(written, z, instruction.sram_pitch)
+        case Gemm():
+            written[pads.uop[instruction.uop:instruction.uop + instruction.count, DST]] = True
+        case Alu() | AluI() | Requantize():
+            written[instruction.dst] = True
+        case _:
+            raise AssertionError(f"{instruction} writes no scratchpad")
     for number, stride in zip(instruction.loops, instruction.dst_stride, strict=True):
-        tiles = np.unique(tiles[:, None] + np.arange(number) * stride)
+        written = _repeated(written, number, stride)
+    return written
+
+
+def _repeated(tiles: npt.NDArray[np.bool_], number: int, stride: int) -> npt.NDArray[np.bool_]:
+    """A set of tiles so many times, each time moved further, which never leads outside."""
+    if number == 0:
+        return np.zeros_like(tiles)
+    done = 1
+    while done < number:
+        more = min(done, number - done)
+        tiles = tiles | np.roll(tiles, more * stride)
+        done += more
     return tiles

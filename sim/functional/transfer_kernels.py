@@ -19,6 +19,7 @@ from ..compiled.vectors import (
     copy,
     fill,
     helper,
+    is_set,
     number_at,
     write_byte,
     write_lane,
@@ -35,6 +36,8 @@ from .machine_table import (
     SEGMENT,
     SEGMENTS,
     SIZE,
+    STOP,
+    STOPPED,
     TILE,
     TILES,
     WRITABLE,
@@ -76,6 +79,8 @@ def load() -> int:
             if base == 0:
                 return OUTSIDE
         for number in range(z):
+            if is_set(number_at(machine, STOP)):
+                return STOPPED
             _load_plane(row, pad, plane, number, base + number * number_at(row, STRIDE))
         return DONE
     return c_function(function, CHECKSUM)
@@ -159,6 +164,8 @@ def store() -> int:
         origin = number_at(pad, ADDRESS) + tile * number_at(row, STORE_SRAM)
         for plane in range(z):              # in order: where rows overlap, the last one stays
             for line in range(y):
+                if is_set(number_at(machine, STOP)):
+                    return STOPPED
                 copy(base + plane * number_at(row, STORE_STRIDE)
                      + line * number_at(row, STORE_STRIDE + 1),
                      origin + tile * (plane * far + line * wide), size)

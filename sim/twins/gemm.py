@@ -17,6 +17,7 @@ from .registers import Registers, inlined
 
 GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
+NOWHERE = 1 << 62
 STOP = 3                    # cycles from the issue of a slot with a bad index to `stopped`
 DEPTHWISE, START, FROM_BIAS = (int(each) for each in (
     GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS))
@@ -102,6 +103,50 @@ def _start(gemm: Any, instruction: Any, config: Any, uops: Any, now: int, positi
 
 
 @numba.njit
+def _note_reach(gemm: Any, place: int, row: Any, config: Any, uops: Any) -> Any:
+    """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are
+    surely inside their scratchpads."""
+    if row.uop + row.count > len(uops):
+        return False
+    accs, inps, wgts = _limits(row, config)
+    least, most = _extremes(row, uops, DST)
+    low, high = _spread(row.outer, row.middle, row.inner, row.dst_outer, row.dst_middle,
+                        row.dst_inner)
+    gemm.low[place], gemm.high[place] = least + low, most + high
+    inside = least + low >= 0 and most + high < accs
+    least, most = _extremes(row, uops, SRC)
+    low, high = _spread(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
+                        row.lhs_inner)
+    inside = inside and least + low >= 0 and most + high < inps
+    least, most = _extremes(row, uops, WGT)
+    low, high = _spread(row.outer, row.middle, row.inner, row.rhs_outer, row.rhs_middle,
+                        row.rhs_inner)
+    inside = inside and least + low >= 0 and most + high < wgts
+    if row.flags & FROM_BIAS:
+        least, most = _extremes(row, uops, BIAS)
+        gemm.low[place] = min(gemm.low[place], least)
+        gemm.high[place] = max(gemm.high[place], most)
+        inside = inside and most < accs
+    return inside
+
+
+@numba.njit
+def _limits(row: Any, config: Any) -> Any:
+    """Of accumulator tiles, activation tiles, and weight tiles or their rows."""
+    return (config.acc_tiles, config.inp_tiles,
+            config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1))
+
+
+@numba.njit
+def _extremes(row: Any, uops: Any, field: int) -> Any:
+    """The least and the most that a gemm's micro-ops have of something."""
+    least, most = 1 << 16, 0
+    for number in range(row.uop, row.uop + row.count):
+        least, most = min(least, int(uops[number, field])), max(most, int(uops[number, field]))
+    return least, most
+
+
+@numba.njit
 def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
             by_inner: int) -> Any:
     """Smallest and largest offset of a walk."""
@@ -114,60 +159,69 @@ def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
 
 
 @numba.njit
-def _note_reach(gemm: Any, place: int, row: Any, config: Any, uops: Any) -> Any:
-    """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are
-    surely inside their scratchpads."""
-    if row.uop + row.count > len(uops):
-        return False
-    low_dst, low_src, low_wgt, low_bias = 1 << 16, 1 << 16, 1 << 16, 1 << 16
-    high_dst, high_src, high_wgt, high_bias = 0, 0, 0, 0
-    for number in range(row.uop, row.uop + row.count):
-        dst, src = int(uops[number, DST]), int(uops[number, SRC])
-        wgt, bias = int(uops[number, WGT]), int(uops[number, BIAS])
-        low_dst, high_dst = min(low_dst, dst), max(high_dst, dst)
-        low_src, high_src = min(low_src, src), max(high_src, src)
-        low_wgt, high_wgt = min(low_wgt, wgt), max(high_wgt, wgt)
-        low_bias, high_bias = min(low_bias, bias), max(high_bias, bias)
-    low, high = _spread(row.outer, row.middle, row.inner, row.dst_outer, row.dst_middle,
-                        row.dst_inner)
-    gemm.low[place], gemm.high[place] = low_dst + low, high_dst + high
-    inside = low_dst + low >= 0 and high_dst + high < config.acc_tiles
-    low, high = _spread(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
-                        row.lhs_inner)
-    inside = inside and low_src + low >= 0 and high_src + high < config.inp_tiles
-    low, high = _spread(row.outer, row.middle, row.inner, row.rhs_outer, row.rhs_middle,
-                        row.rhs_inner)
-    rows = config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1)
-    inside = inside and low_wgt + low >= 0 and high_wgt + high < rows
-    if row.flags & FROM_BIAS:
-        gemm.low[place] = min(gemm.low[place], low_bias)
-        gemm.high[place] = max(gemm.high[place], high_bias)
-        inside = inside and high_bias < config.acc_tiles
-    return inside
+def _first_bad(row: Any, config: Any, uops: Any) -> Any:
+    """The first slot with an index outside its scratchpad, -1 if there is none.
+
+    Micro-ops that do not exist, and biases, which loops do not move, are met in the very first
+    iteration or never. Otherwise there is a first iteration in which some micro-op leads outside.
+    """
+    for step in range(row.count):
+        if row.uop + step >= len(uops) or _is_bad(row, config, uops, step, 0, 0, 0) or (
+                row.flags & FROM_BIAS and _starts(row.flags, step, 0, 0, 0)
+                and uops[row.uop + step, BIAS] >= config.acc_tiles):
+            return step
+    accs, inps, wgts = _limits(row, config)
+    least, most = _extremes(row, uops, DST)
+    first = _first_outside(row, least, most - accs, row.dst_outer, row.dst_middle, row.dst_inner)
+    least, most = _extremes(row, uops, SRC)
+    first = min(first, _first_outside(row, least, most - inps, row.lhs_outer, row.lhs_middle,
+                                      row.lhs_inner))
+    least, most = _extremes(row, uops, WGT)
+    first = min(first, _first_outside(row, least, most - wgts, row.rhs_outer, row.rhs_middle,
+                                      row.rhs_inner))
+    if first == NOWHERE:
+        return -1
+    step = 0
+    _, inner, middle, outer = _counters(row, first * row.count)
+    while not _is_bad(row, config, uops, step, inner, middle, outer):
+        step += 1
+    return first * row.count + step
 
 
 @numba.njit
-def _first_bad(row: Any, config: Any, uops: Any) -> Any:
-    """The first slot with an index outside its scratchpad, -1 if there is none."""
-    for slot in range(row.slots):
-        step, inner, middle, outer = _counters(row, slot)
-        number = row.uop + step
-        if number >= len(uops):
-            return slot
-        dst = (uops[number, DST] + outer * row.dst_outer + middle * row.dst_middle
-               + inner * row.dst_inner)
-        src = (uops[number, SRC] + outer * row.lhs_outer + middle * row.lhs_middle
-               + inner * row.lhs_inner)
-        wgt = (uops[number, WGT] + outer * row.rhs_outer + middle * row.rhs_middle
-               + inner * row.rhs_inner)
-        rows = config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1)
-        if (dst < 0 or dst >= config.acc_tiles or src < 0 or src >= config.inp_tiles or wgt < 0
-                or wgt >= rows):
-            return slot
-        if (row.flags & FROM_BIAS and _starts(row.flags, step, inner, middle, outer)
-                and uops[number, BIAS] >= config.acc_tiles):
-            return slot
-    return -1
+def _first_outside(row: Any, least: int, most: int, by_outer: int, by_middle: int,
+                   by_inner: int) -> Any:
+    """The first iteration in which a walk makes `least` negative or `most` not negative, NOWHERE
+    if none does. Loop by loop: there are too many iterations to try all of them."""
+    for outer in range(row.outer):
+        at = outer * by_outer
+        low, high = _spread(1, row.middle, row.inner, 0, by_middle, by_inner)
+        if least + at + low >= 0 and most + at + high < 0:
+            continue
+        for middle in range(row.middle):
+            at = outer * by_outer + middle * by_middle
+            low, high = _spread(1, 1, row.inner, 0, 0, by_inner)
+            if least + at + low >= 0 and most + at + high < 0:
+                continue
+            for inner in range(row.inner):
+                there = at + inner * by_inner
+                if least + there < 0 or most + there >= 0:
+                    return (outer * row.middle + middle) * row.inner + inner
+    return NOWHERE
+
+
+@numba.njit
+def _is_bad(row: Any, config: Any, uops: Any, step: int, inner: int, middle: int,
+            outer: int) -> Any:
+    """Whether a slot has an index outside its scratchpad, biases aside."""
+    number, (accs, inps, wgts) = row.uop + step, _limits(row, config)
+    dst = (uops[number, DST] + outer * row.dst_outer + middle * row.dst_middle
+           + inner * row.dst_inner)
+    src = (uops[number, SRC] + outer * row.lhs_outer + middle * row.lhs_middle
+           + inner * row.lhs_inner)
+    wgt = (uops[number, WGT] + outer * row.rhs_outer + middle * row.rhs_middle
+           + inner * row.rhs_inner)
+    return not (0 <= dst < accs and 0 <= src < inps and 0 <= wgt < wgts)
 
 
 @inlined

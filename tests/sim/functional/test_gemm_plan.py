@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtron.isa.instructions import GemmFlags
+from microtron.sim.compiled.interruptible import NEVER
 from microtron.sim.functional import datapath, gemm_plan
 
 SHAPES = [(1, 4, 4), (2, 4, 16), (1, 8, 8), (4, 8, 4), (2, 16, 8), (1, 16, 16), (1, 16, 64),
@@ -41,7 +42,7 @@ def is_planned(shape, seed, uops, *instruction):
     """Whether a gemm goes through a plan. Either way its sums must be right."""
     acc, inp, wgt = pads(shape, seed)
     expected, uops = acc.copy(), np.array(uops, np.uint16).reshape(-1, 4)
-    datapath.gemm_by_slots(expected, inp, wgt, uops, *instruction)
+    datapath.gemm_by_slots(expected, inp, wgt, uops, *instruction, NEVER.address)
     calls = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datapath, "gemm_by_slots", by_slots(calls))

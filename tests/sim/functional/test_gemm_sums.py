@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from microtron.isa.instructions import GemmFlags
+from microtron.sim.compiled.interruptible import NEVER
 from microtron.sim.functional import datapath
 
 SHAPES = [(1, 4, 4), (2, 4, 16), (1, 8, 8), (4, 8, 4), (2, 16, 8), (1, 16, 16), (2, 16, 64),
@@ -37,7 +38,7 @@ def assert_same(shape, seed, uops, *instruction):
     acc, inp, wgt = random_pads(shape, seed)
     expected = acc.copy()
     uops = np.array(uops, np.uint16).reshape(-1, 4)
-    datapath.gemm_by_slots(expected, inp, wgt, uops, *instruction)
+    datapath.gemm_by_slots(expected, inp, wgt, uops, *instruction, NEVER.address)
     datapath.gemm(acc, inp, wgt, uops, *instruction)
     np.testing.assert_array_equal(acc, expected)
 

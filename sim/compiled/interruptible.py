@@ -1,0 +1,45 @@
+"""Compiled code that takes long, called so that Ctrl-C is heard meanwhile.
+
+Python handles signals in its main thread, between its own instructions: not while that thread is in
+compiled code. So such code runs in a thread of its own, without Python's lock, and the caller waits
+for it. Whatever ends the waiting sets a cell that the code looks at every few milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class Stop:
+    """The cell. Compiled code takes its address: `is_set` in `vectors` asks it."""
+
+    def __init__(self) -> None:
+        self._cell = np.zeros(1, np.int64)
+        self.address: int = self._cell.ctypes.data
+
+    def set(self, value: bool) -> None:
+        self._cell[0] = value
+
+
+NEVER = Stop()              # for what does not take long: nobody sets it
+
+
+def interruptible(function: Callable[[], T], stop: Stop) -> T:
+    """Call a function that does not hold Python's lock and returns soon when `stop` is set."""
+    results: list[T] = []
+    worker = Thread(target=lambda: results.append(function()), daemon=True)
+    try:
+        worker.start()
+        worker.join()
+    except BaseException:
+        stop.set(True)
+        worker.join()
+        stop.set(False)
+        raise
+    return results[0]
