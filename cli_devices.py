@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,10 @@ DIFFERENT = 1
 Memory = Annotated[str, typer.Option(
     metavar="NAME=VALUE,…",
     help="How memory behaves, for devices with a clock: as read_latency=64,stalls=9.")]
+
+Limit = Annotated[int | None, typer.Option(
+    help="Refuse or give up a run that takes more: cycles, or tile operations on the functional "
+         "device. 10,000,000,000 unless given.")]
 
 
 def run(program: ProgramFile,
@@ -41,6 +45,7 @@ def run(program: ProgramFile,
                  "Perfetto, or a .npz file.")] = None,
         waveform: Annotated[Path | None, typer.Option(
             help="With rtl: write all signals to a .vcd or .fst file.")] = None,
+        limit: Limit = None,
         check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
         as_json: AsJson = False) -> None:
     """Run a program on a device and print what it did.
@@ -62,7 +67,8 @@ def run(program: ProgramFile,
         format_for(trace)
     given = {name: read_tensor(path, loaded.tensor(name))
              for name, path in tensor_files("--input", inputs).items()}
-    chosen = _device(device, seed, memory, trace, waveform, loaded)
+    chosen = _device(device, loaded, seed=seed, memory=memory, trace=trace, waveform=waveform,
+                     limit=limit)
     if check:
         prove(loaded)
     results, report = execute(loaded, given, chosen)
@@ -80,6 +86,7 @@ def run(program: ProgramFile,
 
 def profile(program: ProgramFile,
             memory: Memory = "",
+            limit: Limit = None,
             as_json: AsJson = False) -> None:
     """Say where a program's cycles go: by engine and cause, and how far from the best possible.
 
@@ -88,7 +95,7 @@ def profile(program: ProgramFile,
     from .isa.timing import parse_timing
     from .runtime.profile import profile as measure
 
-    found = measure(load_program(program), parse_timing(memory))
+    found = measure(load_program(program), parse_timing(memory), limit=limit)
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
@@ -100,7 +107,8 @@ def compare(program: ProgramFile,
             memory: Memory = "",
             name: Annotated[str, typer.Option(
                 "--config", help="Another accelerator with the same tiles and scratchpads: a "
-                                 "preset or a .toml file.")] = "") -> None:
+                                 "preset or a .toml file.")] = "",
+            limit: Limit = None) -> None:
     """Run a program on the hardware and on the cycle-exact simulator and compare everything.
 
     Start and end of every instruction, counters, memory and faults. If anything differs, says in
@@ -111,9 +119,12 @@ def compare(program: ProgramFile,
     from .isa.timing import parse_timing
     from .runtime.compare import compare as run_both
     from .runtime.differences import equal_line, explain, save_case
+    from .sim.limit import cycle_limit
 
-    found = run_both(load_program(program), config=load_config(name) if name else None,
-                     timing=parse_timing(memory))
+    loaded, timing = load_program(program), parse_timing(memory)
+    config = load_config(name) if name else loaded.config
+    found = run_both(loaded, config=config, timing=timing,
+                     limit=cycle_limit(loaded, timing, limit, config))
     if not found.differences:
         typer.echo(equal_line(str(program), found))
         return
@@ -125,10 +136,12 @@ def compare(program: ProgramFile,
     raise typer.Exit(DIFFERENT)
 
 
-def _device(name: str, seed: int | None, memory: str, trace: Path | None, waveform: Path | None,
-            program: Program) -> Device:
+def _device(name: str, program: Program, *, seed: int | None, memory: str, trace: Path | None,
+            waveform: Path | None, limit: int | None) -> Device:
     """The device that the options of `run` describe; an option it has no use for is refused."""
+    from .isa.timing import parse_timing
     from .runtime.device import open_device
+    from .sim.functional.order import Adversarial
 
     timed = ("cycle", "rtl")
     for option, given, owners in (("--seed", seed is not None, ("functional",)),
@@ -138,18 +151,13 @@ def _device(name: str, seed: int | None, memory: str, trace: Path | None, wavefo
         if given and name not in owners:
             raise MicrotronError(f"{option} is for the {' or '.join(owners)} device, not for "
                                  f"{name}")
+    options: dict[str, Any] = {"limit": limit}
     if seed is not None:
-        from .runtime.functional import FunctionalDevice
-        from .sim.functional.order import Adversarial
         if seed < 0:
             raise MicrotronError(f"--seed is {seed}, but must not be negative")
-        return FunctionalDevice(program.config, order=Adversarial(seed))
-    if name not in timed:
-        return open_device(name, program.config)
-    from .isa.timing import parse_timing
-    timing = parse_timing(memory)
-    if name == "cycle":
-        from .runtime.cycle import CycleDevice
-        return CycleDevice(program.config, timing=timing)
-    from .runtime.rtl import RtlDevice
-    return RtlDevice(program.config, timing=timing, waveform=waveform)
+        options["order"] = Adversarial(seed)
+    if memory:
+        options["timing"] = parse_timing(memory)
+    if waveform is not None:
+        options["waveform"] = waveform
+    return open_device(name, program.config, **options)

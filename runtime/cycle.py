@@ -16,7 +16,7 @@ from ..sim.cycle.stops import check_end
 from ..sim.functional.memory import Memory
 from ..sim.limit import checked_limit, cycle_limit
 from ..sim.report import Report
-from .device import Address, Bytes, check_config
+from .device import Address, Bytes, check_config, device_config, device_timing
 
 
 class CycleDevice:
@@ -33,10 +33,10 @@ class CycleDevice:
 
     name = "cycle"
 
-    def __init__(self, config: Config | None = None, *, timing: MemoryTiming | None = None,
+    def __init__(self, config: Config | str | None = None, *, timing: MemoryTiming | None = None,
                  limit: int | None = None, failing: range = range(0), data: bool = True):
-        self.config = config
-        self.timing = timing or MemoryTiming()
+        self.config = device_config(config)
+        self.timing = device_timing(timing)
         self.limit = checked_limit(limit)
         self.failing = failing
         self.data = data
@@ -46,7 +46,7 @@ class CycleDevice:
         self._counts: Counts
 
     def load(self, program: Program) -> None:
-        check_config(program, self.config or program.config)
+        check_config(program, self.config)
         self._counts = count(program.code, program.config, {})
         cycle_limit(program, self.timing, self.limit, counts=self._counts)
         self._prepared = prepare(program, program.config)   # refuses what no bus could reach

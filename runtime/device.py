@@ -7,6 +7,8 @@ that a board's driver needs no simulator and a simulator no driver.
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,9 +17,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.config import Config
+from ..isa.config import Config, tiny
 from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.program import Access, Program, Tensor
+from ..isa.timing import MemoryTiming
+from ..sim.arguments import brief, check_program, check_type, chosen_config
 from ..sim.functional.memory import from_bytes, to_bytes
 from ..sim.report import Report
 
@@ -60,12 +64,22 @@ class Device(Protocol):
         """Run the loaded program to its end, or raise ExecutionError."""
 
 
-def open_device(name: str, config: Config | None = None) -> Device:
-    """The device of that name, for one configuration (or, where it can be, for any)."""
-    if name not in DEVICES:
-        raise MicrotronError(f"there is no device {name!r}; there are {', '.join(DEVICES)}")
+def open_device(name: str, config: Config | str | None = None, **options: Any) -> Device:
+    """The device of that name, for one configuration (or, where it can be, for any). What else
+    it is told, its class explains: `open_device("cycle", "base", limit=1000)`."""
+    if not isinstance(name, str) or name not in DEVICES:
+        known = ", ".join(DEVICES)
+        near = difflib.get_close_matches(str(name)[:40], DEVICES, 1)
+        raise MicrotronError(f"there is no device {brief(name)}; there are {known}"
+                             f"{f'; did you mean {near[0]}?' if near else ''}")
     module, kind = DEVICES[name]
-    device: Device = getattr(import_module(f".{module}", __package__), kind)(config)
+    make = getattr(import_module(f".{module}", __package__), kind)
+    known_options = list(inspect.signature(make).parameters)[1:]
+    for option in options:
+        if option not in known_options:
+            raise MicrotronError(f"the {name} device has no option {option!r}; it has "
+                                 f"{', '.join(known_options)}")
+    device: Device = make(config, **options)
     return device
 
 
@@ -75,12 +89,19 @@ def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
 
     Inputs that are not given keep what the program's image holds.
     """
+    check_program(program)
+    check_type("inputs", inputs, Mapping, "a mapping from tensors' names to their values")
     if isinstance(device, str):
         device = open_device(device, program.config)
+    if not callable(getattr(device, "load", None)):
+        raise MicrotronError(f"device is {brief(device)}, but must be a device or the name of one: "
+                             f"{', '.join(DEVICES)}")
+    given = {name: to_bytes(program.tensor(name), _array(name, values))
+             for name, values in inputs.items()}
     device.load(program)
-    for name, values in inputs.items():
+    for name, data in given.items():
         tensor = program.tensor(name)
-        device.write(Address(tensor.segment, tensor.offset), to_bytes(tensor, values))
+        device.write(Address(tensor.segment, tensor.offset), data)
     report = device.run()
     outputs = {}
     for tensor in outputs_of(program):
@@ -104,9 +125,30 @@ def check_outputs(program: Program, names: Iterable[str]) -> None:
                                  f"outputs are {', '.join(outputs) or 'none'}")
 
 
-def check_config(program: Program, config: Config) -> None:
-    """Refuse a program compiled for another configuration than a device has."""
-    ours, theirs = config.to_dict(), program.config.to_dict()
+def _array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise MicrotronError(f"tensor {name}: the values are no array: {brief(values)}") from None
+
+
+def device_config(config: Config | str | None) -> Config | None:
+    """The configuration that a device is for, also by its name or file; None if for any."""
+    return None if config is None else chosen_config(config, tiny)
+
+
+def device_timing(timing: MemoryTiming | None) -> MemoryTiming:
+    """How memory behaves; the reference system unless told otherwise."""
+    if timing is None:
+        return MemoryTiming()
+    check_type("timing", timing, MemoryTiming, "a MemoryTiming")
+    return timing
+
+
+def check_config(program: Program, config: Config | None) -> None:
+    """Refuse a program compiled for another configuration than a device has, if it has one."""
+    check_program(program)
+    ours, theirs = (config or program.config).to_dict(), program.config.to_dict()
     differing = [f"{name} {theirs[name]} (here {ours[name]})" for name in ours
                  if ours[name] != theirs[name]]
     if differing:

@@ -9,7 +9,7 @@ from ..sim.functional.order import Order
 from ..sim.functional.simulator import Functional
 from ..sim.limit import DEFAULT_WORK, checked_limit
 from ..sim.report import Report
-from .device import Address, Bytes, check_config
+from .device import Address, Bytes, check_config, device_config
 
 
 class FunctionalDevice:
@@ -23,15 +23,15 @@ class FunctionalDevice:
 
     name = "functional"
 
-    def __init__(self, config: Config | None = None, *, order: Order | None = None,
+    def __init__(self, config: Config | str | None = None, *, order: Order | None = None,
                  limit: int | None = None):
-        self.config = config
+        self.config = device_config(config)
         self.order = order
         self.limit = checked_limit(limit, DEFAULT_WORK)
         self._machine: Functional | None = None
 
     def load(self, program: Program) -> None:
-        check_config(program, self.config or program.config)
+        check_config(program, self.config)
         self._machine = Functional(program, limit=self.limit)
 
     def write(self, address: Address, data: Bytes | bytes) -> None:

@@ -76,10 +76,12 @@ class Profile:
                 "waits": [dataclasses.asdict(each) for each in self.waits]}
 
 
-def profile(program: Program, memory: MemoryTiming | None = None) -> Profile:
-    """Simulate a program, without data, and say where its cycles went."""
+def profile(program: Program, memory: MemoryTiming | None = None, *,
+            limit: int | None = None) -> Profile:
+    """Simulate a program, without data, and say where its cycles went. `limit` is as `simulate`
+    has it."""
     memory = memory or MemoryTiming()
-    report = simulate(program, memory=memory)
+    report = simulate(program, memory=memory, limit=limit)
     assert report.timeline is not None
     assert report.cycles is not None
     engines = engines_of(program)

@@ -26,7 +26,7 @@ from ..sim.placement import placed
 from ..sim.report import Report
 from ..sim.timeline import empty_timeline
 from ..sim.tokens import most_tokens
-from .device import Address, Bytes, check_config
+from .device import Address, Bytes, check_config, device_config, device_timing
 from .rtl_build import WAVEFORMS, Design, library
 from .rtl_harness import Harness, Window
 
@@ -46,14 +46,15 @@ class RtlDevice:
 
     name = "rtl"
 
-    def __init__(self, config: Config | None = None, *, timing: MemoryTiming | None = None,
-                 waveform: Path | None = None, limit: int | None = None,
+    def __init__(self, config: Config | str | None = None, *, timing: MemoryTiming | None = None,
+                 waveform: Path | str | None = None, limit: int | None = None,
                  failing: range = range(0), design: Design | None = None):
+        waveform = None if waveform is None else Path(waveform)
         if waveform is not None and waveform.suffix not in WAVEFORMS:
             raise MicrotronError(f"{waveform}: a waveform's name must end in "
                                  f"{' or '.join(WAVEFORMS)}")
-        self.config = config
-        self.timing = timing or MemoryTiming()
+        self.config = device_config(config)
+        self.timing = device_timing(timing)
         self.waveform = waveform
         self.limit = None if limit is None else checked_limit(limit)
         self.failing = failing
@@ -63,7 +64,8 @@ class RtlDevice:
         self._built_for: Config | None = None
 
     def load(self, program: Program) -> None:
-        check_config(program, self.config or program.config)
+        check_config(program, self.config)
+        self._cycle_limit(program)          # refused before anything is compiled for it
         bases = placed(program)
         if self._built_for != program.config:
             suffix = self.waveform.suffix if self.waveform else None

@@ -99,6 +99,47 @@ def test_an_unknown_device_is_answered_with_the_known_ones():
         open_device("abacus")
 
 
+@pytest.mark.parametrize(("misuse", "message"), [
+    (lambda: open_device("cylce"), "there is no device 'cylce'; .*; did you mean cycle?"),
+    (lambda: open_device(3), "there is no device 3; there are functional, cycle, rtl"),
+    (lambda: open_device("cycle", "bse"), "'bse' is neither a preset"),
+    (lambda: open_device("cycle", 7), "config is 7, but must be a Config"),
+    (lambda: open_device("functional", seed=3),
+     "the functional device has no option 'seed'; it has order, limit"),
+    (lambda: open_device("cycle", waveform="x.vcd"), "the cycle device has no option 'waveform'"),
+    (lambda: open_device("cycle", timing="fast"), "timing is 'fast', but must be a MemoryTiming"),
+    (lambda: open_device("rtl", timing=3), "timing is 3, but must be a MemoryTiming"),
+    (lambda: open_device("rtl", waveform="x.txt"), "must end in .vcd or .fst"),
+    (lambda: open_device("cycle", limit=0), "limit is 0, but must be an integer of 1 or more"),
+    (lambda: open_device("cycle", limit="x"), "limit is 'x', but must be an integer"),
+    (lambda: open_device("cycle").load("k.mt"), "program is 'k.mt', but must be a Program"),
+    (lambda: run("k.mt", {}), "program is 'k.mt', but must be a Program"),
+    (lambda: run(plus_seven(), [1]), r"inputs is \[1\], but must be a mapping"),
+    (lambda: run(plus_seven(), {}, 5), "device is 5, but must be a device or the name of one"),
+    (lambda: run(plus_seven(), {"x": [[1], [1, 2]]}), "tensor x: the values are no array"),
+    (lambda: run(plus_seven(), {"x": np.zeros((2, 4))}), "tensor x is int8 .* values are float64"),
+    (lambda: run(plus_seven(), {"x": "abc"}), "tensor x is int8 of shape"),
+])
+def test_misuse_is_answered_with_what_is_right(misuse, message):
+    with pytest.raises(MicrotronError, match=message) as caught:
+        misuse()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_program_beyond_the_limit_is_refused_when_it_is_loaded_or_run(name):
+    """In the case of the hardware, before anything is compiled for it."""
+    program = replace(plus_seven(), code=encode([AluI(loops=(65535,) * 3), Sync()]))
+    for limit, stated in ((None, "10,000,000,000"), (50, "50")):
+        with pytest.raises(ExecutionError, match=f"the limit is {stated}; .* --limit on the"):
+            run(program, {}, open_device(name, limit=limit))
+
+
+def test_a_configuration_can_be_named():
+    assert open_device("functional", "tiny").config == tiny
+    assert open_device("cycle", "small").config == small
+
+
 def test_the_functional_device_takes_any_configuration_and_any_order():
     device = FunctionalDevice(order=Adversarial(8))
     for config in (tiny, small, replace(tiny, batch=2)):
