@@ -12,8 +12,8 @@ from ..errors import CompileError
 from . import (
     conv2d_schedule,
     dense_schedule,
-    depthwise,
-    elementwise,
+    depthwise_schedule,
+    elementwise_schedule,
     grouped,
     pool_schedule,
     transposed,
@@ -45,6 +45,6 @@ def operator_of(spec: Any) -> Operator:
     return operator
 
 
-for each in (conv2d_schedule.OPERATOR, depthwise.OPERATOR, grouped.OPERATOR, transposed.OPERATOR,
-             dense_schedule.OPERATOR, pool_schedule.OPERATOR, elementwise.OPERATOR):
-    register(each)
+for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
+               pool_schedule, elementwise_schedule):
+    register(module.OPERATOR)

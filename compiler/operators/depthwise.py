@@ -9,26 +9,20 @@ With a channel multiplier, the packed input repeats each channel for every outpu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
-from ...isa.timing import MemoryTiming
 from ..accelerator.intrinsic import lane_product
 from ..errors import CompileError
 from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
-from ..schedule.schedule import Schedule
 from .conv2d import Conv2d, convolution_bytes
-from .divisions import even_sizes, grid
-from .form import Template, TensorForm, blocks_of, requantized
-from .kernel import Operator
-from .pace import Steps
+from .form import TensorForm, blocks_of, requantized
 from .packing import (
     Array,
     Operand,
@@ -41,10 +35,8 @@ from .packing import (
     weight_operand,
     weights_in_dram,
 )
-from .tiled import first_of_all, tiled
 from .work import Work
 
-FAR_AHEAD = 8                   # buffers of parameters
 MICRO_OPS = 4                   # for each tap: two buffers each of input and weights
 
 
@@ -81,15 +73,6 @@ class Chunks:
     def rows(self, config: Config) -> int:
         """Rows of weights that a chunk takes, in whole tiles."""
         return blocks_of(self.taps[0] * self.taps[1], config.block_out) * config.block_out
-
-
-@dataclass(frozen=True, kw_only=True)
-class Knobs:
-    """How much is computed at once: channel blocks, rows and columns."""
-
-    blocks: int
-    rows: int
-    columns: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,86 +199,3 @@ def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Te
     return compute("padded", shape, lambda n, c, y, x, b, i: select(
         both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
         data[n, c, y - top, x - left, b, i], spec.zero_point_in))
-
-
-def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
-    """The template: channel blocks one after the other; every step loads input rows, sums,
-    requantizes and stores, each in buffers that are used by turns."""
-    plan, weights, sums = tiled(form, knobs, kept_parameters=int(_kept_parameters(form, knobs)))
-    plan[weights].address_rows(form.config.block_out)
-    plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
-    stage = plan[sums]
-    n, o, y, x, b, j, ty, tx, ky, kx = stage.leaves
-    stage.reorder(ty, tx, n, o, y, x, ky, kx, b, j)
-    stage.tensorize(b, "depthwise")
-    plan[form.padded].compute_at(stage, tx)
-    plan[form.padded].double_buffer(tx)
-    plan[weights].compute_at(stage, tx)
-    plan[weights].keep(int(_kept_weights(form, knobs)))
-    first_of_all(plan, weights)             # inputs wait for their buffers
-    return plan
-
-
-def _kept_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Two pieces of the weights, or all chunks of some blocks and one more, if they fit."""
-    piece = knobs.blocks * form.chunks.rows(form.config) // form.config.block_out
-    return np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
-
-
-def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Steps are short, and a load that waits for its buffer holds up all that follow: with more
-    than two buffers, the next parameters are loaded well ahead."""
-    results = 2 * knobs.blocks * knobs.rows * knobs.columns
-    room = form.config.tiles(Buffer.ACC) - results
-    return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
-
-
-def grids(form: DepthwiseForm) -> Iterator[Knobs]:
-    yield grid(Knobs, blocks=even_sizes(form.output.shape[1]),
-               columns=even_sizes(form.spec.out_width), rows=even_sizes(form.spec.out_height))
-
-
-def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Whether all buffers find room, twice. Some knobs do: chunks are cut so that one output tile
-    fits."""
-    config, (height, width) = form.config, _window(form, knobs)
-    vectors = knobs.blocks * knobs.rows * knobs.columns
-    need = {Buffer.WGT: knobs.blocks * form.chunks.rows(config) // config.block_out,
-            Buffer.INP: knobs.blocks * height * width, Buffer.OUT: vectors,
-            Buffer.ACC: vectors + knobs.blocks * PARAMETER_TILES}
-    return np.all([2 * tiles <= config.tiles(buffer) for buffer, tiles in need.items()], 0)
-
-
-def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
-    """Rows and columns of the input that a chunk needs for some of the output."""
-    height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
-                     for count, stride, taps, dilation, size in zip(
-                         (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
-                         form.spec.dilation, form.padded.shape[2:4], strict=True))
-    return height, width
-
-
-def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
-    """Cycles, roughly. Weights and parameters are few, and loaded well ahead: what they take is
-    spread over all steps."""
-    spec, config, chunks = form.spec, form.config, form.chunks
-    images, blocks = form.output.shape[:2]
-    groups = blocks_of(blocks, knobs.blocks)
-    steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
-        spec.out_width, knobs.columns)
-    (height, width), vectors = _window(form, knobs), knobs.blocks * knobs.rows * knobs.columns
-    parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
-    products = images * blocks * spec.out_height * spec.out_width * prod(chunks.taps)
-    return Steps(
-        groups=1, steps=groups * steps, pieces=prod(chunks.counts),
-        products=products / (groups * steps), vectors=vectors,
-        inp=knobs.blocks * height * width * config.tile_bytes(Buffer.INP),
-        runs=knobs.blocks * height, out_runs=knobs.blocks * knobs.rows,
-        wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
-        out=vectors * config.tile_bytes(Buffer.OUT) + parameters / steps,
-        parameters=parameters, wgt_stays=False).cycles(config, memory)
-
-
-TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
-OPERATOR = Operator(description=Depthwise, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE)

@@ -12,18 +12,17 @@ long as all operands are packed alike. The arithmetic is TFLite's, see docs/arit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ...isa.arithmetic import quantize_scale, scale_array
 from ...isa.config import Config
 from ...isa.errors import MicrotronError
-from ...isa.instructions import PARAMETER_TILES, AluOp, Buffer, Rounding
-from ...isa.timing import MemoryTiming
+from ...isa.instructions import PARAMETER_TILES, AluOp, Rounding
 from ..accelerator.intrinsic import (
     Intrinsic,
     element_wise,
@@ -34,17 +33,12 @@ from ..accelerator.intrinsic import (
 from ..errors import CompileError
 from ..expression.expression import Expression, Function, binary
 from ..expression.tensor import Tensor, compute, placeholder
-from ..nest.nest import Scope
-from ..schedule.schedule import Schedule
 from .description import Epilogue, activation, extent, setting
-from .divisions import even_sizes, grid
-from .form import Template, TensorForm, blocks_of, requantized
-from .kernel import Operator
+from .form import TensorForm, blocks_of, requantized
 from .packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from .work import Work
 
 HEADROOM = 20               # bits by which TFLite shifts the terms of a sum left
-STEP_START = 40             # cycles that a step costs beside its work
 
 Steps = dict[Tensor, Intrinsic]     # what the ALU computes, and the intrinsic that does
 
@@ -127,14 +121,6 @@ def _term(zero_point: int, real: float, rounding: Rounding) -> Term:
         if (exact == short).all():
             return Term(False, -zero_point, multiplier, shift - HEADROOM)
     return Term(True, -zero_point << HEADROOM, multiplier, shift)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Knobs:
-    """How many tiles are computed at once."""
-
-    tiles: int
-    doubled: bool = True        # two buffers each, so that engines overlap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,63 +242,3 @@ def _with_constant(config: Config, source: Tensor, op: AluOp, value: int,
                    lambda element: binary(operator, element, value), source)
     steps[result] = immediate(config, op, value)
     return result
-
-
-def schedule(form: ElementwiseForm, knobs: Knobs) -> Schedule:
-    """The template: operands come in, pass through the ALU step by step, and go out. What is
-    loaded and stored has two buffers; the ALU alone uses what lies between."""
-    plan = Schedule(form.output)
-    inside = plan.cache_write(form.output, Scope.OUT)
-    readers = [inside, *(step for step in reversed(form.steps) if form.parameters in step.inputs())]
-    parameters = plan.cache_read(form.parameters, Scope.ACC, *readers)
-    inside, output = plan.renewed(inside), plan.renewed(form.output)
-    last = plan[output]
-    far, _ = last.split(last.leaves[0], knobs.tiles)
-    for step, intrinsic in form.steps.items():
-        stage = plan[plan.renewed(step)]
-        stage.scope = Scope.ACC
-        stage.compute_at(last, far)
-        stage.tensorize(stage.leaves[1], intrinsic.name)
-    for tensor, scope in (*((each, Scope.ACC) for each in form.wide), (inside, Scope.OUT)):
-        plan[tensor].scope = scope
-        plan[tensor].compute_at(last, far)
-        if knobs.doubled and far.extent > 1:
-            plan[tensor].double_buffer(far)
-    plan[inside].tensorize(plan[inside].leaves[1], form.function.name)
-    assert plan[parameters].attach is None, "parameters are loaded once"
-    return plan
-
-
-def _copies(form: ElementwiseForm, knobs: Knobs) -> Any:
-    return np.where(knobs.doubled & (knobs.tiles < form.output.shape[0]), 2, 1)
-
-
-def grids(form: ElementwiseForm) -> Iterator[Knobs]:
-    """Without double buffers only if nothing fits with them."""
-    for doubled in (True, False):
-        yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0])), doubled=doubled)
-
-
-def fits(form: ElementwiseForm, knobs: Knobs) -> Any:
-    """Whether all buffers find room."""
-    config, copies = form.config, _copies(form, knobs)
-    used = PARAMETER_TILES * form.parameters.shape[0] + knobs.tiles * (
-        len(form.steps) + copies * len(form.wide))
-    return ((used <= config.tiles(Buffer.ACC))
-            & (knobs.tiles * copies <= config.tiles(Buffer.OUT)))
-
-
-def estimate(form: ElementwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
-    """Cycles, roughly: the larger of what the ALU and the bus do, and what cannot overlap."""
-    config, tiles = form.config, form.output.shape[0]
-    pieces = -(-tiles // knobs.tiles)
-    moved = ((len(form.wide) + 1) * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat
-             / config.bus_bytes)
-    passes = len(form.steps) + 1
-    apart = (moved + passes) * knobs.tiles * (1 if knobs.doubled else pieces)
-    return max(moved, passes) * tiles + pieces * STEP_START + apart
-
-
-TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
-OPERATOR = Operator(description=Elementwise, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE)

@@ -15,7 +15,9 @@ from microtron.compiler.operators import (
     dense,
     dense_schedule,
     depthwise,
+    depthwise_schedule,
     elementwise,
+    elementwise_schedule,
     grouped,
     pool,
     pool_schedule,
@@ -36,14 +38,14 @@ SPECS = {
                            conv2d.form_of(STRIDED, tiny, skip_columns=True)),
     "grouped": (conv2d_schedule.TEMPLATE, grouped.form_of(grouped.Grouped(
         height=5, width=6, channels_in=12, channels_out=12, groups=3), tiny, 1)),
-    "depthwise": (depthwise.TEMPLATE, depthwise.form_of(depthwise.Depthwise(
+    "depthwise": (depthwise_schedule.TEMPLATE, depthwise.form_of(depthwise.Depthwise(
         height=9, width=8, channels_in=10, channels_out=10), tiny)),
     "dense": (dense_schedule.TEMPLATE, dense.form_of(dense.Dense(
         rows=7, inputs=18, outputs=13), tiny)),
     "pool": (pool_schedule.TEMPLATE, pool.form_of(pool.Pool(
         kind=pool.Kind.AVERAGE, height=9, width=9, channels=6, kernel=(3, 3),
         pad=(1, 1, 1, 1)), tiny)),
-    "add": (elementwise.TEMPLATE, elementwise.form_of(elementwise.Elementwise(
+    "add": (elementwise_schedule.TEMPLATE, elementwise.form_of(elementwise.Elementwise(
         operation=elementwise.Operation.ADD, channels=9, height=5, width=5), tiny)),
 }
 

@@ -15,7 +15,8 @@ from microtron.compiler.expression.expression import Axis, Constant
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.nest import Buffer, Region, Scope
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.depthwise import TEMPLATE, Depthwise, Knobs, chunks_of, form_of
+from microtron.compiler.operators.depthwise import Depthwise, chunks_of, form_of
+from microtron.compiler.operators.depthwise_schedule import TEMPLATE, Knobs
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Buffer as Scratchpad

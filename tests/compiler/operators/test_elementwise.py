@@ -10,7 +10,8 @@ import pytest
 import microtron
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.elementwise import Elementwise, Knobs, Operation, form_of
+from microtron.compiler.operators.elementwise import Elementwise, Operation, form_of
+from microtron.compiler.operators.elementwise_schedule import Knobs
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import AluI, AluOp, Rounding
 from microtron.isa.stream import decode
