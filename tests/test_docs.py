@@ -147,3 +147,10 @@ def test_commands_on_a_page_have_options_that_exist(line):
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
     command.make_context(line, words)       # refuses what it does not know
+
+
+@pytest.mark.parametrize("folder", ["compiler", "sim"])
+def test_the_walk_through_the_house_visits_every_room(folder):
+    text = text_of("docs/architecture.md")
+    for room in sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py")):
+        assert re.search(rf"^\| `(?:{folder}/)?{room}/` \|", text, re.MULTILINE), room
