@@ -1,11 +1,20 @@
-"""Assembles, verifies, runs and disassembles a blocked matrix multiply, and shows what happened."""
+"""Assembles, verifies, runs and disassembles a blocked matrix multiply, and shows what happened.
+
+    python examples/matmul.py --save .
+
+writes its inputs to a.npy, b.npy and params.npy instead, for `microtron run`, and the right result
+to expected.npy.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from microtron.isa import arithmetic
 from microtron.isa.assembly import assemble
@@ -20,12 +29,11 @@ from microtron.sim.functional.order import Adversarial
 SOURCE = Path(__file__).with_suffix(".asm")
 ORDERS = 20
 
+Array = npt.NDArray[Any]
 
-def main() -> None:
-    text = SOURCE.read_text(encoding="utf-8")
-    program = from_bytes(to_bytes(assemble(text, place=SOURCE.name)))
-    verdict = verify(program)
 
+def operands() -> tuple[dict[str, Array], Array]:
+    """The tensors that the program takes, by name, and the result that NumPy gets."""
     rng = np.random.default_rng(0)
     a = rng.integers(-128, 128, (128, 64), np.int8)
     b = rng.integers(-128, 128, (64, 64), np.int8)
@@ -35,8 +43,21 @@ def main() -> None:
     params = np.stack([bias, multiplier, shift]).astype(np.int32)
     inputs = {"a": a, "b": b.reshape(4, 16, 4, 16).swapaxes(1, 2),
               "params": params.reshape(3, 4, 16).swapaxes(0, 1)}
-    expected = arithmetic.requantize_array(a.astype(np.int32) @ b.T.astype(np.int32), *params)
+    return inputs, arithmetic.requantize_array(a.astype(np.int32) @ b.T.astype(np.int32), *params)
 
+
+def save(folder: Path) -> None:
+    inputs, expected = operands()
+    for name, array in {**inputs, "expected": expected}.items():
+        np.save(folder / f"{name}.npy", array)
+
+
+def demonstrate() -> None:
+    text = SOURCE.read_text(encoding="utf-8")
+    program = from_bytes(to_bytes(assemble(text, place=SOURCE.name)))
+    verdict = verify(program)
+
+    inputs, expected = operands()
     outputs, report = run(program, inputs)
     assert np.array_equal(outputs["c"], expected), "the accelerator and NumPy disagree"
     for seed in range(ORDERS):
@@ -54,6 +75,16 @@ def main() -> None:
         ("result", f"equal to NumPy in program order and in {ORDERS} adversarial orders"),
         *report_rows(report),
         ("without one token", complaint)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the inputs, run nothing")
+    folder = parser.parse_args().save
+    if folder is None:
+        demonstrate()
+    else:
+        save(folder)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+"""What the README shows works as it is written, in a folder that has nothing but the examples."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from microtron.cli import main
+from microtron.isa.assembly import assemble
+from microtron.isa.verifier import inspect
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^    \$ (.+)\n((?:    (?!\$ ).+\n)*)", README, re.MULTILINE)
+PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+HARDWARE = re.compile(r"microtron (verilog|compare)|--device rtl")     # minutes, with Verilator
+
+
+@pytest.fixture(autouse=True)
+def clone(tmp_path, monkeypatch):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+
+
+def environment():
+    """That of an activated `.venv`."""
+    folder = str(Path(sys.executable).parent)
+    return {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+def in_this_process(command, capsys):
+    """What a command prints; it must succeed."""
+    first, *words = shlex.split(command)
+    if first == "python":
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+        return done.stdout
+    assert first == "microtron"
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    printed = capsys.readouterr()
+    assert not stop.value.code, printed.err
+    return printed.out
+
+
+def test_every_command_runs_in_its_turn_and_prints_what_is_shown(capsys):
+    for command, output in SHOWN:
+        if not HARDWARE.search(command):
+            printed = in_this_process(command, capsys)
+            shown = "".join(line[4:] for line in output.splitlines(keepends=True))
+            assert printed == shown or not shown, command
+    assert np.array_equal(np.load("c.npy"), np.load("expected.npy"))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("command", [each for each, _ in SHOWN if HARDWARE.search(each)])
+def test_every_command_that_needs_the_hardware_runs(command):
+    subprocess.run(command, shell=True, check=True, env=environment())
+
+
+def test_the_command_is_where_an_activated_environment_finds_it():
+    done = subprocess.run("microtron --version", shell=True, check=True, env=environment(),
+                          capture_output=True, text=True)
+    assert done.stdout.startswith("microtron ")
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
+def test_every_block_of_python_runs(code):
+    found: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), found)
+
+
+def test_the_layer_that_is_shown_is_computed_right():
+    found: dict[str, object] = {}
+    exec(compile(PYTHON[0], "README.md", "exec"), found)
+    functional, _ = found["kernel"].run(found["inputs"])
+    assert np.array_equal(found["result"], functional)
+    assert found["result"].min() == 0       # ReLU
+    assert found["report"].cycles > found["report"].macs / 256
+
+
+def test_the_race_that_is_shown_is_the_one_that_is_found():
+    text = (ROOT / "examples" / "matmul.asm").read_text(encoding="utf-8")
+    broken = text.replace("requantize wait=gemm|store params", "requantize wait=gemm params", 1)
+    shown = re.search(r"^    (instruction 13 .*?)\n\n", README, re.MULTILINE | re.DOTALL)[1]
+    assert inspect(assemble(broken)).findings[0] == re.sub(r"\s+", " ", shown)
