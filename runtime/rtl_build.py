@@ -24,6 +24,7 @@ from pathlib import Path
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
 from .processes import run_tool
+from .progress import announced
 from .rtl_header import declarations
 from .verilog import write_verilog
 
@@ -40,6 +41,7 @@ COMPILER_OPTIONS = ("-march=native", "-fPIC", "-std=c++17", "-fvisibility=hidden
                     "-fno-gnu-unique")
 VERILATOR_OPTIONS = ("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast",
                      "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ns")
+MAKE_OPTIONS = "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O0"       # else -Os comes last and wins
 TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
 
 
@@ -88,7 +90,11 @@ def _locked(folder: Path) -> Iterator[None]:
     """One process at a time. The lock goes with the process that holds it, however that ends."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{folder}.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with announced("waiting for another process that compiles the same hardware model"):
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
@@ -109,12 +115,14 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
     (work / "declarations.h").write_text(declarations())
     (folder / f"{TOP}.v").write_text(verilog)
     sources = sorted(path.name for path in work.glob("*.cpp"))
-    call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1),
-         "--top-module", TOP, "--Mdir", "model",
-         "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
-         "-LDFLAGS", "-shared -Wl,-Bsymbolic",
-         "-MAKEFLAGS", "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O0",  # else -Os comes last and wins
-         "-o", LIBRARY, *sources, f"../{TOP}.v")
+    with announced("compiling the hardware model, once for each configuration: a minute for small "
+                   "ones, several for large ones"):
+        call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1),
+             "--top-module", TOP, "--Mdir", "model",
+             "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
+             "-LDFLAGS", "-shared -Wl,-Bsymbolic",
+             "-MAKEFLAGS", MAKE_OPTIONS,
+             "-o", LIBRARY, *sources, f"../{TOP}.v")
     (work / "model" / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)
 

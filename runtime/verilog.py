@@ -16,6 +16,7 @@ from ..isa.atomic import write_atomically
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
 from .processes import run_tool
+from .progress import announced
 
 SCRIPT = """
 import json, sys
@@ -33,8 +34,9 @@ def write_verilog(config: Config, log: Path) -> str:
         raise MicrotronError("Amaranth is needed to generate the accelerator, but is not "
                              "installed: pip install 'microtron[hw]'")
     places = os.pathsep.join(filter(None, sys.path))
-    done = run_tool([sys.executable, "-c", SCRIPT], text=json.dumps(config.to_dict()),
-                    environment={**os.environ, "PYTHONPATH": places}, separate=True)
+    with announced("writing the accelerator as Verilog"):
+        done = run_tool([sys.executable, "-c", SCRIPT], text=json.dumps(config.to_dict()),
+                        environment={**os.environ, "PYTHONPATH": places}, separate=True)
     if done.returncode:
         write_atomically(log, done.stderr.encode())
         *_, reason = ["it does not say why", *filter(None, map(str.strip,

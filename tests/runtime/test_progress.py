@@ -1,0 +1,49 @@
+"""What takes long is said on standard error, and nothing of it stays on a terminal."""
+
+import io
+import sys
+
+import pytest
+
+from microtron.runtime import progress
+from microtron.runtime.progress import ERASE, announced
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Full(io.StringIO):
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+
+def test_elsewhere_it_is_one_plain_line(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with announced("counting sheep"):
+        assert sys.stderr.getvalue() == "microtron: counting sheep\n"
+    assert sys.stderr.getvalue() == "microtron: counting sheep\n"
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt, ValueError])
+def test_on_a_terminal_it_is_a_live_line_that_goes_away(monkeypatch, error):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress, "REFRESH", 0.001)
+    try:
+        with announced("counting sheep"):
+            while sys.stderr.getvalue().count("counting sheep (0 s)") < 3:
+                pass
+            if error:
+                raise error
+    except (KeyboardInterrupt, ValueError):
+        assert error
+    assert "\n" not in sys.stderr.getvalue()
+    assert sys.stderr.getvalue().endswith(ERASE)
+
+
+@pytest.mark.parametrize("stream", [None, Full()])
+def test_whoever_cannot_be_told_is_not_told(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream)
+    with announced("counting sheep"):
+        pass
