@@ -154,3 +154,23 @@ def test_the_walk_through_the_house_visits_every_room(folder):
     text = text_of("docs/architecture.md")
     for room in sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py")):
         assert re.search(rf"^\| `(?:{folder}/)?{room}/` \|", text, re.MULTILINE), room
+
+
+def entries() -> list[tuple[str, str]]:
+    """Words of the glossary, without their sense, and the file that defines each."""
+    return re.findall(r"^\| ([^|(]+?)(?: \([^)]+\))? \| .+ \| `([^`]+)` \|$",
+                      text_of("docs/glossary.md"), re.MULTILINE)
+
+
+def test_words_of_the_glossary_are_in_order():
+    words = [word.lower() for word, _ in entries()]
+    assert words == sorted(words)
+    assert len(words) > 50
+
+
+@pytest.mark.parametrize(("word", "file"), entries())
+def test_the_file_that_defines_a_word_has_it(word, file):
+    first, *rest = word.split()
+    pattern = rf"\b{first}" + "".join(rf"\W+{each}" for each in rest)
+    text = f"{Path(file).stem} {(ROOT / file).read_text('utf-8')}"
+    assert re.search(pattern, text, re.IGNORECASE), f"{file} does not say {word}"
