@@ -20,7 +20,7 @@ BIN := .venv/bin
 # Through this link a source is microtron.… to mypy, whatever the checkout's folder is called;
 # the scripts are modules of their own folders.
 LINK := .venv/src/microtron
-TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli*.py)) \
+TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli*.py __main__.py)) \
 	$(wildcard examples/*.py benchmarks/*.py tools/*.py)
 # What a developer runs every few minutes: no hardware is built, and nothing large is compiled.
 QUICK = tests/test_project.py tests/isa tests/tools tests/compiler/expression tests/compiler/nest \

@@ -59,6 +59,24 @@ def run(harness, limit):
     return advance(harness, limit)
 Harness.run = run
 """
+FUNCTIONAL = """
+from microtron.sim.functional.simulator import Functional
+run = Functional.run
+
+def observed(simulator, order=None):
+    at_work()
+    return run(simulator, order)
+Functional.run = observed
+"""
+CYCLE = """
+import microtron.sim.cycle.run as cycle
+simulate = cycle._simulate
+
+def observed(*arguments):
+    at_work()
+    return simulate(*arguments)
+cycle._simulate = observed
+"""
 LIBRARY = """
 import ctypes
 import microtron.cli_files
@@ -141,6 +159,14 @@ def test_writing_verilog_ends_with_what_amaranth_started(tmp_path, pipe, number)
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 def test_the_hardware_stops_in_the_middle_of_a_run(pipe, endless, number):
     stopped(number, pipe, SIMULATED, *RUN, endless, "--device", "rtl")
+
+
+@pytest.mark.parametrize(("change", "arguments"), [
+    (FUNCTIONAL, (*RUN, "--device", "functional")), (CYCLE, (*RUN, "--device", "cycle")),
+    (CYCLE, ("profile", "--limit", 10 ** 18)), (CYCLE, ("compare", "--limit", 10 ** 18)),
+], ids=["functional", "cycle", "profile", "compare"])
+def test_commands_that_simulate_end_with_one_line(pipe, endless, change, arguments):
+    stopped(signal.SIGINT, pipe, change, *arguments, endless)
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
