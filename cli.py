@@ -111,9 +111,14 @@ def config(name: Annotated[str, typer.Argument(
     Example: microtron config vta_config.json -o mine.toml
     """
     from .isa.config import PRESETS
-    from .isa.config_files import format_toml, load_config, save_config
+    from .isa.config_files import format_toml, load_with_notes, save_config
 
-    chosen = {name: load_config(name)} if name else dict(PRESETS)
+    chosen = dict(PRESETS)
+    if name:
+        found, notes = load_with_notes(name)
+        chosen = {name: found}
+        for note in notes:
+            typer.echo(note, err=True)
     if output is not None:
         if not name:
             raise MicrotronError("--output needs the name of one configuration to save")

@@ -19,7 +19,8 @@ from .operands import MICRO_OP, parse_values, unchecked
 from .program import TENSOR_TYPES, Access, Program, Segment, Tensor
 from .segment_text import SegmentText
 from .stream import Stream, as_bytes, encode, positions_of
-from .text import assignments, hint, number, shown, unquote, unquote_name, words_of
+from .text import assignments, hint, number, unquote, unquote_name, words_of
+from .values import named, shown
 
 RANK_LIMIT = 64                 # NumPy's
 NO_CODE = encode(())
@@ -105,14 +106,14 @@ class _Assembler:
 
     def _label(self, word: str) -> None:
         name = unquote_name(word, "label")
-        self._require_code(f"label {name}")
+        self._require_code(f"label {named(name)}")
         if name in self.labels:
-            raise AssemblyError(f"label {name} is set twice")
+            raise AssemblyError(f"label {named(name)} is set twice")
         self.labels[name] = len(self.code)
 
-    def _require_code(self, what: str) -> None:
+    def _require_code(self, subject: str) -> None:
         if self.section != self._instruction:
-            raise AssemblyError(f"{what} stands in the data of a segment; write .code before it")
+            raise AssemblyError(f"{subject} stands in the data of a segment; write .code before it")
 
     def _instruction(self, words: list[str]) -> None:
         kind = _kind(words[0], self.kinds)
@@ -150,7 +151,7 @@ class _Assembler:
         _require_count(words, 3)
         key = unquote_name(words[1], "key")
         if key in self.provenance:
-            raise AssemblyError(f".provenance {key} is given twice")
+            raise AssemblyError(f".provenance {named(key)} is given twice")
         self.provenance[key] = unquote(words[2])
 
     def _segment(self, words: list[str]) -> None:
@@ -158,21 +159,22 @@ class _Assembler:
         name = words[1] if words[1:] else ""
         if not name.isidentifier():
             raise AssemblyError(f".segment: its name is {shown(name)}, but must be a plain word")
-        given = assignments(words[2:], f".segment {name}", ("size", "access"))
+        place = f".segment {named(name)}"
+        given = assignments(words[2:], place, ("size", "access"))
         access = given.get("access", Access.READ.value)
         if access not in [each.value for each in Access]:
-            raise AssemblyError(f".segment {name}: access is {shown(access)}, but must be "
+            raise AssemblyError(f"{place}: access is {shown(access)}, but must be "
                                 f"{' or '.join(each.value for each in Access)}")
         if "size" not in given:
-            raise AssemblyError(f".segment {name}: size is missing")
-        segment = Segment(name, number(given["size"], f".segment {name}: size"), Access(access))
+            raise AssemblyError(f"{place}: size is missing")
+        segment = Segment(name, number(given["size"], f"{place}: size"), Access(access))
         Program(base, NO_CODE, (*self.segments, segment))       # refuses doubles and a ninth
         self.segments.append(segment)
 
     def _tensor(self, words: list[str]) -> None:
         """`.tensor x segment=data offset=0x40 shape=1,16 dtype=int8`"""
         name = unquote_name(words[1] if words[1:] else "", "tensor")
-        place = f".tensor {name}"
+        place = f".tensor {named(name)}"
         given = assignments(words[2:], place, ("segment", "offset", "shape", "dtype"))
         if "segment" not in given:
             raise AssemblyError(f"{place}: segment is missing")

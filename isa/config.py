@@ -9,6 +9,7 @@ from typing import Any
 
 from .errors import ConfigError
 from .instructions import Buffer, MicroOp
+from .values import SHOWN_BITS, integer, shown
 
 INDEX_BITS = 16             # tile indices in instructions and micro-ops
 PAGE_BYTES = 4096           # AXI bursts must not cross this; no tile is larger
@@ -51,8 +52,11 @@ class Config:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ConfigError(f"{field.name} is {value!r}, but must be an integer")
+            number = integer(value)
+            if number is None or number.bit_length() > SHOWN_BITS:
+                raise ConfigError(f"{field.name} is {shown(value)}, but must be an integer"
+                                  f"{'' if number is None else ' that an accelerator can have'}")
+            object.__setattr__(self, field.name, number)
         self._check_shape()
         self._check_widths()
         for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import tomllib
 from pathlib import Path
@@ -12,31 +11,41 @@ from typing import Any
 from .atomic import write_atomically
 from .config import PRESETS, Config
 from .errors import ConfigError
+from .text import hint, near
+from .values import integer, listed, shown
 
 # VTA's logarithmic keys and the fields they become.
 VTA_BITS = {"LOG_INP_WIDTH": "inp_bits", "LOG_WGT_WIDTH": "wgt_bits", "LOG_ACC_WIDTH": "acc_bits"}
 VTA_BYTES = {"LOG_UOP_BUFF_SIZE": "uop_bytes", "LOG_INP_BUFF_SIZE": "inp_bytes",
              "LOG_WGT_BUFF_SIZE": "wgt_bytes", "LOG_ACC_BUFF_SIZE": "acc_bytes"}
 VTA_REQUIRED = ("LOG_BATCH", "LOG_BLOCK", *VTA_BITS, *VTA_BYTES)
+VTA_IGNORED = ("TARGET", "HW_VER")
+VTA_FIELDS = {"batch", "block_in", "block_out", "out_bits", "out_bytes", *VTA_BITS.values(),
+              *VTA_BYTES.values()}
 VTA_LOG_LIMIT = 30          # the largest exponent taken from a file: 1 GiB
 
 
 def load_config(name: str | Path) -> Config:
     """A preset's name, a `.toml` file of ours or a `.json` file of VTA's."""
+    return load_with_notes(name)[0]
+
+
+def load_with_notes(name: str | Path) -> tuple[Config, tuple[str, ...]]:
+    """The same, and what a person should know about it: what is ignored and what is assumed."""
     if str(name) in PRESETS:
-        return PRESETS[str(name)]
+        return PRESETS[str(name)], ()
     path = Path(name)
     if path.suffix not in (".toml", ".json"):
-        near = difflib.get_close_matches(str(name), PRESETS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"configuration {str(name)!r} is neither a preset "
-                          f"({', '.join(PRESETS)}) nor a .toml or .json file{hint}")
+        raise ConfigError(f"configuration {shown(str(name))} is neither a preset "
+                          f"({', '.join(PRESETS)}) nor a .toml or .json file"
+                          f"{near(str(name), PRESETS)}")
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:      # also a path with a zero byte
         raise ConfigError(f"{path}: cannot be read: {_reason(error)}") from None
-    return parse_vta(text, place=str(path)) if path.suffix == ".json" else parse_toml(
-        text, place=str(path))
+    if path.suffix == ".json":
+        return parse_vta(text, place=str(path)), vta_notes(text, place=str(path))
+    return parse_toml(text, place=str(path)), ()
 
 
 def parse_toml(text: str, *, place: str = "configuration") -> Config:
@@ -47,7 +56,8 @@ def parse_toml(text: str, *, place: str = "configuration") -> Config:
         raise ConfigError(f"{place}: not TOML: {_one_line(error)}") from None
     preset = table.pop("preset", "base")
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise ConfigError(f"{place}: preset is {preset!r}, but must be one of {', '.join(PRESETS)}")
+        raise ConfigError(f"{place}: preset is {shown(preset)}, but must be one of "
+                          f"{', '.join(PRESETS)}")
     return from_dict(table, preset=PRESETS[preset], place=place)
 
 
@@ -57,9 +67,7 @@ def from_dict(table: dict[str, Any], *, preset: Config | None = None,
     known = [field.name for field in dataclasses.fields(Config)]
     for name in table:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
-            raise ConfigError(f"{place}: there is no field {name!r}{hint}")
+            raise ConfigError(f"{place}: there is no field {shown(name)}{hint(name, known)}")
     try:
         return dataclasses.replace(preset or PRESETS["base"], **table)
     except ConfigError as error:
@@ -79,31 +87,64 @@ def save_config(config: Config, path: str | Path) -> None:
 def parse_vta(text: str, *, place: str = "vta_config.json") -> Config:
     """The accelerator that VTA's configuration describes.
 
-    TARGET and HW_VER say where VTA ran, not what it was, and are passed over. The out buffer
-    follows from the accumulator's, as it did there. Buffers keep their bytes.
+    Keys that say where VTA ran, not what it was, are passed over, as are unknown ones; `vta_notes`
+    names them. The out buffer follows from the accumulator's, as it did there. Buffers keep their
+    bytes.
     """
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{place}: not JSON: {_one_line(error)}") from None
-    if not isinstance(table, dict):
-        raise ConfigError(f"{place}: holds a {type(table).__name__}, but must be an object")
+    table = _vta_table(text, place)
     logs = {}
     for key in VTA_REQUIRED:
         value = table.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= VTA_LOG_LIMIT:
-            raise ConfigError(f"{place}: {key} is {value!r}, but must be an integer "
+        number = integer(value)
+        if number is None or not 0 <= number <= VTA_LOG_LIMIT:
+            raise ConfigError(f"{place}: {key} is {shown(value)}, but must be an integer "
                               f"from 0 to {VTA_LOG_LIMIT}")
-        logs[key] = value
+        logs[key] = number
     fields = {ours: 1 << logs[theirs] for theirs, ours in (VTA_BITS | VTA_BYTES).items()}
     fields |= {"batch": 1 << logs["LOG_BATCH"], "out_bits": fields["inp_bits"],
                "block_in": 1 << logs["LOG_BLOCK"], "block_out": 1 << logs["LOG_BLOCK"]}
     fields["out_bytes"] = fields["acc_bytes"] * fields["out_bits"] // fields["acc_bits"]
+    assert set(fields) == VTA_FIELDS
     return from_dict(fields, place=place)
 
 
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else "not UTF-8 text"
+def vta_notes(text: str, *, place: str = "vta_config.json") -> tuple[str, ...]:
+    """What is ignored of VTA's configuration, and what is assumed because VTA has no key for it."""
+    table = _vta_table(text, place)
+    unknown = [key for key in table if key not in (*VTA_REQUIRED, *VTA_IGNORED)]
+    assumed = [f"{field.name} = {field.default}" for field in dataclasses.fields(Config)
+               if field.name not in VTA_FIELDS]
+    notes = [(", ".join(key for key in VTA_IGNORED if key in table),
+              "ignored: where VTA ran, not what it was"),
+             (listed([shown(key) for key in unknown]), "ignored: not known"),
+             (", ".join(assumed), "assumed: VTA has no key for it")]
+    return tuple(f"{place}: {items}: {reason}" for items, reason in notes if items)
+
+
+def _vta_table(text: str, place: str) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in table:
+                raise ConfigError(f"{place}: {shown(key)} is given twice")
+            table[key] = value
+        return table
+
+    try:
+        table = json.loads(text, object_pairs_hook=unique)
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{place}: not JSON: {_one_line(error)}") from None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{place}: holds a {type(table).__name__}, but must be an object")
+    return table
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 def _one_line(error: Exception) -> str:

@@ -27,7 +27,8 @@ from .manual_prose import ASSEMBLY, EXAMPLE, OPENING
 from .operands import MICRO_OP, SEGMENT, Operand, operands, parts_of
 from .record import Record, fields_of, reserved_bytes
 from .registers import Control, Status, register_map
-from .text import hint, shown
+from .text import hint
+from .values import shown
 
 Instructions = Sequence[type[Instruction]]
 

@@ -11,13 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from .config import Config
 from .errors import ConfigError, ImageError
 from .program import SEGMENT_BYTES_LIMIT, Access, Program, Segment, Tensor
 from .sections import Octets
 from .stream import Stream
+from .values import shown
 
 TEXT_LIMIT = 8 << 20                # bytes; parsed, they take up to forty times as much
 NAME_LIMIT = 1024                   # characters; converters join names, so they do grow long
@@ -30,16 +29,14 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")   # all but t
 
 def describe(program: Program) -> dict[str, Any]:
     """The metadata of a program."""
-    def plain(value: Any) -> Any:       # compilers compute with NumPy's integers; JSON has none
-        return int(value) if isinstance(value, np.integer) else value
     return {
         "config": program.config.to_dict(),
-        "labels": {label: plain(position) for label, position in program.labels.items()},
+        "labels": {label: int(position) for label, position in program.labels.items()},
         "provenance": dict(program.provenance),
-        "segments": [{"name": each.name, "size": plain(each.size), "access": each.access.value}
+        "segments": [{"name": each.name, "size": each.size, "access": each.access.value}
                      for each in program.segments],
-        "tensors": [{"name": each.name, "segment": each.segment, "offset": plain(each.offset),
-                     "shape": [plain(extent) for extent in each.shape], "dtype": each.dtype}
+        "tensors": [{"name": each.name, "segment": each.segment, "offset": each.offset,
+                     "shape": list(each.shape), "dtype": each.dtype}
                     for each in program.tensors],
     }
 
@@ -104,7 +101,7 @@ def _segment(value: Any, place: str, data: Octets | None) -> Segment:
     name = _name(fields["name"], f"{place}: name", SEGMENT_NAME_LIMIT)
     access = fields["access"]
     if access not in [each.value for each in Access]:
-        raise ImageError(f"{place}: access is {_shown(access)}, but must be "
+        raise ImageError(f"{place}: access is {shown(access)}, but must be "
                          f"{' or '.join(each.value for each in Access)}")
     return Segment(name, _integer(fields["size"], f"{place}: size"), Access(access), data)
 
@@ -124,26 +121,26 @@ def _tensor(value: Any, place: str) -> Tensor:
 
 def _object(value: Any, place: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ImageError(f"{place} is {_shown(value)}, but must be an object")
+        raise ImageError(f"{place} is {shown(value)}, but must be an object")
     for key in keys or ():
         if key not in value:
             raise ImageError(f"{place} has no {key}")
     for key in value:
         if keys is not None and key not in keys:
-            raise ImageError(f"{place} has {_shown(key)}, but only {', '.join(keys)} are known")
+            raise ImageError(f"{place} has {shown(key)}, but only {', '.join(keys)} are known")
     return value
 
 
 def _list(value: Any, place: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ImageError(f"{place} is {_shown(value)}, but must be a list")
+        raise ImageError(f"{place} is {shown(value)}, but must be a list")
     return value
 
 
 def _integer(value: Any, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or (
             not 0 <= value <= SEGMENT_BYTES_LIMIT):
-        raise ImageError(f"{place} is {_shown(value)}, but must be an integer from 0 to "
+        raise ImageError(f"{place} is {shown(value)}, but must be an integer from 0 to "
                          f"{SEGMENT_BYTES_LIMIT}")
     return value
 
@@ -151,14 +148,14 @@ def _integer(value: Any, place: str) -> int:
 def _name(value: Any, place: str, limit: int = NAME_LIMIT) -> str:
     """What people and scripts call something. It is printed, so control characters are out."""
     if not isinstance(value, str) or not 1 <= len(value) <= limit or not value.isprintable():
-        raise ImageError(f"{place} is {_shown(value)}, but must have 1 to {limit} "
+        raise ImageError(f"{place} is {shown(value)}, but must have 1 to {limit} "
                          f"printable characters")
     return value
 
 
 def _text(value: Any, place: str) -> str:
     if not isinstance(value, str) or len(value) > PROVENANCE_LIMIT or CONTROL.search(value):
-        raise ImageError(f"{place} is {_shown(value)}, but must be a text of at most "
+        raise ImageError(f"{place} is {shown(value)}, but must be a text of at most "
                          f"{PROVENANCE_LIMIT} characters, none a control character but tab and "
                          f"newline")
     return value
@@ -169,19 +166,9 @@ def _number(digits: str) -> int:
 
 
 def _no_number(digits: str) -> Any:
-    raise ValueError(f"{_shown(digits)} is not an integer of at most {DIGITS_LIMIT} digits")
+    raise ValueError(f"{shown(digits)} is not an integer of at most {DIGITS_LIMIT} digits")
 
 
 def _check_size(size: int) -> None:
     if size > TEXT_LIMIT:
         raise ImageError(f"section meta has {size} bytes, but at most {TEXT_LIMIT} are possible")
-
-
-def _shown(value: Any) -> str:
-    """A value in a message: one line, and short whatever it is."""
-    if isinstance(value, int) and value.bit_length() > 64:
-        return f"a number of {value.bit_length()} bits"     # Python refuses to print long ones
-    if not isinstance(value, str | int | None):
-        return f"a {type(value).__name__}"
-    text = ascii(value)
-    return text if len(text) <= 64 else f"{text[:60]}…"

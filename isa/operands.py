@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 from .errors import AssemblyError
 from .program import Segment
 from .record import Field, Record, fields_of, u32
-from .text import assignments, hint, near, number, shown
+from .text import assignments, hint, near, number
+from .values import named, shown
 
 MICRO_OP = "uop"            # the mnemonic of a micro-op
 EMPTY_SET = "none"          # an IntFlag field with no flag, where that is not the default
@@ -94,7 +95,7 @@ class Operand:
         for each in text.split("|"):
             bit = self._named(each)
             if value & bit:
-                raise AssemblyError(f"{self.field.name} names {each} twice")
+                raise AssemblyError(f"{self.field.name} names {named(each)} twice")
             value |= bit
         return value
 
@@ -156,7 +157,7 @@ def parse_values(kind: type[Record], words: Sequence[str],
     for name, text in written.items():
         if known[name].field.suffix:
             raise AssemblyError(f"{mnemonic}: {name} is written behind the mnemonic: "
-                                f"{mnemonic}.{text}")
+                                f"{mnemonic}.{named(text)}")
         try:
             values[name] = known[name].parse(text, segments)
         except AssemblyError as error:

@@ -12,9 +12,11 @@ import numpy.typing as npt
 from .config import Config
 from .errors import IsaError
 from .instructions import ISA, SEGMENTS
+from .registers import REGISTER_BYTES
 from .stream import Stream
+from .values import integer, listed, named, shown
 
-SEGMENT_BYTES_LIMIT = 1 << 32       # offsets have 32 bits
+SEGMENT_BYTES_LIMIT = (1 << 8 * REGISTER_BYTES) - 1     # a control register holds a size
 TENSOR_TYPES = ("int8", "uint8", "int16", "int32")
 
 
@@ -35,14 +37,19 @@ class Segment:
     data: npt.NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
-        if not self.name.isidentifier():
-            raise IsaError(f"segment name {self.name!r} is not a plain word")
-        if not 0 < self.size <= SEGMENT_BYTES_LIMIT:
-            raise IsaError(f"segment {self.name}: size is {self.size}, but must be from 1 to "
-                           f"{SEGMENT_BYTES_LIMIT} bytes")
-        if self.data is not None and len(self.data) > self.size:
-            raise IsaError(f"segment {self.name}: holds {len(self.data)} bytes of data, but its "
-                           f"size is {self.size}")
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            raise IsaError(f"segment name {shown(self.name)} is not a plain word")
+        place, size = f"segment {named(self.name)}", integer(self.size)
+        if size is None or not 0 < size <= SEGMENT_BYTES_LIMIT:
+            raise IsaError(f"{place}: size is {shown(self.size)}, but must be from 1 "
+                           f"to {SEGMENT_BYTES_LIMIT} bytes")
+        object.__setattr__(self, "size", size)
+        if not isinstance(self.access, Access):
+            raise IsaError(f"{place}: access is {shown(self.access)}, but must be "
+                           f"{' or '.join(str(each) for each in Access)}")
+        if self.data is not None and len(self.data) > size:
+            raise IsaError(f"{place}: holds {len(self.data)} bytes of data, but its "
+                           f"size is {size}")
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,20 @@ class Tensor:
     offset: int
     shape: tuple[int, ...]
     dtype: str = "int8"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in TENSOR_TYPES:
+            raise IsaError(f"tensor {named(self.name)}: type is {shown(self.dtype)}, but must be "
+                           f"one of {', '.join(TENSOR_TYPES)}")
+        shape = tuple(integer(extent) for extent in self.shape)
+        numbers = [("offset", integer(self.offset)), *(("shape", extent) for extent in shape)]
+        for name, number in numbers:
+            if number is None or number < 0:
+                raise IsaError(f"tensor {named(self.name)}: {name} is "
+                               f"{shown(getattr(self, name))}, but must hold integers that are "
+                               f"not negative")
+        object.__setattr__(self, "offset", integer(self.offset))
+        object.__setattr__(self, "shape", shape)
 
     @property
     def size(self) -> int:
@@ -76,47 +97,46 @@ class Program:
     provenance: Mapping[str, str] = field(default_factory=dict) # where it came from, in words
 
     def __post_init__(self) -> None:
+        if not isinstance(self.config, Config):
+            raise IsaError(f"config is {shown(self.config)}, but must be a Config")
         if len(self.segments) > SEGMENTS:
             raise IsaError(f"{len(self.segments)} segments, but there are only {SEGMENTS}")
         names = [segment.name for segment in self.segments]
         for name in names:
             if names.count(name) > 1:
-                raise IsaError(f"segment {name} is declared twice")
+                raise IsaError(f"segment {named(name)} is declared twice")
         known = set()
         for tensor in self.tensors:
             self._check_tensor(tensor)
             if tensor.name in known:
-                raise IsaError(f"tensor {tensor.name} is declared twice")
+                raise IsaError(f"tensor {named(tensor.name)} is declared twice")
             known.add(tensor.name)
         for label, position in self.labels.items():
-            if not 0 <= position <= len(self.code):
-                raise IsaError(f"label {label} is at instruction {position}, but the program has "
-                               f"{len(self.code)}")
+            number = integer(position)
+            if number is None or not 0 <= number <= len(self.code):
+                raise IsaError(f"label {named(label)} is at instruction {shown(position)}, but the "
+                               f"program has {len(self.code)}")
 
     def _check_tensor(self, tensor: Tensor) -> None:
         segment = self.segment(tensor.segment)
-        if tensor.dtype not in TENSOR_TYPES:
-            raise IsaError(f"tensor {tensor.name}: type is {tensor.dtype!r}, but must be one of "
-                           f"{', '.join(TENSOR_TYPES)}")
-        if tensor.offset < 0 or any(extent < 0 for extent in tensor.shape):
-            raise IsaError(f"tensor {tensor.name}: offset and shape must not be negative")
-        if tensor.offset + tensor.size > segment.size:
-            raise IsaError(f"tensor {tensor.name} ends at byte {tensor.offset + tensor.size}, but "
-                           f"segment {segment.name} has {segment.size}")
+        end = tensor.offset + tensor.size
+        if end > segment.size:
+            raise IsaError(f"tensor {named(tensor.name)} ends at byte {shown(end)}, but segment "
+                           f"{named(segment.name)} has {segment.size}")
 
     def segment(self, name: str) -> Segment:
         for segment in self.segments:
             if segment.name == name:
                 return segment
-        raise IsaError(f"there is no segment {name!r}; the program has "
-                       f"{', '.join(each.name for each in self.segments) or 'none'}")
+        raise IsaError(f"there is no segment {shown(name)}; the program has "
+                       f"{listed([named(each.name) for each in self.segments]) or 'none'}")
 
     def tensor(self, name: str) -> Tensor:
         for tensor in self.tensors:
             if tensor.name == name:
                 return tensor
-        raise IsaError(f"there is no tensor {name!r}; the program has "
-                       f"{', '.join(each.name for each in self.tensors) or 'none'}")
+        raise IsaError(f"there is no tensor {shown(name)}; the program has "
+                       f"{listed([named(each.name) for each in self.tensors]) or 'none'}")
 
 
 def engines_of(program: Program) -> npt.NDArray[np.int64]:

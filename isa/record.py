@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import IsaError
+from .values import integer, shown
 
 
 @dataclass(frozen=True)
@@ -214,19 +215,19 @@ def _checked(record: Record, field: Field) -> Any:
     if not field.axes:
         return _checked_scalar(place, field, value)
     if not isinstance(value, tuple | list) or len(value) != field.count:
-        raise IsaError(f"{place} is {value!r}, but needs {field.count} numbers: "
+        raise IsaError(f"{place} is {shown(value)}, but needs {field.count} numbers: "
                        f"{', '.join(field.axes)}")
     return tuple(_checked_scalar(f"{place}[{axis}]", field, each)
                  for axis, each in zip(field.axes, value, strict=True))
 
 
 def _checked_scalar(place: str, field: Field, value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise IsaError(f"{place} is {value!r}, but must be an integer")
-    value = int(value)
-    scalar = field.scalar
+    number = integer(value)
+    if number is None:
+        raise IsaError(f"{place} is {shown(value)}, but must be an integer")
+    value, scalar = number, field.scalar
     if not scalar.low <= value <= scalar.high:
-        raise IsaError(f"{place} is {value}, which does not fit in {scalar.bits} bits "
+        raise IsaError(f"{place} is {shown(value)}, which does not fit in {scalar.bits} bits "
                        f"({scalar.low} to {scalar.high})")
     if field.kind is None:
         return value

@@ -9,6 +9,7 @@ from .errors import AssemblyError
 from .instructions import MicroOp
 from .program import Segment
 from .stream import encode_micro_ops
+from .values import named
 
 
 class SegmentText:
@@ -26,8 +27,8 @@ class SegmentText:
 
     def move(self, offset: int) -> None:
         if offset < self.end:
-            raise AssemblyError(f"offset {offset:#x} of segment {self.segment.name} is taken: its "
-                                f"data goes on at {self.end:#x}")
+            raise AssemblyError(f"offset {offset:#x} of segment {named(self.segment.name)} is "
+                                f"taken: its data goes on at {self.end:#x}")
         self._check(offset)
         self.end = offset
 
@@ -46,15 +47,15 @@ class SegmentText:
 
     def _check(self, end: int) -> None:
         if end > self.segment.size:
-            raise AssemblyError(f"the data of segment {self.segment.name} reaches byte {end}, but "
-                                f"its size is {self.segment.size}")
+            raise AssemblyError(f"the data of segment {named(self.segment.name)} reaches byte "
+                                f"{end}, but its size is {self.segment.size}")
 
     def data(self) -> npt.NDArray[np.uint8]:
         try:
             data = np.zeros(self.end, np.uint8)
         except MemoryError:
-            raise AssemblyError(f"the data of segment {self.segment.name} takes {self.end} bytes, "
-                                f"more than this machine has") from None
+            raise AssemblyError(f"the data of segment {named(self.segment.name)} takes "
+                                f"{self.end} bytes, more than this machine has") from None
         for offset, pattern, count in self.pieces:
             if any(pattern):
                 rows = data[offset:offset + len(pattern) * count].reshape(count, len(pattern))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from .errors import AssemblyError
+from .values import SHOWN_LENGTH, named, shown
 
 QUOTED = r'"(?:[^"\\]|\\.)*"'
 WORD = re.compile(rf'(?:[^\s";]|{QUOTED})+')
@@ -14,7 +15,6 @@ SPACE_OR_COMMENT = re.compile(r"\s+|;.*", re.DOTALL)
 PLAIN_NAME = re.compile(r"[^\W\d][\w./-]*")        # names that need no quotes: layer1.conv-2/bias
 NUMBER = re.compile(r"[+-]?(?:0x[0-9a-fA-F]+|[0-9]+)")
 NUMBER_LENGTH_LIMIT = 60        # digits; far beyond any field, and cheap to convert and to print
-SHOWN_LENGTH = 40               # of a word quoted in a message
 
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 UNESCAPES = {"\\": "\\", '"': '"', "n": "\n", "t": "\t"}
@@ -35,12 +35,12 @@ def words_of(line: str) -> list[str]:
     return words
 
 
-def number(word: str, what: str) -> int:
+def number(word: str, subject: str) -> int:
     """A decimal or 0x hexadecimal number."""
     if not NUMBER.fullmatch(word):
-        raise AssemblyError(f"{what} is {shown(word)}, but must be a number: 12, -12 or 0x1f")
+        raise AssemblyError(f"{subject} is {shown(word)}, but must be a number: 12, -12 or 0x1f")
     if len(word) > NUMBER_LENGTH_LIMIT:
-        raise AssemblyError(f"{what} is {shown(word)}, a number of {len(word)} digits, but at "
+        raise AssemblyError(f"{subject} is {shown(word)}, a number of {len(word)} digits, but at "
                             f"most {NUMBER_LENGTH_LIMIT} are read")
     return int(word, 16 if "x" in word else 10)
 
@@ -63,7 +63,7 @@ def _unescaped(match: re.Match[str]) -> str:
         return chr(int(match[1], 16))
     if match[2] in UNESCAPES:
         return UNESCAPES[match[2]]
-    raise AssemblyError(f"{match[0]} in quotes means nothing; write \\\\ for a backslash, "
+    raise AssemblyError(f"{named(match[0])} in quotes means nothing; write \\\\ for a backslash, "
                         f'\\" for a quote, \\n, \\t or \\u{{hexadecimal}}')
 
 
@@ -72,17 +72,12 @@ def quote_name(name: str) -> str:
     return name if PLAIN_NAME.fullmatch(name) else quote(name)
 
 
-def unquote_name(word: str, what: str) -> str:
+def unquote_name(word: str, subject: str) -> str:
     if word.startswith('"'):
         return unquote(word)
     if not PLAIN_NAME.fullmatch(word):
-        raise AssemblyError(f"{what} {shown(word)} is not a plain name; write it in quotes")
+        raise AssemblyError(f"{subject} {shown(word)} is not a plain name; write it in quotes")
     return word
-
-
-def shown(word: str) -> str:
-    """A word as messages quote it: printable and not too long."""
-    return repr(word if len(word) <= SHOWN_LENGTH else word[:SHOWN_LENGTH - 1] + "…")
 
 
 def near(word: str, known: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ from enum import IntEnum
 from typing import Any
 
 from .errors import ConfigError
+from .values import integer, shown
 
 
 class Channel(IntEnum):
@@ -41,7 +42,12 @@ class Channel(IntEnum):
     WRITE_RESPONSE = 4
 
 
-def setting(default: Any, doc: str) -> Any:
+def setting(default: int, low: int, high: int, doc: str) -> Any:
+    """A number from `low` to `high`, with its line of documentation."""
+    return dataclasses.field(default=default, metadata={"doc": doc, "range": (low, high)})
+
+
+def choice(default: bool, doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"doc": doc})
 
 
@@ -49,23 +55,28 @@ def setting(default: Any, doc: str) -> Any:
 class MemoryTiming:
     """The defaults are those of the reference system: a beat a cycle, 32 cycles of latency."""
 
-    read_latency: int = setting(32, "cycles from a read's address to its first beat")
-    write_latency: int = setting(16, "cycles from a write's last beat to its answer")
-    cycles_per_beat: int = setting(1, "cycles a beat occupies the bus")
-    reads: int = setting(32, "bursts of reads that may wait")
-    writes: int = setting(16, "bursts of writes that may be unanswered")
-    shared: bool = setting(True, "reads and writes share the bus")
-    stalls: int = setting(0, "chance in 256 that a channel stalls in a cycle")
-    seed: int = setting(0, "of the stalls")
+    read_latency: int = setting(32, 1, 10_000, "cycles from a read's address to its first beat")
+    write_latency: int = setting(16, 1, 10_000, "cycles from a write's last beat to its answer")
+    cycles_per_beat: int = setting(1, 1, 64, "cycles a beat occupies the bus")
+    reads: int = setting(32, 1, 64, "bursts of reads that may wait")
+    writes: int = setting(16, 1, 64, "bursts of writes that may be unanswered")
+    shared: bool = choice(True, "reads and writes share the bus")
+    stalls: int = setting(0, 0, 250, "chance in 256 that a channel stalls in a cycle")
+    seed: int = setting(0, 0, (1 << 63) - 1, "of the stalls")
 
     def __post_init__(self) -> None:
-        for name, low, high in (("read_latency", 1, 10_000), ("write_latency", 1, 10_000),
-                                ("cycles_per_beat", 1, 64), ("reads", 1, 64), ("writes", 1, 64),
-                                ("stalls", 0, 250), ("seed", 0, (1 << 63) - 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise ConfigError(f"memory: {name} is {value!r}, but must be an integer from "
-                                  f"{low} to {high}")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if "range" not in field.metadata:
+                if not isinstance(value, bool):
+                    raise ConfigError(f"memory: {field.name} is {shown(value)}, but must be True "
+                                      f"or False")
+                continue
+            (low, high), number = field.metadata["range"], integer(value)
+            if number is None or not low <= number <= high:
+                raise ConfigError(f"memory: {field.name} is {shown(value)}, but must be an "
+                                  f"integer from {low} to {high}")
+            object.__setattr__(self, field.name, number)
 
 
 def parse_timing(text: str) -> MemoryTiming:
@@ -75,12 +86,16 @@ def parse_timing(text: str) -> MemoryTiming:
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         if name not in fields:
-            raise ConfigError(f"memory: there is no {name!r}; there are {', '.join(fields)}")
+            raise ConfigError(f"memory: there is no {shown(name)}; there are {', '.join(fields)}")
+        if name in chosen:
+            raise ConfigError(f"memory: {name} is given twice")
         try:
             chosen[name] = int(value, 0)
         except ValueError:
-            raise ConfigError(f"memory: {name} is {value!r}, but must be a number") from None
-        if isinstance(fields[name].default, bool):
+            raise ConfigError(f"memory: {name} is {shown(value)}, but must be a number") from None
+        if "range" not in fields[name].metadata:
+            if chosen[name] not in (0, 1):
+                raise ConfigError(f"memory: {name} is {shown(value)}, but must be 0 or 1")
             chosen[name] = bool(chosen[name])
     return MemoryTiming(**chosen)
 

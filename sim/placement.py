@@ -8,7 +8,6 @@ from ..isa.instructions import INSTRUCTION_BYTES
 from ..isa.program import Program
 
 GUARD_BYTES = 1 << 16       # between windows, where nothing answers: strays are noticed
-WINDOW_LIMIT = (1 << 32) - 1
 
 
 def placed(program: Program) -> list[int]:
@@ -23,9 +22,6 @@ def placed(program: Program) -> list[int]:
     bases = []
     for name, size in (("the code", len(program.code) * INSTRUCTION_BYTES),
                        *((f"segment {each.name}", each.size) for each in program.segments)):
-        if size > WINDOW_LIMIT:
-            raise ExecutionError(f"{name} has {size} bytes, but a window holds at most "
-                                 f"{WINDOW_LIMIT}")
         if address + size > limit:
             raise ExecutionError(f"{name} does not fit: it would end at {address + size:#x}, but "
                                  f"addresses have {bits} bits")

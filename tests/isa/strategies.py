@@ -117,7 +117,7 @@ CONTENTS = st.lists(max_size=6, elements=st.binary(max_size=40) | st.builds(
 
 @st.composite
 def segments(draw: st.DrawFn, name: str) -> Segment:
-    size = draw(st.sampled_from([1, 7, 64, 4096, 1 << 32]) | st.integers(1, 2000))
+    size = draw(st.sampled_from([1, 7, 64, 4096, (1 << 32) - 1]) | st.integers(1, 2000))
     data = draw(st.none() | CONTENTS)
     return Segment(name, size, draw(st.sampled_from(Access)),
                    None if data is None else np.frombuffer(data[:size], np.uint8))

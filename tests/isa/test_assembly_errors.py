@@ -69,7 +69,7 @@ DECLARED = ".segment data size=64\n"
                             'a quote, \\n, \\t or \\u{hexadecimal}'),
     ('.provenance a ""\n.provenance a ""', "2: .provenance a is given twice"),
     (".segment data", "1: .segment data: size is missing"),
-    (".segment data size=0", "1: segment data: size is 0, but must be from 1 to 4294967296 bytes"),
+    (".segment data size=0", "1: segment data: size is 0, but must be from 1 to 4294967295 bytes"),
     (".segment size=8", "1: .segment: its name is 'size=8', but must be a plain word"),
     (DECLARED + DECLARED, "2: segment data is declared twice"),
     (".segment d size=8 access=both",
@@ -127,7 +127,7 @@ def assembles_or_explains(text):
 
 
 PIECES = [".config", ".segment", ".uops", ".bytes", ".code", ".word", ".tensor", ".provenance",
-          "a", "data", "size=64", "size=4294967296", "+", "=", ":", "|", ",", "*", '"', "\\", ";",
+          "a", "data", "size=64", "size=4294967295", "+", "=", ":", "|", ",", "*", '"', "\\", ";",
           "\n", "\n", " ", "00", "ff*9", "0x", "-1", "segment=", "shape=1,2", "wait=load",
           *(kind.mnemonic() for kind in ISA), "uop", "dst=1", ".inp", "\x00", "\ud800", "é"]
 

@@ -30,5 +30,6 @@ def test_windows_are_apart_and_aligned():
 def test_memory_that_cannot_be_addressed_is_refused():
     with pytest.raises(ExecutionError, match=r"segment s3 does not fit: .* addresses have 32 bits"):
         placed(with_segments(*[1 << 30] * 4))
-    with pytest.raises(ExecutionError, match="segment s0 has 4294967296 bytes, but a window holds"):
-        placed(with_segments(1 << 32))
+    with pytest.raises(ExecutionError, match=r"segment s0 does not fit: .* addresses have 32 bits"):
+        placed(with_segments((1 << 32) - 1))
+    assert placed(with_segments((1 << 32) - 1, config=replace(tiny, address_bits=40)))

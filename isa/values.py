@@ -1,0 +1,49 @@
+"""Values that users hand over: integers of every kind, and how a message quotes what is wrong."""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Sequence
+
+SHOWN_LENGTH = 40               # characters of a value that a message quotes
+LISTED = 8                      # names that a message lists
+SHOWN_BITS = 128                # of an integer; Python refuses to print very long ones
+
+_brief = reprlib.Repr()
+_brief.maxlevel = 2
+_brief.maxother = SHOWN_LENGTH
+
+
+def integer(value: object) -> int | None:
+    """The plain integer that a value is, as NumPy's are. None if it is none; a truth value is not
+    one."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)        # type: ignore[arg-type]    # that is the question
+    except TypeError:
+        return None
+
+
+def named(name: object) -> str:
+    """A name as messages use it: as it is, if it is a text and not too long."""
+    if not isinstance(name, str):
+        return shown(name)
+    return name if len(name) <= SHOWN_LENGTH else name[:SHOWN_LENGTH - 1] + "…"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of many names."""
+    more = len(names) - LISTED
+    return ", ".join(names[:LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def shown(value: object) -> str:
+    """A value as messages quote it: printable, on one line and not too long."""
+    if isinstance(value, str):
+        return repr(named(value))
+    if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
+        return f"a number of {value.bit_length()} bits"
+    text = " ".join(_brief.repr(value).split())
+    return text if len(text) <= 2 * SHOWN_LENGTH else f"{text[:2 * SHOWN_LENGTH - 1]}…"
