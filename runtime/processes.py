@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -25,7 +25,6 @@ class Signalled(SystemExit):
 
 
 def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = "",
-             environment: Mapping[str, str] | None = None,
              separate: bool = False) -> subprocess.CompletedProcess[str]:
     """Run a tool to its end with `text` as its input. What it says comes as one text, or
     `separate` as what it prints and what it complains about."""
@@ -34,8 +33,8 @@ def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = 
         try:
             with _undisturbed():
                 process = subprocess.Popen(
-                    command, cwd=folder, env=environment, text=True, errors="replace",
-                    process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    command, cwd=folder, text=True, errors="replace", process_group=0,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE if separate else subprocess.STDOUT)
                 GROUPS.add(process.pid)
             said, complained = process.communicate(text)

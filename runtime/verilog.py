@@ -7,7 +7,6 @@ needs an HDL.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,10 +19,10 @@ from .progress import announced
 
 SCRIPT = """
 import json, sys
+sys.path[:], fields = json.load(sys.stdin)
 from microtron.hw.top import verilog
 from microtron.isa.config import Config
-text = verilog(Config(**json.load(sys.stdin)))
-sys.stdout.buffer.write(text.encode())
+sys.stdout.buffer.write(verilog(Config(**fields)).encode())
 """
 
 
@@ -33,10 +32,10 @@ def write_verilog(config: Config, log: Path) -> str:
     if find_spec("amaranth") is None:
         raise MicrotronError("Amaranth is needed to generate the accelerator, but is not "
                              "installed: pip install 'microtron[hw]'")
-    places = os.pathsep.join(filter(None, sys.path))
+    given = json.dumps((sys.path, config.to_dict()))
     with announced("writing the accelerator as Verilog"):
-        done = run_tool([sys.executable, "-c", SCRIPT], text=json.dumps(config.to_dict()),
-                        environment={**os.environ, "PYTHONPATH": places}, separate=True)
+        # Isolated until it has our path: Python itself must not start with files of the user's.
+        done = run_tool([sys.executable, "-I", "-c", SCRIPT], text=given, separate=True)
     if done.returncode:
         write_atomically(log, done.stderr.encode())
         *_, reason = ["it does not say why", *filter(None, map(str.strip,

@@ -125,6 +125,16 @@ def test_amaranth_that_fails_is_one_line_and_a_log(monkeypatch, folder):
     assert not [each for each in folder.iterdir() if each.is_dir()]
 
 
+def test_files_named_like_python_s_own_modules_do_not_disturb_amaranth(tmp_path, monkeypatch):
+    for name in ("json", "pathlib", "re", "sys"):
+        (tmp_path / f"{name}.py").write_text("raise OSError('not the one that is meant')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ours.py").write_text("def verilog(config): return f'module of {config.block_in}'")
+    monkeypatch.setattr(verilog, "SCRIPT", verilog.SCRIPT.replace("microtron.hw.top", "ours"))
+    assert verilog.write_verilog(tiny, tmp_path / "log") == "module of 4"
+
+
 def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "file"))
