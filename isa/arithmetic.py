@@ -7,6 +7,7 @@ compiler can translate it alone. `alu_array` and `requantize_array` are the same
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,6 @@ def saturate(value: int, low: int, high: int) -> int:
 
 def alu(op: int, left: int, right: int) -> int:
     """One lane of an ALU operation on 32-bit signed numbers."""
-    result = right
     if op == ADD:
         result = left + right
     elif op == SUB:
@@ -49,6 +49,10 @@ def alu(op: int, left: int, right: int) -> int:
         result = (left + ((1 << amount) >> 1)) >> amount
     elif op == SHL:
         result = left << (right & SHIFT_MASK)
+    elif op == MOVE:
+        result = right
+    else:
+        raise ValueError("there is no such ALU operation")
     return ((result + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
@@ -106,28 +110,34 @@ def quantize_scale(real: float) -> tuple[int, int]:
 Lanes = npt.NDArray[np.int32]
 
 
+Operation = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+
+
+def _shifted_right(left: npt.NDArray[np.int64],
+                   right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    amount = right & SHIFT_MASK
+    shifted: npt.NDArray[np.int64] = (left + ((np.int64(1) << amount) >> 1)) >> amount
+    return shifted
+
+
+OPERATIONS: dict[AluOp, Operation] = {
+    AluOp.ADD: np.add,
+    AluOp.SUB: np.subtract,
+    AluOp.MUL: np.multiply,
+    AluOp.MIN: np.minimum,
+    AluOp.MAX: np.maximum,
+    AluOp.SHR: _shifted_right,
+    AluOp.SHL: lambda left, right: left << (right & SHIFT_MASK),
+    AluOp.MOVE: lambda left, right: np.broadcast_to(
+        right, np.broadcast_shapes(left.shape, right.shape)),
+}
+assert set(OPERATIONS) == set(AluOp), "every operation has a definition"
+
+
 def alu_array(op: AluOp, left: npt.ArrayLike, right: npt.ArrayLike) -> Lanes:
     """`alu` on arrays of 32-bit lanes that broadcast."""
-    a, b = np.asarray(left, np.int64), np.asarray(right, np.int64)
-    amount = b & SHIFT_MASK
-    match op:
-        case AluOp.ADD:
-            result = a + b
-        case AluOp.SUB:
-            result = a - b
-        case AluOp.MUL:
-            result = a * b
-        case AluOp.MIN:
-            result = np.minimum(a, b)
-        case AluOp.MAX:
-            result = np.maximum(a, b)
-        case AluOp.SHR:
-            result = (a + ((np.int64(1) << amount) >> 1)) >> amount
-        case AluOp.SHL:
-            result = a << amount
-        case AluOp.MOVE:
-            result = np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))
-    return result.astype(np.int32)
+    operation = OPERATIONS[AluOp(op)]
+    return operation(np.asarray(left, np.int64), np.asarray(right, np.int64)).astype(np.int32)
 
 
 def scale_array(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike,

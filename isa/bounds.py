@@ -20,7 +20,6 @@ from .instructions import (
     PARAMETER_TILES,
     Alu,
     AluI,
-    AluOp,
     Buffer,
     Gemm,
     GemmFlags,
@@ -76,6 +75,10 @@ def check(instruction: Instruction, config: Config, segments: Sequence[Segment],
                 _check_store(instruction, config, segments)
             case Alu() | AluI() | Requantize():
                 _check_lanes(instruction, config)
+            case Sync():
+                pass
+            case _:
+                raise TypeError(f"nobody has said what {instruction.mnemonic()} may reach")
     except ExecutionError as error:
         raise ExecutionError(f"{place_of(instruction, position)}: {error}") from None
 
@@ -153,12 +156,12 @@ def _check_lanes(instruction: Alu | AluI | Requantize, config: Config) -> None:
         case Alu():
             operands = [("lhs", instruction.lhs, instruction.dst_stride),
                         ("rhs", instruction.rhs, instruction.rhs_stride)]
-            if instruction.op == AluOp.MOVE:            # a move has no left operand
+            if not instruction.op.reads_left:
                 del operands[0]
             target = instruction.target
         case AluI():
             operands = [("src", instruction.src, instruction.src_stride)]
-            if instruction.op == AluOp.MOVE:
+            if not instruction.op.reads_left:
                 del operands[0]
             target = instruction.target
         case Requantize():

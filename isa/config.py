@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import ConfigError
-from .instructions import Buffer, MicroOp
+from .instructions import SCRATCHPADS, Buffer, MicroOp
 from .values import SHOWN_BITS, integer, shown
 
 INDEX_BITS = 16             # tile indices in instructions and micro-ops
@@ -59,7 +59,7 @@ class Config:
             object.__setattr__(self, field.name, number)
         self._check_shape()
         self._check_widths()
-        for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT):
+        for buffer in SCRATCHPADS:
             self._check_buffer(buffer)
         self._check_machinery()
 
@@ -120,10 +120,9 @@ class Config:
 
     def tiles(self, buffer: Buffer) -> int:
         """How many tiles a scratchpad holds."""
-        if buffer == Buffer.ACC8:
-            buffer = Buffer.ACC
-        size: int = getattr(self, f"{buffer.name.lower()}_bytes")
-        return size // self.tile_bytes(buffer)
+        scratchpad = buffer.scratchpad
+        size: int = getattr(self, f"{scratchpad.name.lower()}_bytes")
+        return size // self.tile_bytes(scratchpad)
 
     @property
     def depthwise_lanes(self) -> int:

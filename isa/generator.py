@@ -16,6 +16,7 @@ from .bounds import Range, index_range
 from .config import INDEX_BITS, Config
 from .instructions import (
     PARAMETER_TILES,
+    SCRATCHPADS,
     Alu,
     AluI,
     AluOp,
@@ -77,7 +78,7 @@ class Draft:
 def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
     """A valid program of about `length` instructions between its prologue and its epilogue."""
     draft = Draft(config, random.Random(f"{config.digest} {seed}"))
-    for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT):
+    for buffer in SCRATCHPADS:
         draft.windows[buffer] = _window(draft, buffer)
     draft.scratch_bytes = draft.rng.choice((1, 4)) * WINDOW_TILES * config.tile_bytes(Buffer.ACC)
     _fill(draft)
@@ -294,7 +295,7 @@ def _load(draft: Draft) -> Load | None:
     top, bottom, left, right = (rng.choice((0, 0, 0, 1, 2)) for _ in range(4))
     width, height = left + shape[2] + right, top + shape[1] + bottom
     pitch = width * height + rng.choice((0, 0, 1, 3))
-    window = draft.windows[Buffer.ACC if buffer == Buffer.ACC8 else buffer]
+    window = draft.windows[buffer.scratchpad]
     sram = window.place(rng, 0, (shape[0] - 1) * pitch + width * height)
     if sram is None:
         return None

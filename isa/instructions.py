@@ -50,6 +50,14 @@ class Buffer(IntEnum):
     ACC8 = 4    # the same tiles, 8 bits a lane in DRAM, sign-extended while loading
     OUT = 5     # result tiles: batch × block_out, 8 bits a lane
 
+    @property
+    def scratchpad(self) -> Buffer:
+        """The buffer whose tiles these are."""
+        return Buffer.ACC if self is Buffer.ACC8 else self
+
+
+SCRATCHPADS = tuple(buffer for buffer in Buffer if buffer.scratchpad is buffer)
+
 
 class AluOp(IntEnum):
     """What the ALU does in each lane to a left and a right operand."""
@@ -62,6 +70,11 @@ class AluOp(IntEnum):
     SHR = 5     # left / 2**n rounded to nearest, ties up; n is the low five bits of right
     SHL = 6     # left * 2**n, wrapping
     MOVE = 7    # right: copies a tile or fills with a constant
+
+    @property
+    def reads_left(self) -> bool:
+        """Whether there is a left operand to read."""
+        return self is not AluOp.MOVE
 
 
 class GemmFlags(IntFlag):

@@ -21,6 +21,7 @@ from .instructions import Engine
 from .order.counters import Counter, counters, sequences_of
 from .order.layout import Layout, prepare
 from .program import Program
+from .stream import check
 
 ROUNDS = 16                 # each about halves what is too much
 
@@ -33,6 +34,7 @@ def with_tokens(program: Program) -> Program:
         gemm     (reads inp 0)  →  gemm     wait=load
         gemm     (reads inp 16)    gemm     wait=load
     """
+    check(program.code)
     code = program.code.copy()
     code["wait"] = code["post"] = 0
     try:

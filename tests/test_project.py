@@ -103,6 +103,20 @@ def test_every_package_folder_is_installed():
     assert {"microtron", *names} == set(PROJECT["tool"]["setuptools"]["packages"])
 
 
+def test_an_installed_package_says_that_it_has_types():
+    """By the marker file that type checkers look for, as setuptools would put it into a wheel."""
+    settings = PROJECT["tool"]["setuptools"]
+    chosen = {name.replace("-", "_"): settings[name]
+              for name in ("package-dir", "packages", "package-data")}
+    script = ("from setuptools import Distribution\n"
+              f"build = Distribution({chosen!r}).get_command_obj('build_py')\n"
+              "build.ensure_finalized()\n"
+              "print({package: files for package, _, _, files in build.data_files}['microtron'])\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['py.typed']\n"
+
+
 @pytest.mark.parametrize(("line", "name"), [
     ("import microtron.hw.gemm", "microtron.hw.gemm"),
     ("from microtron import hw", "microtron.hw"),

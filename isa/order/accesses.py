@@ -8,14 +8,16 @@ The verifier proves orders from this table, and tokens are derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..bounds import BIAS, DST, SRC, WGT
 from ..config import Config
 from ..instructions import (
+    ISA,
     PARAMETER_TILES,
     Alu,
     AluI,
@@ -23,6 +25,7 @@ from ..instructions import (
     Buffer,
     Gemm,
     GemmFlags,
+    Instruction,
     Load,
     Requantize,
     RequantizeFlags,
@@ -46,6 +49,10 @@ Table = npt.NDArray[np.void]
 Columns = npt.NDArray[Any]
 
 
+READS_LEFT = np.array([op.reads_left for op in AluOp])
+SCRATCHPAD = np.array([buffer.scratchpad for buffer in Buffer])
+
+
 class Row(Protocol):
     """One element of the table, as compiled functions see it."""
 
@@ -64,8 +71,7 @@ class Row(Protocol):
 
 def access_table(stream: Stream, config: Config) -> Table:
     """Every access of every instruction, in program order."""
-    parts = [row for build in (_loads, _gemms, _alus, _aluis, _requantizes, _stores)
-             for row in build(stream, config)]
+    parts = [rows for build in BUILDERS.values() for rows in build(stream, config)]
     table = np.concatenate([np.zeros(0, ROW), *parts])
     # Steps that do not move reach the same cells again: once is enough.
     table["loops"] = np.where(table["stride"] == 0, np.minimum(table["loops"], 1), table["loops"])
@@ -94,8 +100,8 @@ def _loads(stream: Stream, config: Config) -> Iterator[Table]:
     z, y, x = words["shape"].astype(np.int64).T
     top, bottom, left, right = words["pad"].astype(np.int64).T
     width = left + x + right
-    pads = np.where(words["buffer"] == Buffer.ACC8, Buffer.ACC, words["buffer"])
-    yield _rows(positions, pads, words["sram"], _columns(z, top + y + bottom, width),
+    yield _rows(positions, SCRATCHPAD[words["buffer"]], words["sram"],
+                _columns(z, top + y + bottom, width),
                 _columns(words["sram_pitch"], width, np.int64(1)), write=True)
     yield _dram_rows(positions, words, config, write=False)
 
@@ -127,30 +133,30 @@ def _gemms(stream: Stream, config: Config) -> Iterator[Table]:
     yield _rows(positions, Buffer.UOP, words["uop"], _columns(runs, 1, words["count"]),
                 _columns(0, 0, np.ones(len(words), np.int64)))
     yield _rows(positions, Buffer.INP, 0 * positions, words["loops"], words["src_stride"],
-                column=1, **uops)
+                column=SRC, **uops)
     yield _rows(positions, Buffer.WGT, 0 * positions, words["loops"], words["wgt_stride"],
-                column=2, divisor=np.where(depthwise, config.block_out, 1), **uops)
+                column=WGT, divisor=np.where(depthwise, config.block_out, 1), **uops)
     yield _rows(positions, Buffer.ACC, 0 * positions, words["loops"], words["dst_stride"],
-                column=0, write=True, **uops)
+                column=DST, write=True, **uops)
     biased = np.flatnonzero(words["flags"] & GemmFlags.BIAS)
     first_only = words["flags"][biased] & GemmFlags.FIRST_UOP != 0
     count = np.where(first_only, np.minimum(words["count"][biased], 1), words["count"][biased])
     still = np.zeros((len(biased), 3), np.int64)
     yield _rows(positions[biased], Buffer.ACC, 0 * positions[biased], words["loops"][biased],
-                still, column=3, uop=words["uop"][biased], count=count)
+                still, column=BIAS, uop=words["uop"][biased], count=count)
 
 
 def _alus(stream: Stream, config: Config) -> Iterator[Table]:
     positions, words = positions_of(stream, Alu)
-    yield _operands(positions, words, words["op"] != AluOp.MOVE, "lhs", "dst_stride")
-    yield _operands(positions, words, words["op"] >= 0, "rhs", "rhs_stride")
+    yield _operands(positions, words, READS_LEFT[words["op"]], "lhs", "dst_stride")
+    yield _operands(positions, words, np.ones(len(words), np.bool_), "rhs", "rhs_stride")
     yield _rows(positions, words["target"], words["dst"], words["loops"], words["dst_stride"],
                 write=True)
 
 
 def _aluis(stream: Stream, config: Config) -> Iterator[Table]:
     positions, words = positions_of(stream, AluI)
-    yield _operands(positions, words, words["op"] != AluOp.MOVE, "src", "src_stride")
+    yield _operands(positions, words, READS_LEFT[words["op"]], "src", "src_stride")
     yield _rows(positions, words["target"], words["dst"], words["loops"], words["dst_stride"],
                 write=True)
 
@@ -170,3 +176,9 @@ def _requantizes(stream: Stream, config: Config) -> Iterator[Table]:
     to_acc = words["flags"] & RequantizeFlags.ACC != 0
     yield _rows(positions, np.where(to_acc, Buffer.ACC, Buffer.OUT), words["dst"],
                 words["loops"], words["dst_stride"], write=True)
+
+
+# Only instructions that FETCH executes touch nothing.
+BUILDERS: dict[type[Instruction], Callable[[Stream, Config], Iterator[Table]]] = {
+    Load: _loads, Gemm: _gemms, Alu: _alus, AluI: _aluis, Requantize: _requantizes, Store: _stores}
+assert set(BUILDERS) == {kind for kind in ISA if kind.engine is not None}

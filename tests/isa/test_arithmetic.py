@@ -250,3 +250,18 @@ def test_a_scale_that_no_multiplier_stands_for_is_refused(real):
     with pytest.raises(ValueError, match=re.escape(
             f"scale is {real}, but must be from 0 to 2147483647")):
         quantize_scale(real)
+
+
+def test_an_operation_that_nobody_defined_has_no_result():
+    for wrong in (len(AluOp), -1, 99):
+        with pytest.raises(ValueError, match="no such ALU operation"):
+            alu(wrong, 1, 2)
+        with pytest.raises(ValueError, match="is not a valid AluOp"):
+            alu_array(wrong, [1], [2])
+
+
+def test_only_a_move_has_no_left_operand():
+    """And that is so: the left operand makes no difference to it, and one to every other."""
+    for op in AluOp:
+        results = {alu(op, left, 3) for left in (-100, 0, 7, 100)}
+        assert (len(results) > 1) == op.reads_left, op

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microtron.isa.config import base, tiny
-from microtron.isa.errors import VerificationError
+from microtron.isa.errors import IsaError, VerificationError
 from microtron.isa.faults import Fault
 from microtron.isa.generator import random_program
 from microtron.isa.instructions import AluI, Buffer, Engines, Gemm, Load, Store, Sync
@@ -43,6 +43,15 @@ def test_a_store_and_a_later_load_of_the_same_bytes_are_ordered():
 def test_instructions_out_of_bounds_are_refused():
     with pytest.raises(VerificationError, match="sram reaches tile 512"):
         tokens_of(Load(sram=512))
+
+
+def test_a_word_that_is_no_instruction_gets_no_tokens():
+    code = encode([Load(), Sync()])
+    for byte, wrong in (("opcode", 99), ("post", 255)):
+        broken = code.copy()
+        broken[byte][0] = wrong
+        with pytest.raises(IsaError, match=r"^instruction 0: "):
+            with_tokens(Program(tiny, broken, MEMORY))
 
 
 @pytest.mark.parametrize("config", CONFIGS)
