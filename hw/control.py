@@ -159,6 +159,9 @@ class Control(Component):
         registers = {}
 
         def setting(name, width):
+            if width == 0:              # Verilog has no signal without bits
+                registers[name] = Const(0, WORD)
+                return Const(0, 0)
             value = Signal(width, name=name)
             with m.If(self.write_enable & ~self.running & ~self.reset
                       & (self.write_offset == _offsets[name])):

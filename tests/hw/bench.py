@@ -16,7 +16,8 @@ class Pin:
 
     def __init__(self, signal):
         self.signal = Value.cast(signal)
-        self.mask = (1 << len(self.signal)) - 1
+        self.width = len(self.signal)
+        self.mask = (1 << self.width) - 1
         self.value = 0
 
 
@@ -25,6 +26,8 @@ class Probe:
 
     def __init__(self, signal):
         self.signal = Value.cast(signal)
+        self.width = len(self.signal)
+        self.mask = (1 << self.width) - 1
         self.value = 0
 
 
@@ -69,14 +72,13 @@ class Bench:
         number, place = 0, 0
         for pin in self.pins:
             number |= (int(pin.value) & pin.mask) << place
-            place += len(pin.signal)
+            place += pin.width
         return number
 
     def _unpack(self, number):
         for probe in self.probes:
-            width = len(probe.signal)
-            probe.value = number & (1 << width) - 1
-            number >>= width
+            probe.value = number & probe.mask
+            number >>= probe.width
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from microtron.sim.placement import placed
 logging.getLogger("cocotb.bench").setLevel(logging.ERROR)     # or every transaction is told
 
 CLOCK_NS = 10
-QUIET_CYCLES = 100      # for which the bus is watched after a program has stopped
+QUIET_CYCLES = 50       # for which the bus is watched after a program has stopped
 
 
 def moods(rng):

@@ -109,4 +109,4 @@ async def assert_fails(bench, cause, position, contents):
     assert found == (cause, position), f"{found} instead of {(cause, position)}"
     await bench.assert_quiet()
     bench.assert_memory(contents)
-    await compare(bench, random_program(tiny, next(bench.seeds), length=9))
+    await compare(bench, random_program(tiny, next(bench.seeds), length=6))

@@ -17,27 +17,29 @@ from pathlib import Path
 
 from microtron.isa.config import Config
 from microtron.isa.errors import MicrotronError
-from microtron.runtime.rtl_build import TOP, Design, cached, call
+from microtron.runtime.rtl_build import TOP, cached, call
+
+from .emitted import emitted
 
 HERE = Path(__file__).resolve().parent
 BENCH = "bench"
 OPTIONS = ("--cc", "--exe", "--build", "--vpi", "-O3", "--x-assign", "fast", "--x-initial", "fast",
            "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ps", "--prefix", "Vtop",
-           "-MAKEFLAGS", "OPT_FAST=-O2 OPT_GLOBAL=-O1 OPT_SLOW=-O0")
+           "-MAKEFLAGS", "OPT_FAST=-O1 OPT_GLOBAL=-O0 OPT_SLOW=-O0")     # Python takes the time
 
 
 class CocotbError(AssertionError):
     """A test that failed in the simulator. The message ends with the simulator's last lines."""
 
 
-def run(config: Config, module: str, design: Design, folder: Path, *, seed: int = 1,
-        limit: int = 600, **settings: str) -> int:
-    """Run all tests of a module of this folder.
+def run(config: Config, module: str, folder: Path, *, seed: int = 1, limit: int = 600,
+        **settings: str) -> int:
+    """Run all tests of a module of this folder on the accelerator of a configuration.
 
     `settings` reach the tests as environment variables in capitals. `limit` is in seconds, against
     a simulator that hangs. Returns the number of tests that passed; none is an error.
     """
-    program = simulator(config, design)
+    program = simulator(config)
     results = folder / "results.xml"
     results.unlink(missing_ok=True)
     done = subprocess.run(
@@ -55,12 +57,12 @@ def run(config: Config, module: str, design: Design, folder: Path, *, seed: int 
 
 
 @cache
-def simulator(config: Config, design: Design) -> Path:
-    """The program that simulates a design and runs cocotb inside."""
+def simulator(config: Config) -> Path:
+    """The program that simulates the accelerator and runs cocotb inside."""
     import cocotb
     import cocotb.config
 
-    verilog = design(config)
+    verilog = emitted(config)
     bench = _bench(verilog)
     libraries = cocotb.config.libs_dir
     main = Path(cocotb.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
@@ -104,6 +106,7 @@ def _environment(module: str, results: Path, seed: int, settings: dict[str, str]
             "MODULE": module, "TOPLEVEL": BENCH, "TOPLEVEL_LANG": "verilog",
             "RANDOM_SEED": str(seed), "COCOTB_RESULTS_FILE": str(results),
             "COCOTB_ANSI_OUTPUT": "0",
+            "COCOTB_REWRITE_ASSERTION_FILES": "cocotb_*.py",    # else NumPy is compiled anew
             **{name.upper(): value for name, value in settings.items()}}
 
 

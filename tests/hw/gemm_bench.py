@@ -16,7 +16,7 @@ from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags
 from microtron.sim.functional.scratchpads import Scratchpads, pack, unpack
 from microtron.sim.functional.simulator import compute
 
-from .simulate import simulate
+from .simulate import kept, simulate
 
 FILLED = (Buffer.UOP, Buffer.INP, Buffer.WGT)
 FIRSTS = (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_INNER)
@@ -51,10 +51,12 @@ class GemmBench(wiring.Component):
             for word in range(0, len(tiles), pad.lanes):
                 value = sum(tile << pad.tile_bits * lane
                             for lane, tile in enumerate(tiles[word:word + pad.lanes]))
-                ctx.set(pad.memory.data[word // pad.lanes], value)
+                if value:           # memories begin with zeros
+                    ctx.set(pad.memory.data[word // pad.lanes], value)
         for tile, value in enumerate(words(pads.acc, Buffer.ACC, self.config)):
             bank, place = divmod(tile, self.config.acc_bank_tiles)
-            ctx.set(self.acc.banks[bank].data[place], value)
+            if value:
+                ctx.set(self.acc.banks[bank].data[place], value)
 
     def taken(self, ctx):
         """The accumulator's tiles."""
@@ -90,7 +92,7 @@ POSITION = 1000         # of the first instruction
 def run(config, instructions, pads, *, seed=0, offered=1.0, granted=1.0, halt_at=None, cycles=None):
     """Feed the instructions, watch the engine's side of every contract, return what happened."""
     rng = random.Random(seed)
-    bench, result = GemmBench(config), Run()
+    bench, result = kept(GemmBench, config), Run()
     engine = bench.engine
 
     async def testbench(ctx):

@@ -38,8 +38,7 @@ def simulate(unit: Any, *testbenches: Testbench, limit: int = 10_000,
 
 def _watch(limit: int) -> Testbench:
     async def watch(ctx: Any) -> None:
-        for _ in range(limit):
-            await ctx.tick()
+        await ctx.delay(limit * PERIOD)
         raise AssertionError(f"not finished after {limit} cycles")
 
     return watch

@@ -5,7 +5,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from amaranth.back import verilog
 
 from microtron.hw.alu import AluEngine
 from microtron.isa.bounds import check
@@ -99,7 +98,7 @@ def test_any_program_leaves_what_the_model_leaves_at_every_end(name, refusal):
     rng = random.Random(f"{name} {refusal}")
     count = 50 if refusal < 0.5 else 25
     instructions = inside(rng, config, count)
-    bench = Bench(AluEngine(config), instructions, seed=1, refusal=refusal).run()
+    bench = Bench(config, instructions, seed=1, refusal=refusal).run()
     assert len(bench.ends) == count
     assert bench.fault is None
     assert bench.reads == sum(map(reads_of, instructions))
@@ -125,7 +124,7 @@ def test_parameters_are_those_of_the_beginning_of_an_outer_iteration():
     overwrites = Requantize(flags=RequantizeFlags.ACC, dst=41, src=4, params=40, loops=(2, 1, 3),
                             dst_stride=(8, 0, 1), src_stride=(3, 0, 1))
     shift = AluI(op=AluOp.MOVE, dst=42, immediate=33)
-    bench = Bench(AluEngine(ONE_LANE), [shift, overwrites], seed=5).run()
+    bench = Bench(ONE_LANE, [shift, overwrites], seed=5).run()
     assert len(bench.ends) == 2
 
 
@@ -136,16 +135,10 @@ def test_every_rounding_reaches_the_lanes():
     scaled = [Requantize(flags=flags, params=2, dst=2 * number, loops=(1, 1, 2),
                          dst_stride=(0, 0, 1), src_stride=(0, 0, 1))
               for number, flags in enumerate(roundings)]
-    bench = Bench(AluEngine(ONE_LANE), fill + scaled).run()
+    bench = Bench(ONE_LANE, fill + scaled).run()
     assert len(bench.ends) == 8
     # 3/8 becomes 2/4 and then 1 when rounded twice; 4/8 is a tie.
     assert bench.memory.out[:6, 0].tolist() == [1, 1, 0, 0, 0, 1]
-
-
-def test_becomes_verilog_with_its_queues_in_memories():
-    text = verilog.convert(AluEngine(tiny))
-    assert "reg [127:0] result_memory [15:0];" in text
-    assert "reg [55:0] ticket_memory [15:0];" in text
 
 
 def test_an_engine_without_tokens_says_what_it_waits_for():

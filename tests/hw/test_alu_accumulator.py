@@ -13,7 +13,7 @@ from microtron.isa.config import tiny
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
 
 from .alu_bench import Model, bits_of
-from .simulate import simulate
+from .simulate import kept, simulate
 
 CONFIG = replace(tiny, block_out=2, acc_bytes=2 << 10, out_bytes=256)   # 4 banks of 64 tiles
 SPARE = 63                                                              # of each bank, for GEMM
@@ -33,7 +33,7 @@ def joined():
 
 def run(instructions, *, disturbance=0.0, seed=0):
     """Execute; compare the accumulator at every end. Returns the cycles of starts and ends."""
-    m, alu, accumulator = joined()
+    m, alu, accumulator = kept(joined)
     rng, model = random.Random(seed), Model(CONFIG, seed)
     starts, ends = [], []
 

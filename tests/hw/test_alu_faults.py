@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.hw.alu import AluEngine
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
@@ -53,7 +52,7 @@ FAULTLESS = [
 
 def stop(config, *instructions, position, **settings):
     """Run up to the fault; everything before it has happened, and nothing behind."""
-    bench = Bench(AluEngine(config), list(instructions), **settings).run()
+    bench = Bench(config, list(instructions), **settings).run()
     assert bench.fault == (Fault.INDEX, position)
     assert len(bench.ends) == position
     assert not bench.model.execute(instructions[position])
@@ -74,7 +73,7 @@ def test_no_instruction_starts_behind_the_faulty_step():
 
 
 def test_what_is_not_touched_may_be_outside():
-    bench = Bench(AluEngine(SMALL), FAULTLESS).run()
+    bench = Bench(SMALL, FAULTLESS).run()
     assert bench.fault is None
     assert len(bench.ends) == len(FAULTLESS)
 
@@ -94,6 +93,6 @@ def test_parameters_beyond_sixteen_bits_are_outside():
 
 @pytest.mark.parametrize("halt_at", [3, 17, 20, 26])
 def test_a_halt_stops_writes_and_posts_at_once(halt_at):
-    bench = Bench(AluEngine(SMALL), [BEFORE, BEHIND, BEFORE, BEHIND], halt_at=halt_at).run()
+    bench = Bench(SMALL, [BEFORE, BEHIND, BEFORE, BEHIND], halt_at=halt_at).run()
     assert all(cycle < halt_at for cycle in bench.starts + bench.ends + bench.writes)
     assert len(bench.writes) == max(halt_at - 16, 0)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.hw.alu import START_TO_END, AluEngine
+from microtron.hw.alu import START_TO_END
 from microtron.hw.alu_lanes import LATENCY
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
@@ -17,7 +17,7 @@ DEPENDENT = LATENCY + 2     # cycles between a step and one that reads what it w
 
 
 def run(*instructions, alone):
-    bench = Bench(AluEngine(ONE_LANE), list(instructions), alone=alone).run()
+    bench = Bench(ONE_LANE, list(instructions), alone=alone).run()
     assert bench.fault is None
     return bench
 

@@ -1,27 +1,32 @@
-"""cocotb drives a Verilog top through real AXI, and its verdict arrives here."""
-
-from dataclasses import replace
+"""The whole accelerator under cocotb, with a memory and a driver that were not written by us."""
 
 import pytest
 
 from microtron.isa.config import tiny
+from microtron.isa.config_files import format_toml
 
-from ..runtime.stand_in import stand_in
 from .cocotb_runner import CocotbError, run
+from .emitted import CONFIGS
 
-WIDE = replace(tiny, bus_bits=256, address_bits=40)
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_random_programs_survive_random_pauses_on_every_channel(tmp_path, name):
+    config = CONFIGS[name]
+    assert run(config, "cocotb_programs", tmp_path, seed=1, programs="12",
+               configuration=format_toml(config)) == 1
 
 
-@pytest.mark.parametrize(("config", "seed"), [(tiny, 1), (tiny, 2), (WIDE, 3)])
-def test_a_copy_survives_random_pauses_on_every_channel(tmp_path, config, seed):
-    assert run(config, "cocotb_copy", stand_in, tmp_path, seed=seed, size="777") == 2
+@pytest.mark.parametrize(("module", "tests"), [("cocotb_faults", 6), ("cocotb_bus_errors", 4)])
+def test_every_fault_halts_touches_nothing_else_and_lets_the_next_program_run(
+        tmp_path, module, tests):
+    assert run(tiny, module, tmp_path, seed=1) == tests
 
 
 def test_a_test_that_fails_is_reported_with_its_reason(tmp_path):
     with pytest.raises(CocotbError, match=r"(?s)failed: finds_that_one_is_two\n.*one is not two"):
-        run(tiny, "cocotb_wrong", stand_in, tmp_path)
+        run(tiny, "cocotb_wrong", tmp_path)
 
 
 def test_a_module_that_cannot_be_imported_is_an_error(tmp_path):
     with pytest.raises(CocotbError, match="module cocotb_missing"):
-        run(tiny, "cocotb_missing", stand_in, tmp_path)
+        run(tiny, "cocotb_missing", tmp_path)

@@ -5,10 +5,12 @@ import importlib
 import inspect
 import pkgutil
 import re
+import warnings
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from amaranth.hdl import UnusedElaboratable
 from amaranth.lib.wiring import Component, In, Out
 
 import microtron.hw
@@ -45,10 +47,8 @@ def members_of(kind):
     for name, parameter in inspect.signature(kind).parameters.items():
         if parameter.default is parameter.empty:
             sets = [{**others, name: value} for others in sets for value in ARGUMENTS[name]]
-    members = {name: member.flow for arguments in sets
-               for name, member in kind(**arguments).signature.members.items()}
-    gc.collect()            # here, where nobody minds that these units are never used
-    return members
+    return {name: member.flow for arguments in sets
+            for name, member in kind(**arguments).signature.members.items()}
 
 
 def entries_of(docstring):
@@ -77,10 +77,19 @@ def check(docstring, members):
         assert explanation.endswith("."), f"{name} is not explained"
 
 
-@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+@pytest.fixture(scope="module")
+def members():
+    """The members of every component. The units themselves are never used, and nobody minds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        found = {name: members_of(kind) for name, kind in COMPONENTS.items()}
+        gc.collect()
+    return found
+
+
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_every_member_has_a_direction_and_an_explanation(name):
-    check(COMPONENTS[name].__doc__, members_of(COMPONENTS[name]))
+def test_every_member_has_a_direction_and_an_explanation(name, members):
+    check(COMPONENTS[name].__doc__, members[name])
 
 
 def test_all_components_are_found():

@@ -15,7 +15,7 @@ from microtron.isa.instructions import ISA_VERSION, Engine
 from microtron.isa.registers import IDENTITY, Status, counter_names, offset_of, register_map
 from microtron.isa.registers import Control as Bits
 
-from .simulate import simulate
+from .simulate import kept, simulate
 
 
 class Both(Component):
@@ -93,7 +93,7 @@ class Driver:
 
 
 def drive(scenario, seed=0):
-    unit = Both()
+    unit = kept(Both)
 
     async def testbench(ctx):
         ctx.set(unit.control.quiet, 1)

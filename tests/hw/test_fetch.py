@@ -20,7 +20,7 @@ from microtron.isa.instructions import (
     SyncAction,
 )
 
-from .simulate import simulate
+from .simulate import kept, simulate
 
 BASE = 0x3000
 
@@ -61,7 +61,7 @@ def fetch(instructions, *, config=tiny, seed=0, stall=0.3, error_at=None, cycles
           raw=None, count=None):
     """What reached the queues, what FETCH asked for, and how it ended."""
     rng = random.Random(seed)
-    unit = Fetch(config)
+    unit = kept(Fetch, config)
     content = raw or b"".join(each.encode() for each in instructions)
     memory = Memory(unit, content, rng, stall, error_at)
     arrived, result = [], {}

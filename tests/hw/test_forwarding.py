@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from amaranth.back import verilog
 
 from microtron.hw.forwarding import ForwardingAdder
 from microtron.isa.config import tiny
@@ -65,7 +64,3 @@ def check_write(ctx, unit, addition, exact):
     assert ctx.get(unit.write.index) == addition["dst"]
     assert ctx.get(unit.write.data) == packed(result)
     exact[addition["dst"]] = result
-
-
-def test_converts_to_verilog():
-    assert "module adder" in verilog.convert(ForwardingAdder(tiny), name="adder")

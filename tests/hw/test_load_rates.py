@@ -9,27 +9,15 @@ from microtron.isa.config import base, small, tiny
 from microtron.isa.instructions import Buffer, Load
 
 from .boxes import LOADED
-from .transfers import Machine
+from .transfers import one_a_cycle, undisturbed
 
 LATENCY = 32
 OVERHEAD = 4        # start to address 3, beat to write 2, and the last beat counts from 1
 PRESETS = {"tiny": tiny, "small": small, "base": base}
 
 
-def timed(config, loads, **options):
-    machine = Machine(config, loads, stall=0.0, refusals=0.0, latency=(LATENCY, LATENCY),
-                      shuffle=False, **options).run()
-    machine.assert_as_expected()
-    return machine
-
-
-def duration(machine, number=0):
-    """Cycles from the start of a load to its end."""
-    return machine.commander.ends[number][0] - machine.commander.starts[number][0]
-
-
-def one_a_cycle(cycles):
-    return cycles == list(range(cycles[0], cycles[0] + len(cycles)))
+def timed(config, loads):
+    return undisturbed(config, loads, LATENCY, shuffle=False)
 
 
 @pytest.mark.parametrize("bus_bits", [64, 128, 256])
@@ -38,39 +26,39 @@ def one_a_cycle(cycles):
 def test_a_contiguous_load_takes_its_beats_and_a_constant(name, bus_bits, buffer):
     config = replace(PRESETS[name], bus_bits=bus_bits)
     tile = config.tile_bytes(buffer)
-    load = Load(buffer=buffer, shape=(1, 1, 0x800 // tile))
+    load = Load(buffer=buffer, shape=(1, 1, 0x400 // tile))
     machine = timed(config, [load])
-    beats = 0x800 // config.bus_bytes
+    beats = 0x400 // config.bus_bytes
     if buffer in (Buffer.ACC, Buffer.ACC8) and tile < config.bus_bytes:
-        beats = 0x800 // tile               # a word of the accumulator is a tile
-    assert duration(machine) == beats + LATENCY + OVERHEAD
+        beats = 0x400 // tile               # a word of the accumulator is a tile
+    assert machine.duration() == beats + LATENCY + OVERHEAD
     assert machine.commander.waited_for_memory == LATENCY + 2
 
 
 def test_rows_and_planes_follow_without_a_bubble():
     load = Load(buffer=Buffer.WGT, shape=(2, 4, 3), stride=(0x400, 0x100), sram_pitch=12)
     machine = timed(tiny, [load])
-    assert duration(machine) == 2 * 4 * 3 * 2 + LATENCY + OVERHEAD
+    assert machine.duration() == 2 * 4 * 3 * 2 + LATENCY + OVERHEAD
     assert one_a_cycle(machine.bus.beats_at)
 
 
 def test_tiles_whose_lanes_differ_take_a_cycle_each():
     machine = timed(tiny, [Load(sram=1, shape=(1, 1, 100))])
-    assert duration(machine) == 100 + LATENCY + OVERHEAD
+    assert machine.duration() == 100 + LATENCY + OVERHEAD
 
 
 def test_padding_takes_a_cycle_a_tile_and_is_written_while_memory_is_waited_for():
     load = Load(buffer=Buffer.WGT, shape=(1, 3, 10), stride=(0, 160), pad=(1, 1, 2, 1))
     machine = timed(tiny, [load])
     first = 13 + 2                          # the row above and the left border of the next
-    assert duration(machine) == 3 * 20 + 2 * 3 + 1 + 13 + LATENCY + OVERHEAD
+    assert machine.duration() == 3 * 20 + 2 * 3 + 1 + 13 + LATENCY + OVERHEAD
     assert machine.commander.waited_for_memory == LATENCY + 2 - first
     border = timed(tiny, [Load(shape=(1, 0, 9), pad=(3, 0, 0, 0))])
-    assert duration(border) == 27 + 2
+    assert border.duration() == 27 + 2
 
 
 def test_a_load_that_writes_nothing_ends_three_cycles_after_its_start():
-    assert duration(timed(tiny, [Load(shape=(0, 1, 1))])) == 3
+    assert timed(tiny, [Load(shape=(0, 1, 1))]).duration() == 3
 
 
 def test_loads_overlap_and_cost_one_cycle_between_them():

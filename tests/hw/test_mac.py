@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from amaranth.back import verilog
 
 from microtron.hw.mac import MacArray, mac_latency
 from microtron.isa.config import base, tiny
@@ -78,8 +77,3 @@ def test_latency_grows_by_one_with_every_factor_of_four():
     of = {block: mac_latency(replace(tiny, block_in=block)) for block in (2, 4, 8, 16, 32, 64)}
     assert of == {2: 2, 4: 2, 8: 3, 16: 3, 32: 4, 64: 4}
     assert mac_latency(base) == 3
-
-
-def test_converts_to_verilog():
-    text = verilog.convert(MacArray(tiny), name="mac", emit_src=False)
-    assert text.count(" * ") == tiny.macs_per_cycle

@@ -11,7 +11,7 @@ from microtron.isa.config import tiny
 
 from .axi_memory import DECERR, EXOKAY, MOST_BEATS, SLVERR, Dram, Reads, Window
 from .bench import Bench
-from .simulate import simulate
+from .simulate import kept, simulate
 from .transfers import Until
 
 DRAM_BYTES = 0x8000
@@ -58,7 +58,7 @@ class Reading:
 def run(config, bursts, *, seed=0, stall=0.3, errors=None, halt_after=None, **memory):
     """Both clients read their bursts. Returns them, the bus and what DRAM holds."""
     rng = random.Random(seed)
-    reader = Reader(config)
+    reader = kept(Reader, config)
     bench = Bench(reader)
     dram = Dram(bytearray(rng.randbytes(DRAM_BYTES)), [Window(0, DRAM_BYTES)], errors or {})
     bus = bench.add(Reads(bench, reader.bus, dram, rng, stall=stall, **memory))

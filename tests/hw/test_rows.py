@@ -13,6 +13,7 @@ from microtron.isa.instructions import Buffer
 from .axi_memory import MOST_BEATS, PAGE
 from .bench import Bench
 from .boxes import LOADED, STORED
+from .simulate import kept
 
 TOP = (1 << 32) - 1
 
@@ -63,7 +64,7 @@ class Walking:
     """Gives boxes to a walker, takes bursts when it likes, and ends with a fault or the last."""
 
     def __init__(self, config, boxes, rng, stall=0.3, buffers=LOADED):
-        walker = RowWalker(config, buffers)
+        walker = kept(RowWalker, config, buffers)
         bench = self.bench = Bench(walker)
         bench.add(self)
         self.boxes, self.rng, self.stall = list(boxes), rng, stall

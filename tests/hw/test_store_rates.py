@@ -9,27 +9,15 @@ from microtron.isa.config import base, small, tiny
 from microtron.isa.instructions import Buffer, Store
 
 from .boxes import STORED
-from .transfers import Machine
+from .transfers import Machine, one_a_cycle, undisturbed
 
 LATENCY = 32
 OVERHEAD = 6        # start to the first beat on the bus 6, answer to end 1; the beat counts from 1
 PRESETS = {"tiny": tiny, "small": small, "base": base}
 
 
-def timed(config, stores, **options):
-    machine = Machine(config, stores, stall=0.0, refusals=0.0, latency=(LATENCY, LATENCY),
-                      **options).run()
-    machine.assert_as_expected()
-    return machine
-
-
-def duration(machine, number=0):
-    """Cycles from the start of a store to its end."""
-    return machine.commander.ends[number][0] - machine.commander.starts[number][0]
-
-
-def one_a_cycle(cycles):
-    return cycles == list(range(cycles[0], cycles[0] + len(cycles)))
+def timed(config, stores):
+    return undisturbed(config, stores, LATENCY)
 
 
 @pytest.mark.parametrize("bus_bits", [64, 128, 256])
@@ -38,30 +26,30 @@ def one_a_cycle(cycles):
 def test_a_contiguous_store_takes_its_beats_and_a_constant(name, bus_bits, buffer):
     config = replace(PRESETS[name], bus_bits=bus_bits)
     tile = config.tile_bytes(buffer)
-    machine = timed(config, [Store(buffer=buffer, segment=1, shape=(1, 1, 0x800 // tile))])
-    steps = 0x800 // config.bus_bytes
+    machine = timed(config, [Store(buffer=buffer, segment=1, shape=(1, 1, 0x400 // tile))])
+    steps = 0x400 // config.bus_bytes
     if buffer == Buffer.ACC and tile < config.bus_bytes:
-        steps = 0x800 // tile               # a word of the accumulator is a tile
+        steps = 0x400 // tile               # a word of the accumulator is a tile
     else:
         assert one_a_cycle(machine.bus.beats_at)
-    assert duration(machine) == steps + LATENCY + OVERHEAD
+    assert machine.duration() == steps + LATENCY + OVERHEAD
 
 
 def test_rows_and_planes_follow_without_a_bubble():
     store = Store(segment=1, buffer=Buffer.ACC, shape=(2, 4, 3), stride=(0x400, 0x100),
                   sram_pitch=(50, 10))
     machine = timed(tiny, [store])
-    assert duration(machine) == 2 * 4 * 3 * 2 + LATENCY + OVERHEAD
+    assert machine.duration() == 2 * 4 * 3 * 2 + LATENCY + OVERHEAD
     assert one_a_cycle(machine.bus.beats_at)
 
 
 def test_tiles_whose_lanes_differ_take_a_cycle_each():
     machine = timed(tiny, [Store(segment=1, sram=1, shape=(1, 1, 100))])
-    assert duration(machine) == 100 + LATENCY + OVERHEAD
+    assert machine.duration() == 100 + LATENCY + OVERHEAD
 
 
 def test_a_store_without_tiles_ends_three_cycles_after_its_start():
-    assert duration(timed(tiny, [Store(segment=1, shape=(0, 1, 1))])) == 3
+    assert timed(tiny, [Store(segment=1, shape=(0, 1, 1))]).duration() == 3
 
 
 def test_stores_overlap_and_cost_one_cycle_between_them():

@@ -2,22 +2,20 @@
 
 import re
 import subprocess
-from dataclasses import replace
 
 import pytest
 
-from microtron.hw.top import MODULE, TRACE, verilog
-from microtron.isa.config import tiny
-from microtron.isa.instructions import Engine
+from microtron.hw.top import MODULE, TRACE
+from microtron.isa.instructions import INSTRUCTION_BYTES, Buffer, Engine
 
-WIDE_BUS = replace(tiny, bus_bits=128, address_bits=40)
-CONFIGS = {"tiny": tiny, "wide bus": WIDE_BUS}
+from .emitted import CONFIGS, emitted
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
-def emitted(request):
+@pytest.fixture(params=CONFIGS)
+def design(request):
+    """A configuration and its Verilog."""
     config = CONFIGS[request.param]
-    return config, verilog(config)
+    return config, emitted(config)
 
 
 def expected_ports(config):
@@ -44,11 +42,11 @@ def expected_ports(config):
 
 
 @pytest.mark.filterwarnings("ignore")       # the parser's own, about its grammar
-def test_ports_and_widths_are_the_contract(emitted, tmp_path, monkeypatch):
+def test_ports_and_widths_are_the_contract(design, tmp_path, monkeypatch):
     from pyverilog.vparser import ast
     from pyverilog.vparser.parser import VerilogParser
 
-    config, text = emitted
+    config, text = design
     monkeypatch.chdir(tmp_path)             # the parser leaves its tables where it runs
     top = text[re.search(rf"^module {MODULE}\(", text, re.M).start():]
     top = re.sub(r"\(\* .*? \*\)", "", top[:top.index("endmodule") + len("endmodule")])
@@ -64,16 +62,72 @@ def test_ports_and_widths_are_the_contract(emitted, tmp_path, monkeypatch):
     assert {port.name for port in module.portlist.ports} == set(found)
 
 
-def test_a_second_parser_elaborates_it_without_complaint(emitted):
+def test_a_second_parser_elaborates_it_without_complaint(design):
     import pyslang
 
-    _, text = emitted
+    _, text = design
     tree = pyslang.syntax.SyntaxTree.fromText(text)
     compilation = pyslang.ast.Compilation()
     compilation.addSyntaxTree(tree)
     errors = [str(each.code) for each in compilation.getAllDiagnostics() if each.isError()]
     assert errors == []
     assert [top.name for top in compilation.getRoot().topInstances] == [MODULE]
+
+
+def expected_memories(config):
+    """Everything that is to become block RAM or distributed RAM: place → words and bits a word."""
+    command, beat = 8 * INSTRUCTION_BYTES + 32, config.bus_bits
+    tile = {buffer: 8 * config.tile_bytes(buffer) for buffer in Buffer}
+    scratchpads = {buffer.name.lower(): max(tile[buffer], beat)
+                   for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.OUT)}
+    return {
+        **{f"{name}.memory": (8 * getattr(config, f"{name}_bytes") // word, word)
+           for name, word in scratchpads.items()},
+        **{f"accumulator.bank_{bank}": (config.acc_bank_tiles, tile[Buffer.ACC])
+           for bank in range(config.acc_banks)},
+        **{f"{engine.name.lower()}_queue.fifo.storage": (config.queue_depth - 1, command)
+           for engine in Engine},             # the last command is in a register
+        "fetch.buffer.storage": (15, 8 * INSTRUCTION_BYTES + 1),
+        "load.queue.storage": (4, command), "store.queue.storage": (4, command),
+        "store.awaited.storage": (config.writes_in_flight + 2, 38),
+        "store.reader.queue.storage": (4, beat + beat // 8),
+        "reader.queue.storage": (2, beat + 2),
+        "writer.lengths.storage": (config.writes_in_flight, 8),
+        "alu.results.result_memory": (16, tile[Buffer.ACC]), "alu.results.ticket_memory": (16, 56),
+    }
+
+
+def modules(text):
+    """The modules by their place in the accelerator."""
+    return {name.removeprefix(f"{MODULE}.").partition("$")[0]: body for name, body in re.findall(
+        r"^module \\?(\S+?)\s*\(.*?\);(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)}
+
+
+def test_scratchpads_and_queues_are_memories_of_the_right_size(design):
+    config, text = design
+    found = {f"{place}.{name}": (int(last) + 1, int(top) + 1)
+             for place, body in modules(text).items()
+             for top, name, last in re.findall(r"^ *reg \[(\d+):0\] (\w+) \[(\d+):0\];", body,
+                                               re.MULTILINE)}
+    expected = expected_memories(config)
+    for place, (words, _) in expected.items():
+        if words < 2:                       # one word needs no memory
+            found[place] = expected[place]
+    assert found == expected
+
+
+def test_there_are_as_many_multipliers_as_the_configuration_says(design):
+    config, text = design
+    rows = [body for place, body in modules(text).items() if ".row_" in place]
+    assert sum(body.count(" * ") for body in rows) == config.macs_per_cycle
+
+
+def test_no_signal_of_ours_is_without_bits(design):
+    """Amaranth's queues of depth 1 have pointers of no bits; they are left to Amaranth."""
+    queues = {place.rpartition(".")[0] for place in expected_memories(design[0])
+              if place.endswith(".storage")}
+    assert [place for place, body in modules(design[1]).items()
+            if "[-1:0]" in body and place not in queues] == []
 
 
 def complaints(text, folder):
@@ -85,13 +139,13 @@ def complaints(text, folder):
     return re.findall("%(Warning-LATCH|Warning-MULTIDRIVEN|Error[^:]*)", done.stderr)
 
 
-def test_there_is_no_latch_and_nothing_has_two_drivers(emitted, tmp_path):
-    assert complaints(emitted[1], tmp_path) == []
+def test_there_is_no_latch_and_nothing_has_two_drivers(design, tmp_path):
+    assert complaints(design[1], tmp_path) == []
 
 
-def test_no_block_waits_for_signals_that_it_does_not_read(emitted):
+def test_no_block_waits_for_signals_that_it_does_not_read(design):
     """`always @* a = 1;` has nothing to wait for: some simulators run it, some never do."""
-    assert re.findall(r"always @\*\s+(?!begin)[^;=]+ = \d+'[sbhd]+[0-9a-fx]+;", emitted[1]) == []
+    assert re.findall(r"always @\*\s+(?!begin)[^;=]+ = \d+'[sbhd]+[0-9a-fx]+;", design[1]) == []
 
 
 @pytest.mark.parametrize(("body", "kind"), [

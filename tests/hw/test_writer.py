@@ -10,6 +10,7 @@ from microtron.isa.config import tiny
 
 from .axi_memory import DECERR, EXOKAY, SLVERR, Dram, Window, Writes
 from .bench import Bench
+from .simulate import kept
 from .test_reader import DRAM_BYTES, random_burst
 from .transfers import Until
 
@@ -66,7 +67,7 @@ class Writing:
 def run(config, bursts, *, seed=0, stall=0.3, errors=None, halt_after=None, **memory):
     """Write the bursts. Returns who wrote, the bus, DRAM and what it held before."""
     rng = random.Random(seed)
-    writer = Writer(config)
+    writer = kept(Writer, config)
     bench = Bench(writer)
     dram = Dram(bytearray(rng.randbytes(DRAM_BYTES)), [Window(0, DRAM_BYTES, True)], errors or {})
     before = bytearray(dram.content)

@@ -79,6 +79,10 @@ class Machine:
         self.bench.run(limit)
         return self
 
+    def duration(self, number=0):
+        """Cycles from the start of an instruction to its end."""
+        return self.commander.ends[number][0] - self.commander.starts[number][0]
+
     def expected(self):
         """The functional simulator after the same instructions on the same memory."""
         contents = [self.before[base:base + size]
@@ -129,6 +133,18 @@ class Machine:
         assert max(self.bus.offered_at, default=0) <= stopped       # asked for the cycle before
         assert self.quiet.value
         assert self.bus.idle
+
+
+def undisturbed(config, instructions, latency, **memory):
+    """A machine after its run with a memory that never pauses."""
+    machine = Machine(config, instructions, stall=0.0, refusals=0.0, latency=(latency, latency),
+                      **memory).run()
+    machine.assert_as_expected()
+    return machine
+
+
+def one_a_cycle(cycles):
+    return cycles == list(range(cycles[0], cycles[0] + len(cycles)))
 
 
 class Halt:
