@@ -100,7 +100,7 @@ class Accumulator(wiring.Component):
         return tile[start:start + bits]
 
     def _arbitrate(self, m, ports):
-        """Grant what nobody more urgent wants: whoever has or waits for the bank comes first."""
+        """Grant each request unless a more urgent one wants the same bank."""
         before = []
         for port in ports.values():
             bank = self._bank_of(port.index)

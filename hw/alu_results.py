@@ -148,7 +148,7 @@ class AluResults(Component):
         return memory
 
     def _interlock(self, m, entered, retired, retire):
-        """The writes to acc that are still to come, and who reads what they will write."""
+        """The writes to acc that are still to come, and which reads have to wait for them."""
         ports = self.tickets
         bits = bits_for(self.config.tiles(Buffer.ACC))
         pending = Signal(DEPTH)

@@ -1,4 +1,4 @@
-"""Whose turn it is: an arbiter under which nobody waits for ever."""
+"""Whose turn it is: an arbiter under which no client waits for ever."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import Component, In, Out
@@ -7,7 +7,7 @@ from .interfaces import bits_for
 
 
 class RoundRobin(Component):
-    """Picks one of several requests; whoever was served goes to the end of the line.
+    """Picks one of several requests; the client that was served goes to the end of the line.
 
     Combinational from `requests` to `grant`. A request that stays is picked after at most
     `clients - 1` others have been served.

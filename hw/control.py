@@ -187,10 +187,10 @@ class Control(Component):
         """Add up what the engines tell, from the first running cycle to the last."""
         steps = {"cycles": Const(1), "instructions": self.dispatched}
         for engine in Engine:
-            name, told = engine.name.lower(), getattr(self, engine.name.lower())
-            steps |= {f"{name}_busy": told.busy, f"{name}_wait_memory": told.wait_memory,
-                      f"{name}_bytes": told.bytes}
-            steps |= {f"{name}_wait_{other.name.lower()}": told.wait[other] for other in Engine}
+            name, events = engine.name.lower(), getattr(self, engine.name.lower())
+            steps |= {f"{name}_busy": events.busy, f"{name}_wait_memory": events.wait_memory,
+                      f"{name}_bytes": events.bytes}
+            steps |= {f"{name}_wait_{other.name.lower()}": events.wait[other] for other in Engine}
         registers = {}
         for name in counter_names():
             value = Signal(COUNTER_BITS, name=name)

@@ -163,10 +163,10 @@ class LoadWriter(Component):
                     m.d.comb += ready.eq(getattr(self, target).ready)
         for target in dict.fromkeys(TARGETS.values()):
             port = getattr(self, target)
-            meant = Cat(write.buffer == buffer for buffer, name in TARGETS.items()
+            addressed = Cat(write.buffer == buffer for buffer, name in TARGETS.items()
                         if name == target).any()
             m.d.comb += [
-                port.enable.eq(self.pending & write.enable & meant & ~self.stop),
+                port.enable.eq(self.pending & write.enable & addressed & ~self.stop),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
                 port.data.eq(write.data),

@@ -14,7 +14,7 @@ from .interfaces import burst_request, read_beat
 
 
 class Client(IntEnum):
-    """Who may read. The number is the AXI id of the client's bursts."""
+    """A unit that reads. The number is the AXI id of the client's bursts."""
 
     FETCH = 0
     LOAD = 1

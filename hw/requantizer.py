@@ -16,7 +16,7 @@ SHIFT_BITS = 6
 BIAS, PARTS, MIDDLE, PRODUCT, FIRST, ROUND, COARSE, FINE, FINISH, CLAMP = range(10)
 STAGES = CLAMP + 1
 
-# What is done to a value, beside its operands: the same in all lanes of a vector.
+# What is done to a value, apart from its operands: the same in all lanes of a vector.
 SCALING = data.StructLayout({
     "rounding": Shape.cast(Rounding),
     "wrap": 1,              # the low 32 bits of the product instead of the nearest number
@@ -59,7 +59,7 @@ class Requantizer(Component):
         Bits to shift right, in the cycle of its value.
     scaling : In(array of SCALING)
         What else is done, by stage: entry k belongs to the value that entered k cycles ago.
-        Whoever has many lanes delays these once for all of them.
+        A unit with many lanes delays these once for all of them.
     result : Out(signed(32))
         Of the value that entered `STAGES` cycles ago.
     """

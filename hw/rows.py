@@ -61,7 +61,7 @@ class RowWalker(Component):
 
     A box has planes of rows of tiles. Bursts are cut at multiples of 64 beats, which divide 4 KiB.
     They are whole beats: where tiles are smaller, the first and the last beat of a row may hold
-    bytes beside it. A box without bytes gives one burst marked `empty`.
+    bytes outside it. A box without bytes gives one burst marked `empty`.
 
     Rate: a burst a cycle while bursts are taken, also from row to row. Latency: the first burst is
     valid two cycles after its box was taken. A box is taken when none is held: at the earliest in

@@ -19,8 +19,8 @@ def offset_bits(tiles: int) -> int:
 
     An index is `base + offset` with a base of INDEX_BITS bits and lies in `range(tiles)`, so a
     checked offset is above -2**INDEX_BITS and below `tiles`. The next one is a checked offset
-    (that of the slot before, or of the slot with which a loop began) plus one stride. Whoever
-    checks the slots in order and stops at the first index outside never sees an offset wrap.
+    (that of the slot before, or of the slot with which a loop began) plus one stride. A unit
+    that checks the slots in order and stops at the first index outside never sees one wrap.
     """
     stride = 1 << STRIDE_BITS - 1
     return (max(tiles, 1 << INDEX_BITS) + stride - 1).bit_length() + 1

@@ -164,7 +164,7 @@ class CommandsPassInOrder(ItemsPassInOrder):
 
 
 class NobodyStarves(Claim):
-    """Who requests is served before any other is served twice: after at most clients - 1."""
+    """A client that requests is served before any other is served twice."""
 
     def __init__(self, clients: int, unit: type):
         self.clients, self.unit = clients, unit
@@ -186,7 +186,7 @@ class NobodyStarves(Claim):
             m.d.comb += Assert(waited <= self.clients - 1)
             m.d.comb += Cover(waited == self.clients - 1)
             place = around(client + self.clients - self.first, self.clients)
-            m.d.comb += self.invariant(waited + place <= self.clients - 1)  # who waits moves up
+            m.d.comb += self.invariant(waited + place <= self.clients - 1)  # and moves up
         return m
 
 

@@ -15,7 +15,7 @@ from microtron.isa.registers import Control, Status, offset_of
 from microtron.isa.stream import as_bytes
 from microtron.sim.placement import placed
 
-logging.getLogger("cocotb.bench").setLevel(logging.ERROR)     # or every transaction is told
+logging.getLogger("cocotb.bench").setLevel(logging.ERROR)     # else every transaction is logged
 
 CLOCK_NS = 10
 QUIET_CYCLES = 50       # for which the bus is watched after a program has stopped

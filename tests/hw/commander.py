@@ -5,7 +5,7 @@ from microtron.isa.faults import Fault
 FIRST_POSITION = 10
 
 class Commander:
-    """Hands instructions to an engine, tokens when it likes, and notes what the engine tells."""
+    """Hands instructions and, at random times, tokens to an engine, and records its events."""
 
     def __init__(self, bench, engine, instructions, rng, *, stall=0.3, halt_at=None):
         self.bench, self.rng, self.stall, self.halt_at = bench, rng, stall, halt_at

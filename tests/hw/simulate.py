@@ -1,7 +1,7 @@
 """Runs a hardware unit in Amaranth's simulator: one clock, some testbenches, a time limit.
 
-To build a simulator takes longer than most runs. Whoever runs the same unit object again gets the
-same simulator, reset; `kept` is how tests come by the same unit object.
+Building a simulator takes longer than most runs. A unit object that is run again gets the same
+simulator, after a reset; `kept` gives tests the same unit object.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""FETCH with a memory that answers when it likes, and queues that are full when they like."""
+"""FETCH with a memory that answers at random times, and queues that are full at random times."""
 
 import random
 from dataclasses import replace

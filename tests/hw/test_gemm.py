@@ -96,7 +96,7 @@ def test_the_constant_grows_with_the_adder_tree_only():
 
 @pytest.mark.parametrize("distance", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("flags", [GemmFlags(0), GemmFlags.START | GemmFlags.BIAS])
-def test_a_tile_written_so_many_slots_ago_is_found(distance, flags):
+def test_a_tile_written_a_few_slots_ago_is_found(distance, flags):
     dsts = [number % distance for number in range(20)]
     pads = sequence(tiny, [dst if not flags else number + 30 for number, dst in enumerate(dsts)],
                     bias=[number + 30 - distance for number in range(20)] if flags else ())
@@ -131,7 +131,7 @@ def test_an_instruction_waits_for_its_tokens_and_says_so():
     check_times(tiny, gemms, result)
     slack = result.starts[0] + (result.starts[1] - result.starts[0] - 4)
     assert result.waits == slack > 0
-    assert result.starts[2] == result.starts[1] + 1         # it waits for nobody
+    assert result.starts[2] == result.starts[1] + 1         # it waits for no token
     assert result.posts == [0, int(Engines.STORE), 0]
 
 

@@ -26,7 +26,7 @@ def random_burst(rng, width):
 
 
 class Reading:
-    """A client: asks for bursts, takes beats when it likes, keeps what came."""
+    """A client: asks for bursts, takes beats at random times, keeps what came."""
 
     def __init__(self, bench, reader, client, bursts, rng, stall):
         self.bench, self.rng, self.stall = bench, rng, stall
@@ -137,7 +137,7 @@ def test_the_arbiter_starves_nobody_and_grants_only_who_asks(clients):
         waited = [0] * clients
         requests = 0
         for _ in range(400):
-            requests |= rng.getrandbits(clients)        # who asks keeps asking
+            requests |= rng.getrandbits(clients)        # a client keeps asking
             served = requests != 0 and rng.random() < 0.7
             ctx.set(unit.requests, requests)
             ctx.set(unit.served, served)

@@ -61,7 +61,7 @@ def bursts_of(box, config):
 
 
 class Walking:
-    """Gives boxes to a walker, takes bursts when it likes, and ends with a fault or the last."""
+    """Gives boxes to a walker, takes bursts at random times, ends with a fault or the last."""
 
     def __init__(self, config, boxes, rng, stall=0.3, buffers=LOADED):
         walker = kept(RowWalker, config, buffers)
@@ -116,7 +116,7 @@ def walk(config, *boxes, stall=0.3, buffers=LOADED):
 
 
 def some_boxes(rng, config, buffers, count):
-    """Sound boxes; strides up to the whole of a window as large as they come."""
+    """Sound boxes, with strides as long as the largest window."""
     boxes = []
     while len(boxes) < count:
         buffer = rng.choice(buffers)

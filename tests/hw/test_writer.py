@@ -16,7 +16,7 @@ from .transfers import Until
 
 
 class Writing:
-    """Asks for bursts, sends their beats, takes answers, each when it likes."""
+    """Asks for bursts, sends their beats, takes answers, all at random times."""
 
     def __init__(self, bench, writer, bursts, rng, stall):
         self.bench, self.rng, self.stall = bench, rng, stall
@@ -65,7 +65,7 @@ class Writing:
 
 
 def run(config, bursts, *, seed=0, stall=0.3, errors=None, halt_after=None, **memory):
-    """Write the bursts. Returns who wrote, the bus, DRAM and what it held before."""
+    """Write the bursts. Returns the writing side, the bus, DRAM and what it held before."""
     rng = random.Random(seed)
     writer = kept(Writer, config)
     bench = Bench(writer)

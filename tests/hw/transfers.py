@@ -117,14 +117,14 @@ class Machine:
         assert self.bus.idle
 
     def assert_stopped(self, cause=None, position=None):
-        """A fault, if one is meant, or the halt: from then on nothing happened."""
+        """A fault, if one is expected, or the halt: from then on nothing happened."""
         commander = self.commander
         if cause is None:
             assert commander.first_fault is None
             stopped = commander.halt_at
         else:
-            stopped, *told = commander.first_fault
-            assert told == [cause, position]
+            stopped, *reported = commander.first_fault
+            assert reported == [cause, position]
             assert position not in [each for _, each in commander.ends]
         happened = [cycle for cycle, _ in commander.starts + commander.ends]
         if not self.stores:
