@@ -32,10 +32,10 @@ def moods(rng):
 class Bench:
     """All channels pause: five between accelerator and memory, five between driver and it."""
 
-    def __init__(self, dut, seed, memory_bytes=1 << 16):
+    def __init__(self, dut, seed, memory_bytes, memory_start=0):
         self.dut = dut
         self.rng = rng = random.Random(seed)
-        self.memory = Memory(memory_bytes)
+        self.memory = Memory(memory_bytes, memory_start)
         self.driver = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi"), dut.clk, dut.rst)
         self.settings = {}              # what the registers of program and segments hold
         slave = connect(AxiBus.from_prefix(dut, "m_axi"), dut, self.memory)
@@ -60,15 +60,20 @@ class Bench:
 
     async def set_up(self, program, count, segments):
         """Tell where everything is. `segments` are (base, size, writable)."""
-        wanted = {"program_low": program, "program_count": count}
+        wanted = {**self._address("program", program), "program_count": count}
         unused = [(0, 0, 0)] * (SEGMENTS - len(segments))
         for number, (base, size, writable) in enumerate((*segments, *unused)):
-            wanted |= {f"segment{number}_low": base, f"segment{number}_size": size,
-                       f"segment{number}_access": writable}
+            wanted |= {**self._address(f"segment{number}", base),
+                       f"segment{number}_size": size, f"segment{number}_access": writable}
         for name, value in wanted.items():
             if self.settings.get(name) != value:        # they stay from one program to the next
                 await self.write(name, value)
         self.settings = wanted
+
+    def _address(self, name, place):
+        """The registers of an address on the bus; the high ones, where they matter."""
+        high, low = divmod(self.memory.start + place, 1 << 32)
+        return {f"{name}_low": low, **({f"{name}_high": high} if high else {})}
 
     async def start(self):
         await self.write("control", Control.START | Control.INTERRUPT_ENABLE)
@@ -81,18 +86,13 @@ class Bench:
         await self.write("status", Status.INTERRUPT)
         return status
 
-    async def run(self, program, count, segments):
-        """Run a program to its interrupt."""
-        await self.set_up(program, count, segments)
-        await self.start()
-        return await self.stopped()
-
-    # The same for a whole `Program`, in a memory that is full of noise elsewhere.
-
     async def load(self, program, contents, count=None):
-        """Place a program and the contents of its segments; `count` if not all of it is to run."""
+        """Place a program and the contents of its segments in a memory full of noise.
+
+        `count` are the instructions that the driver gives, if not all.
+        """
         count = len(program.code) if count is None else count
-        self.code, *bases = placed(program)
+        self.code, *bases = (place - self.memory.start for place in placed(program))
         self.windows = [range(base, base + segment.size)
                         for base, segment in zip(bases, program.segments, strict=True)]
         self.memory.clear(self.rng)

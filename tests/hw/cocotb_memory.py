@@ -4,10 +4,13 @@ from cocotbext.axi import AxiResp, AxiSlave
 
 
 class Memory:
-    """Bytes, which a test sees as they are and the accelerator through a `Port`."""
+    """Bytes, which a test sees as they are and the accelerator through a `Port`.
 
-    def __init__(self, size):
-        self.content = bytearray(size)
+    A test counts addresses from 0; on the bus, memory lies at `start`.
+    """
+
+    def __init__(self, size, start=0):
+        self.content, self.start = bytearray(size), start
         self.beats_read = []            # as ranges of addresses
         self.touched = 0                # beats read or written
         self.fail()
@@ -37,6 +40,7 @@ class Port:
         self.memory = memory
 
     async def read(self, address, size):
+        address -= self.memory.start
         beat = range(address, address + size)
         self.memory.touched += 1
         self.memory.beats_read.append(beat)
@@ -44,6 +48,7 @@ class Port:
         return self.memory.read(address, size)
 
     async def write(self, address, data):
+        address -= self.memory.start
         self.memory.touched += 1
         _check(range(address, address + len(data)), self.memory.failing_writes, self.memory)
         self.memory.write(address, data)
@@ -52,7 +57,7 @@ class Port:
 def _check(beat, failing, memory):
     if beat.start < failing.stop and failing.start < beat.stop:
         raise OSError(f"{beat.start:#x} fails because it was told to")
-    if beat.stop > len(memory.content):
+    if beat.start < 0 or beat.stop > len(memory.content):
         raise OSError(f"there is no memory at {beat.start:#x}")
 
 
