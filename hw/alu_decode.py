@@ -89,7 +89,7 @@ def _alui(m, fields, nest, task):
 def _operation(m, fields, task):
     scaling = task.work.control.scaling
     m.d.comb += [
-        task.reads_left.eq(fields.op != AluOp.MOVE),
+        task.reads_left.eq(~fields.op.matches(*(op for op in AluOp if not op.reads_left))),
         task.to_out.eq(fields.target == Buffer.OUT),
         task.work.control.op.eq(fields.op),
         scaling.rounding.eq(Rounding.TWICE), scaling.wrap.eq(wraps(fields.op)),

@@ -13,7 +13,6 @@ from microtron.isa.faults import Fault
 from microtron.isa.instructions import (
     Alu,
     AluI,
-    AluOp,
     Buffer,
     Instruction,
     Requantize,
@@ -51,11 +50,11 @@ class Model:
         match each:
             case Alu():
                 right = self._read(_walked(each.rhs, each.rhs_stride, counters))
-                left = right if each.op == AluOp.MOVE else self._read(
+                left = right if not each.op.reads_left else self._read(
                     _walked(each.lhs, each.dst_stride, counters))
                 self._write(each.target, at, alu_array(each.op, left, right))
             case AluI():
-                left = 0 if each.op == AluOp.MOVE else self._read(
+                left = 0 if not each.op.reads_left else self._read(
                     _walked(each.src, each.src_stride, counters))
                 right = np.full(self.acc.shape[1], each.immediate, np.int32)
                 self._write(each.target, at, alu_array(each.op, left, right))

@@ -85,9 +85,9 @@ def reads_of(instruction):
     steps = math.prod(instruction.loops)
     match instruction:
         case Alu(op=op):
-            return steps * (1 if op == AluOp.MOVE else 2)
+            return steps * (1 + op.reads_left)
         case AluI(op=op):
-            return steps * (0 if op == AluOp.MOVE else 1)
+            return steps * op.reads_left
     return steps + (3 * instruction.loops[0] if steps else 0)
 
 
