@@ -121,7 +121,7 @@ class _Assembler:
         self.lines.append(self.line)
 
     def _word(self, words: list[str]) -> None:
-        """`.word 0b00…`: an instruction as bytes, above all one that is none."""
+        """`.word 0b00…`: a word as bytes, mostly one that is not a valid instruction."""
         self._require_code(".word")
         data = _hexadecimal(words[1:])
         if len(data) != INSTRUCTION_BYTES:

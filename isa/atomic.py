@@ -17,7 +17,7 @@ Content = bytes | Iterable[bytes]
 def write_atomically(path: Path, content: Content) -> None:
     """Write to a temporary name beside `path`, then rename: a stopped run loses nothing.
 
-    What is no regular file, such as a pipe or /dev/null, is written to as it is.
+    Anything but a regular file, such as a pipe or /dev/null, is written to directly.
     """
     write_together({path: content})
 

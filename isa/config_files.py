@@ -121,9 +121,9 @@ def vta_notes(text: str, *, place: str = "vta_config.json") -> tuple[str, ...]:
     return tuple(f"{place}: {items}: {reason}" for items, reason in notes if items)
 
 
-def _vta_table(text: str, place: str) -> dict[str, Any]:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        table: dict[str, Any] = {}
+def _vta_table(text: str, place: str) -> dict[str, object]:
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        table: dict[str, object] = {}
         for key, value in pairs:
             if key in table:
                 raise ConfigError(f"{place}: {shown(key)} is given twice")

@@ -29,7 +29,7 @@ def format_instruction(instruction: Instruction, segments: Sequence[Segment] = (
 
 def disassemble(program: Program, *,
                 instructions: Sequence[type[Instruction]] = ISA) -> str:
-    """A program as text. Words that are no instruction appear as `.word` with their bytes."""
+    """A program as text. Words that are not instructions appear as `.word` with their bytes."""
     decoded = _decoded(program.code, instructions)
     blocks = [[_config(program.config)],
               [f".provenance {quote_name(key)} {quote(value)}"
@@ -71,8 +71,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _decoded(code: Stream, instructions: Sequence[type[Instruction]]) -> list[Instruction | str]:
-    """What each word is: an instruction, or the reason why it is none."""
-    decoded: list[Instruction | str] = [f"opcode {opcode} is no instruction's"
+    """Each word as an instruction, or the reason why it is not one."""
+    decoded: list[Instruction | str] = [f"opcode {opcode} belongs to no instruction"
                                         for opcode in code["opcode"].tolist()]
     raw = as_bytes(code)
     for kind in instructions:

@@ -71,7 +71,8 @@ class Draft:
 
     @property
     def dense(self) -> int:
-        """The first so many micro-ops are for matrix products, the rest for depthwise gemms."""
+        """How many micro-ops, from the first on, are for matrix products; the others are for
+        depthwise gemms."""
         return -(-2 * self.windows[Buffer.UOP].tiles // 3)
 
 

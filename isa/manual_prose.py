@@ -91,7 +91,7 @@ own, is a label; names with odd characters stand in quotes.
 | `.uops data+0x40` | content of a segment from there on: `uop dst=1 src=2` on each line |
 | `.bytes data+0x80` | content as hexadecimal bytes: `01020304 ff`, or `00*4096` for a run |
 | `.code` | instructions again, after content |
-| `.word 07000001 …` | an instruction as {bytes} bytes, above all one that is none |
+| `.word 07000001 …` | {bytes} bytes as they are, mostly a word that is not a valid instruction |
 | `.tensor x segment=data offset=0x40 shape=1,16 dtype=int8` | where a runtime finds a tensor |
 | `.provenance model "resnet18.onnx"` | where the program came from, in words |
 

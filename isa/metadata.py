@@ -9,7 +9,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import NoReturn
 
 from .config import Config
 from .errors import ConfigError, ImageError
@@ -27,7 +27,7 @@ DIGITS_LIMIT = 19                   # of a number: what 64 bits can hold
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")   # all but tab and newline
 
 
-def describe(program: Program) -> dict[str, Any]:
+def describe(program: Program) -> dict[str, object]:
     """The metadata of a program."""
     return {
         "config": program.config.to_dict(),
@@ -41,7 +41,7 @@ def describe(program: Program) -> dict[str, Any]:
     }
 
 
-def text_of(metadata: Any) -> bytes:
+def text_of(metadata: object) -> bytes:
     """The one text that stands for it."""
     text = json.dumps(metadata, ensure_ascii=False, allow_nan=False, sort_keys=True,
                       separators=(",", ":")).encode()
@@ -49,7 +49,7 @@ def text_of(metadata: Any) -> bytes:
     return text
 
 
-def parse(content: Octets) -> Any:
+def parse(content: Octets) -> object:
     """The metadata in a text, which must be canonical: no key twice, no number but integers."""
     _check_size(len(content))
     text = content.tobytes()
@@ -67,28 +67,27 @@ def parse(content: Octets) -> Any:
     return metadata
 
 
-def build(metadata: Any, code: Stream, contents: Mapping[int, Octets]) -> Program:
+def build(metadata: object, code: Stream, contents: Mapping[int, Octets]) -> Program:
     """The program that these make, `contents` being the data of segments by their index."""
-    metadata = _object(metadata, "meta",
-                       ("config", "labels", "provenance", "segments", "tensors"))
-    segments = _list(metadata["segments"], "segments")
+    parts = _object(metadata, "meta", ("config", "labels", "provenance", "segments", "tensors"))
+    segments = _list(parts["segments"], "segments")
     for index in contents:
         if index >= len(segments):
             raise ImageError(f"has data for segment {index}, but {len(segments)} segments")
     return Program(
-        config=_config(metadata["config"]),
+        config=_config(parts["config"]),
         code=code,
         segments=tuple(_segment(each, f"segment {index}", contents.get(index))
                        for index, each in enumerate(segments)),
         tensors=tuple(_tensor(each, f"tensor {index}")
-                      for index, each in enumerate(_list(metadata["tensors"], "tensors"))),
+                      for index, each in enumerate(_list(parts["tensors"], "tensors"))),
         labels={_name(label, "a label"): _integer(position, f"label {label}")
-                for label, position in _object(metadata["labels"], "labels").items()},
+                for label, position in _object(parts["labels"], "labels").items()},
         provenance={_name(key, "a key of provenance"): _text(value, f"provenance {key}")
-                    for key, value in _object(metadata["provenance"], "provenance").items()})
+                    for key, value in _object(parts["provenance"], "provenance").items()})
 
 
-def _config(value: Any) -> Config:
+def _config(value: object) -> Config:
     fields = _object(value, "config", tuple(each.name for each in dataclasses.fields(Config)))
     try:
         return Config(**{name: _integer(each, f"config: {name}") for name, each in fields.items()})
@@ -96,7 +95,7 @@ def _config(value: Any) -> Config:
         raise ImageError(f"config: {error}") from None
 
 
-def _segment(value: Any, place: str, data: Octets | None) -> Segment:
+def _segment(value: object, place: str, data: Octets | None) -> Segment:
     fields = _object(value, place, ("access", "name", "size"))
     name = _name(fields["name"], f"{place}: name", SEGMENT_NAME_LIMIT)
     access = fields["access"]
@@ -106,7 +105,7 @@ def _segment(value: Any, place: str, data: Octets | None) -> Segment:
     return Segment(name, _integer(fields["size"], f"{place}: size"), Access(access), data)
 
 
-def _tensor(value: Any, place: str) -> Tensor:
+def _tensor(value: object, place: str) -> Tensor:
     fields = _object(value, place, ("dtype", "name", "offset", "segment", "shape"))
     shape = _list(fields["shape"], f"{place}: shape")
     if len(shape) > RANK_LIMIT:
@@ -119,7 +118,7 @@ def _tensor(value: Any, place: str) -> Tensor:
                   dtype=_name(fields["dtype"], f"{place}: dtype"))
 
 
-def _object(value: Any, place: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
+def _object(value: object, place: str, keys: tuple[str, ...] | None = None) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ImageError(f"{place} is {shown(value)}, but must be an object")
     for key in keys or ():
@@ -131,13 +130,13 @@ def _object(value: Any, place: str, keys: tuple[str, ...] | None = None) -> dict
     return value
 
 
-def _list(value: Any, place: str) -> list[Any]:
+def _list(value: object, place: str) -> list[object]:
     if not isinstance(value, list):
         raise ImageError(f"{place} is {shown(value)}, but must be a list")
     return value
 
 
-def _integer(value: Any, place: str) -> int:
+def _integer(value: object, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or (
             not 0 <= value <= SEGMENT_BYTES_LIMIT):
         raise ImageError(f"{place} is {shown(value)}, but must be an integer from 0 to "
@@ -145,7 +144,7 @@ def _integer(value: Any, place: str) -> int:
     return value
 
 
-def _name(value: Any, place: str, limit: int = NAME_LIMIT) -> str:
+def _name(value: object, place: str, limit: int = NAME_LIMIT) -> str:
     """What people and scripts call something. It is printed, so control characters are out."""
     if not isinstance(value, str) or not 1 <= len(value) <= limit or not value.isprintable():
         raise ImageError(f"{place} is {shown(value)}, but must have 1 to {limit} "
@@ -153,7 +152,7 @@ def _name(value: Any, place: str, limit: int = NAME_LIMIT) -> str:
     return value
 
 
-def _text(value: Any, place: str) -> str:
+def _text(value: object, place: str) -> str:
     if not isinstance(value, str) or len(value) > PROVENANCE_LIMIT or CONTROL.search(value):
         raise ImageError(f"{place} is {shown(value)}, but must be a text of at most "
                          f"{PROVENANCE_LIMIT} characters, none a control character but tab and "
@@ -165,7 +164,7 @@ def _number(digits: str) -> int:
     return int(digits) if len(digits) <= DIGITS_LIMIT else _no_number(digits)
 
 
-def _no_number(digits: str) -> Any:
+def _no_number(digits: str) -> NoReturn:
     raise ValueError(f"{shown(digits)} is not an integer of at most {DIGITS_LIMIT} digits")
 
 

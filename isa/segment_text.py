@@ -34,7 +34,7 @@ class SegmentText:
 
     def add(self, pattern: bytes, count: int = 1) -> None:
         if count < 1:
-            raise AssemblyError(f"a repetition of {count} is none; write a number from 1")
+            raise AssemblyError(f"{count} repetitions are not possible; write 1 or more")
         self._check(self.end + len(pattern) * count)
         self.pieces.append((self.end, pattern, count))
         self.end += len(pattern) * count

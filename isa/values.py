@@ -16,8 +16,8 @@ _brief.maxother = SHOWN_LENGTH
 
 
 def integer(value: object) -> int | None:
-    """The plain integer that a value is, as NumPy's are. None if it is none; a truth value is not
-    one."""
+    """A value as a plain integer, if it is an integer of any kind, such as one of NumPy's. None
+    otherwise; a truth value does not count."""
     if isinstance(value, bool):
         return None
     try:
@@ -27,7 +27,7 @@ def integer(value: object) -> int | None:
 
 
 def named(name: object) -> str:
-    """A name as messages use it: as it is, if it is a text and not too long."""
+    """A name as messages use it: unchanged, if it is text and not too long."""
     if not isinstance(name, str):
         return shown(name)
     return name if len(name) <= SHOWN_LENGTH else name[:SHOWN_LENGTH - 1] + "…"

@@ -1,7 +1,7 @@
 """Proves that a program cannot deadlock, race, overflow a token counter or leave its buffers.
 
 The proof rests on two facts. Tokens order a stream independently of time (see `order.walk`), so one
-walk in program order decides about every interleaving. And a stream whose waits are all satisfied
+walk in program order settles every interleaving. And a stream whose waits are all satisfied
 by earlier posts runs to its end in program order, so with in-order engines and any queue depth it
 cannot deadlock in another order either.
 """
@@ -72,7 +72,7 @@ def _walked(program: Program, layout: Layout) -> Verdict:
         name = Engine(engine).name.lower()
         findings.append(f"{_named(program, position)} waits for a token from {name}, but no "
                         f"earlier {name} instruction posts one that is still there: it can wait "
-                        f"for ever")
+                        f"forever")
     elif end != DONE:
         findings.append(layout.why_stopped(end, position))
     else:

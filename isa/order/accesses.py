@@ -78,8 +78,8 @@ def access_table(stream: Stream, config: Config) -> Table:
     return table[np.argsort(table["instruction"], kind="stable")]
 
 
-def _rows(positions: Columns, space: Any, base: Columns, loops: Columns, stride: Columns,
-          **more: Any) -> Table:
+def _rows(positions: Columns, space: npt.ArrayLike, base: Columns, loops: Columns, stride: Columns,
+          **more: npt.ArrayLike) -> Table:
     rows = np.zeros(len(positions), ROW)
     rows["instruction"], rows["space"], rows["base"] = positions, space, base
     rows["loops"], rows["stride"] = loops, stride
@@ -90,7 +90,7 @@ def _rows(positions: Columns, space: Any, base: Columns, loops: Columns, stride:
     return rows
 
 
-def _columns(*each: Any) -> Columns:
+def _columns(*each: npt.ArrayLike) -> Columns:
     """Columns side by side, as the three loops of a row."""
     return np.stack([np.asarray(column, np.int64) for column in np.broadcast_arrays(*each)], 1)
 

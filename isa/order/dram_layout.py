@@ -77,7 +77,7 @@ def lay_out_dram(program: Program, table: Table) -> tuple[Table, DramLayout]:
 def _coarsen(rows: Table) -> int:
     """Count in the coarsest cells that fit, and return their bytes.
 
-    All tiles are powers of two and aligned, so the smallest tile that moves is such a cell.
+    All tiles are powers of two and aligned, so the smallest tile that moves will do.
     """
     numbers = np.concatenate([rows["base"], rows["loops"][:, 2],
                               rows["stride"][:, :2][rows["loops"][:, :2] > 1]])

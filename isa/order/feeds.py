@@ -1,8 +1,8 @@
 """What loads bring into the micro-op scratchpad, followed in program order.
 
 A gemm touches what its micro-ops say, so the verifier has to know them. They come from read-only
-segments whose content is part of the program. Planes of a load may overlap, as often as 65,535
-times; each micro-op is then brought once, by the last plane that holds it. Compiled with numba.
+segments whose content is part of the program. Up to 65,535 planes of a load may
+overlap; each micro-op is then fetched once, from the last plane that holds it. Compiled with numba.
 """
 
 # No postponed annotations here: numba reads the functions as they are.

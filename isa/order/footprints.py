@@ -95,7 +95,7 @@ def _tidy(row: Row, work: Workspace) -> int:
 
 @helper
 def is_sparse(row: Row, extent: Extent, work: Workspace) -> bool:
-    """Whether there are so few runs of cells that visiting them beats a mask of everything."""
+    """Whether visiting runs of cells one by one is quicker than a mask of the whole extent."""
     runs = float(row.count) * work.loops[0] * work.loops[1] * work.loops[2]
     return bool(runs == 1 or 8 * runs < extent.last - extent.first)
 

@@ -60,9 +60,9 @@ class Layout:
 
         instruction = instruction_at(self.program.code, position)
         if end == TOO_MUCH:
-            return (f"{place_of(instruction, position)}: has or meets boxes of so many rows in "
-                    f"DRAM that comparing them takes more than {WORK_LIMIT} steps, which is the "
-                    f"limit; use fewer different boxes, or put a sync.barrier between them")
+            return (f"{place_of(instruction, position)}: comparing it with earlier transfers of "
+                    f"very many rows takes more than {WORK_LIMIT} steps, which is the limit; use "
+                    f"fewer different boxes of DRAM, or put a sync.barrier between them")
         try:
             check_bounds(instruction, self.program.config, self.program.segments,
                          self.uops_at(position), position=position)

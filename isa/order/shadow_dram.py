@@ -2,7 +2,7 @@
 
 Only STORE writes DRAM and only LOAD reads it; each is a lane here. Transfers touch rows of cells
 (see `boxes`). A tree over the cells keeps numbers for halves, quarters and so on, so that a row of
-any length costs a few steps. A box of very many rows is kept as it is and compared with the
+any length costs a few steps. A box of very many rows is kept whole and compared with the
 others one by one; that is limited, and beyond the limit nothing is vouched for. Compiled with
 numba.
 """

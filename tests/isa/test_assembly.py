@@ -252,6 +252,6 @@ def test_a_word_that_is_no_instruction_is_listed_with_the_reason():
     raw[2, 31] = 1
     lines = disassemble(Program(base, stream)).splitlines()[-3:]
     assert [line.split("; ")[1] for line in lines] == [
-        "0: opcode 0 is no instruction's",
+        "0: opcode 0 belongs to no instruction",
         "1: gemm: wait and post must not name gemm, its own engine, which runs in order already",
         "2: sync: a reserved byte is not zero"]

@@ -90,7 +90,7 @@ DECLARED = ".segment data size=64\n"
      "2: the data of segment data reaches byte 65, but its size is 64"),
     (DECLARED + ".bytes data+8\n.bytes data+4",
      "3: offset 0x4 of segment data is taken: its data goes on at 0x8"),
-    (DECLARED + ".bytes data\n00*0", "3: a repetition of 0 is none; write a number from 1"),
+    (DECLARED + ".bytes data\n00*0", "3: 0 repetitions are not possible; write 1 or more"),
     (DECLARED + ".bytes data\n0 0", "3: '0 0' is not a row of bytes; write two hexadecimal digits "
                                     "for each, or .code before an instruction"),
     (DECLARED + ".bytes data\na: sync",

@@ -128,11 +128,11 @@ def test_a_barrier_orders_everything():
 def test_a_wait_that_nothing_posts_is_a_deadlock():
     assert finding(Load(wait=G)) == (
         "instruction 0 (load.inp) waits for a token from gemm, but no earlier gemm instruction "
-        "posts one that is still there: it can wait for ever")
+        "posts one that is still there: it can wait forever")
 
 
 def test_a_post_that_comes_later_in_the_stream_is_a_deadlock():
-    assert "can wait for ever" in finding(Load(wait=S), Store(segment=1, post=L, shape=(0, 1, 1)))
+    assert "can wait forever" in finding(Load(wait=S), Store(segment=1, post=L, shape=(0, 1, 1)))
 
 
 def test_a_counter_that_can_overflow_is_refused():
@@ -171,7 +171,7 @@ def test_a_gemm_is_judged_by_its_micro_ops():
 
 
 def test_verify_raises_the_first_finding():
-    with pytest.raises(VerificationError, match="can wait for ever"):
+    with pytest.raises(VerificationError, match="can wait forever"):
         verify(program(Load(wait=G)))
 
 
