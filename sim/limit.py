@@ -21,7 +21,7 @@ from .counts import Counts, Numbers, count, total
 
 DEFAULT_CYCLES = 10 ** 10           # minutes of simulation
 DEFAULT_WORK = 10 ** 10             # tile operations of the functional simulator: minutes, too
-HEAVY = 1 << 27             # lane operations that may take so long, tenths of a second at worst,
+HEAVY = 1 << 29             # lane operations that may take so long, tenths of a second at worst,
                             # that Ctrl-C must be heard meanwhile
 
 SLACK = 20                  # times the longest that the work should take
