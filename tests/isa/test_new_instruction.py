@@ -107,7 +107,7 @@ def test_programs_with_it_come_back_from_their_text(code):
 def test_who_does_not_know_it_sees_a_word():
     program = Program(base, encode([Paint(amount=1)]))
     text = disassemble(program)
-    assert "opcode 200 is no instruction's" in text
+    assert "opcode 200 belongs to no instruction" in text
     assert same(assemble(text), program)
 
 
