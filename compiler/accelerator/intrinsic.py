@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ..nest.nest import Scope
 from . import rules
 
+CONFIGS = 16                # whose declarations are kept
 ROUNDING_FLAGS = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
                   Rounding.AWAY: RequantizeFlags.AWAY}
 
@@ -87,10 +89,15 @@ def intrinsic_named(name: str, intrinsics: Intrinsics) -> Intrinsic:
 
 def accelerator_intrinsics(config: Config) -> dict[str, Intrinsic]:
     """Everything that the accelerator of a configuration does in a cycle, by name."""
+    return {intrinsic.name: intrinsic for intrinsic in _declared(config)}
+
+
+@lru_cache(CONFIGS)
+def _declared(config: Config) -> tuple[Intrinsic, ...]:
     found = [gemm(config), depthwise(config), pool(config), pool_sum(config)]
     found += [element_wise(config, op) for op in (AluOp.ADD, AluOp.SUB, AluOp.MUL, AluOp.MIN,
                                                   AluOp.MAX)]
-    return {intrinsic.name: intrinsic for intrinsic in found}
+    return tuple(found)
 
 
 def gemm(config: Config) -> Intrinsic:

@@ -16,6 +16,8 @@ def interval_of(expression: Expression, known: Known) -> Interval:
     """The range of an index, given what is known about parts of it. It is exact for an affine
     index about which nothing is known."""
     form = affine(expression)
+    if form is not None and not form.terms:         # as most indices of a tile are
+        return form.constant, form.constant
     if form is not None:
         return _affine_interval(form, list(_facts(known)), known)
     result = _computed(expression, known)
