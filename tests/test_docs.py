@@ -78,6 +78,13 @@ def test_every_file_that_a_page_names_exists(page):
     assert missing_files(text_of(page)) == []
 
 
+def test_recipes_name_files_from_the_root_on():
+    names = {name for name in SOURCE.findall(text_of("docs/recipes.md")) if "::" not in name}
+    assert len(names) > 40
+    assert [name for name in sorted(names) if not (ROOT / name).exists()
+            and not (ROOT / "docs" / name).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_test_that_a_page_names_exists(page):
     assert list(missing_tests(text_of(page))) == []
