@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CompileError, shown
+from ...isa.values import integer, shown
+from ..errors import CompileError
 
 INDEX, BOOL = "index", "bool"
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
@@ -27,8 +28,8 @@ LOGIC: dict[str, Any] = {"and": np.logical_and, "or": np.logical_or}
 def whole(value: Any, name: str, least: int = 1) -> int:
     """A whole number as Python's own: those of NumPy are accepted, truth values and floats are
     not."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or (
-            not least <= value <= LARGEST):
+    number = integer(value)
+    if number is None or not least <= number <= LARGEST:
         raise CompileError(f"{name} is {shown(value)}, but must be a whole number from {least} to "
                            f"{LARGEST}")
-    return int(value)
+    return number

@@ -15,7 +15,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 
-from ..errors import CompileError, shown
+from ...isa.values import shown
+from ..errors import CompileError
 from .elements import Axis, Element, Reduction, Tensor
 from .intervals import Known, children, interval_of
 from .nodes import Expression, walk

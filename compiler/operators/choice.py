@@ -71,16 +71,19 @@ def ranked(template: Template, forms: Iterable[TensorForm],
     to take is not looked at any further."""
     memory = memory or MemoryTiming()
     found: list[Candidate] = []
+    hopeless: float | None = None       # a bound above this cannot win
     for form in forms:
         least = form.work.bound(form.config, memory).cycles * form.handicap
-        columns = None
-        if not found or least < min(each.estimate for each in found):
-            columns = columns_of(template, form)
+        if hopeless is not None and least > hopeless:
+            continue
+        columns = columns_of(template, form)
         if columns is None:
             continue
         cycles = np.broadcast_to(template.estimate(form, columns, memory), _length(columns))
         found += [Candidate(float(cycles[place]) * form.handicap, form, _row(columns, int(place)))
                   for place in np.argsort(cycles, kind="stable")[:LOOKED_AT]]
+        expected = max(least, float(cycles.min()) * form.handicap)
+        hopeless = expected if hopeless is None else min(hopeless, expected)
     if not found:
         raise CompileError(_too_small(template, form))
     return sorted(found, key=lambda candidate: candidate.estimate)[:LOOKED_AT]

@@ -9,7 +9,6 @@ value and what would be right, so that a slip never gives a plausible answer.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
@@ -17,6 +16,7 @@ from math import isfinite
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ...isa.instructions import Rounding
+from ...isa.values import integer, shown
 from ..accelerator.intrinsic import Requantization, requantize_function
 from ..errors import CompileError
 
@@ -78,10 +78,7 @@ class Description:
 
     def _integer(self, name: str, value: Any, whole: Any = None) -> int:
         low, high = self._range(name)
-        try:
-            number = None if isinstance(value, bool) else operator.index(value)
-        except TypeError:
-            number = None
+        number = integer(value)
         if number is None or not low <= number <= high:
             raise self.wrong(name, value if whole is None else whole,
                              f"a whole number from {low} to {high}" if whole is None
@@ -124,9 +121,7 @@ class Description:
 
     def wrong(self, name: str, value: Any, right: str) -> CompileError:
         """A field whose value is not what is right."""
-        text = repr(value)
-        shown = text if len(text) <= 60 else f"{text[:57]}…"
-        return CompileError(f"{self.operator}: {name} is {shown}, but must be {right}")
+        return CompileError(f"{self.operator}: {name} is {shown(value)}, but must be {right}")
 
 
 def kinds_of(description: type[Description]) -> dict[str, Any]:

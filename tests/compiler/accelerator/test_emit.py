@@ -34,6 +34,7 @@ from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import tiny
 from microtron.isa.errors import IsaError
 from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, MicroOp, Sync
+from microtron.isa.program import SEGMENT_BYTES_LIMIT
 from microtron.isa.stream import decode
 from microtron.isa.verifier import verify
 from microtron.runtime.device import run
@@ -221,8 +222,8 @@ def test_a_segment_that_cannot_be_addressed_is_refused_before_anything_is_emitte
     def never(*_):
         raise AssertionError("emitted")
     monkeypatch.setattr(Emitter, "_write", never)
-    with pytest.raises(IsaError, match="segment x: size is 8589934592, but must be from 1 to "
-                                       "4294967296"):
+    with pytest.raises(IsaError, match=f"segment x: size is 8589934592, but must be from 1 "
+                                       f"to {SEGMENT_BYTES_LIMIT}"):
         Product(rows=1 << 29, depth=4, step=8).program()
 
 
