@@ -21,6 +21,6 @@ FUNCTIONAL = ("isa", "sim/compiled", "sim/functional")          # and what the d
 def checksum(folders: tuple[str, ...], root: Path = ROOT) -> int:
     """Different when the name or the text of any module in these folders is."""
     number = 0
-    for path in sorted(path for folder in folders for path in (root / folder).glob("*.py")):
+    for path in sorted(path for folder in folders for path in (root / folder).rglob("*.py")):
         number = zlib.crc32(path.name.encode() + b"\0" + path.read_bytes(), number)
     return number
