@@ -28,7 +28,8 @@ MAY_IMPORT["cli"] = set(MAY_IMPORT)
 # Inside a folder, each room and what it may import of the others; rooms further down are built on
 # those above. A file beside the rooms is a room of its own.
 ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}}
-for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile"):
+for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
+              "graph", "frontends", "passes", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
 for rooms in ("arguments", "timeline", "placement", "tokens", "counts", "limit", "compiled",
               "functional", "twins", "cycle", "report", "simulate"):

@@ -1,0 +1,1 @@
+"""The graph of a network: typed, flat and frozen, with a listing, a verifier and a meaning."""

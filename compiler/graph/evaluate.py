@@ -1,0 +1,53 @@
+"""What a graph means, in NumPy: the judge of every pass and of every device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...isa.values import named
+from .graph import Graph, Node
+from .operation import Value
+from .types import Array, GraphError, TensorType
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a graph for inputs of exactly its types."""
+    values = evaluate_all(graph, inputs)
+    return {name: values[name] for name in graph.outputs}
+
+
+def evaluate_all(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Every tensor of a graph, by name."""
+    for name in inputs:
+        if name not in graph.inputs:
+            raise GraphError(f"there is no input {named(name)}; inputs are "
+                             f"{', '.join(map(named, graph.inputs))}")
+    values: dict[str, Array] = {}
+    for name, type_ in graph.inputs.items():
+        if name not in inputs:
+            raise GraphError(f"the input {named(name)} is not given")
+        values[name] = matching(name, inputs[name], type_)
+    values |= {name: each.array for name, each in graph.constants.items()}
+    for name, node in graph.nodes.items():
+        values[name] = computed(node, [Value(graph.type_of(each), values[each])
+                                       for each in node.operation.operands()])
+    return values
+
+
+def computed(node: Node, operands: list[Value]) -> Array:
+    """The result of one node, of exactly its type."""
+    with np.errstate(all="ignore"):         # as frameworks do: infinities are numbers
+        array = np.asarray(node.operation.compute(node.type, *operands))
+    assert array.shape == node.type.shape, f"{node.operation} gave a shape {array.shape}"
+    return np.ascontiguousarray(array.astype(node.type.dtype, copy=False))
+
+
+def matching(name: str, array: Array, type_: TensorType) -> Array:
+    """An array that is of a type."""
+    array = np.asarray(array)
+    if array.shape != type_.shape or array.dtype != np.dtype(type_.dtype):
+        raise GraphError(f"{named(name)} is {array.dtype} of shape {array.shape}, but must be "
+                         f"{type_.dtype} of shape {type_.shape}")
+    return array

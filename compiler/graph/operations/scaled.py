@@ -1,0 +1,95 @@
+"""Operations whose sums are scaled back to few bits, and what that means to the bit.
+
+Numbers of a result are real numbers, plain integers of 32 bits, or quantized: then a sum is
+multiplied with a real scale, for each channel its own, as `isa.arithmetic` defines it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....isa.arithmetic import quantize_scale, scale_array
+from ....isa.instructions import Rounding
+from ..operation import Operation
+from ..types import Array, GraphError, TensorType
+
+SUMS = "int32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clamped(Operation):
+    """Results between two bounds, which are stored numbers: integers, if the result has those."""
+
+    low: float | None = None        # None: as low as the type goes
+    high: float | None = None
+
+    def clamped(self, values: Array, result: TensorType) -> Array:
+        """Values within the bounds, and within what the result's type holds."""
+        low, high = self.bounds(result)
+        if low is not None or high is not None:
+            values = np.clip(values, low, high)
+        return values
+
+    def bounds(self, result: TensorType) -> tuple[float | None, float | None]:
+        """The bounds of stored numbers; those of integers are integers."""
+        if not result.is_integer:
+            return self.low, self.high
+        least, largest = result.range
+        return (least if self.low is None else max(least, int(self.low)),
+                largest if self.high is None else min(largest, int(self.high)))
+
+    def check_bounds(self, result: TensorType) -> None:
+        low, high = self.bounds(result)
+        if low is not None and high is not None and low > high:
+            raise GraphError(f"low is {low}, above high, which is {high}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled(Clamped):
+    """Sums times scales. Without scales, results are the sums themselves."""
+
+    scales: tuple[float, ...] = ()      # one for each channel of the result, or one for all
+    rounding: Rounding = Rounding.TWICE
+
+    def check_scaled(self, result: TensorType, channels: int, *factors: TensorType) -> None:
+        """Refuse a result that sums of products of these cannot become."""
+        self.check_bounds(result)
+        if factors[0].is_float:
+            right = not self.scales and all(each.dtype == result.dtype for each in factors)
+            rule = "real numbers of the same type without scales"
+        elif self.scales:
+            right, rule = result.is_integer and result.is_quantized, "integers with a scale"
+        else:
+            right, rule = result.dtype == SUMS, f"{SUMS} without scales"
+        if not right:
+            raise GraphError(f"the result is {result}, but must be {rule}")
+        if self.scales and len(self.scales) not in (1, channels):
+            raise GraphError(f"there are {len(self.scales)} scales, but must be one or {channels}")
+        for scale in self.scales:
+            quantize_scale(scale)               # refuses what is no scale
+
+    def scaled(self, sums: Array, result: TensorType) -> Array:
+        """Results from sums whose channels come last."""
+        if not self.scales:
+            return self.clamped(sums if result.is_float else wrapped(sums), result)
+        pairs = np.array([quantize_scale(scale) for scale in self.scales], np.int64)
+        values = scale_array(wrapped(sums), pairs[:, 0], pairs[:, 1], self.rounding)
+        return self.clamped(values.astype(np.int64) + result.known().zero_point, result)
+
+
+def wrapped(sums: Array) -> Array:
+    """Sums as an accumulator of 32 bits has them."""
+    return sums.astype(np.int64).astype(np.int32)
+
+
+def without_zero_point(array: Array, type_: TensorType) -> Array:
+    """What is multiplied: real numbers as they are, integers without their zero points. Integers
+    become reals of 64 bits, which hold all sums of products exactly and are multiplied fast."""
+    if type_.is_float:
+        return array
+    values = array.astype(np.float64)
+    if type_.quantization is not None:
+        values -= type_.quantization.along(type_.quantization.zero_points, array.ndim)
+    return values

@@ -1,0 +1,35 @@
+"""Checks that a graph makes sense: every tensor is computed before it is read, and every operation
+gets what it can work with."""
+
+from __future__ import annotations
+
+from ...isa.values import named
+from .graph import Graph
+from .types import GraphError
+
+
+def verify_graph(graph: Graph) -> None:
+    """Refuse a graph with the first thing that is wrong with it."""
+    known = dict(graph.inputs)
+    for name, constant in graph.constants.items():
+        if name in known:
+            raise GraphError(f"{named(name)} is both an input and a constant")
+        known[name] = constant.type
+    for name, node in graph.nodes.items():
+        place, operation = node.origin or name, node.operation
+        if name in known:
+            raise GraphError(f"{named(name)} is computed twice")
+        for each in operation.operands():
+            if each not in known:
+                raise GraphError(f"{named(place)} reads {named(each)}, which is not computed "
+                                 f"before")
+        try:
+            operation.check(node.type, *(known[each] for each in operation.operands()))
+        except GraphError as error:
+            raise GraphError(f"{named(place)}: {operation.title()}: {error}") from None
+        known[name] = node.type
+    if not graph.outputs:
+        raise GraphError("the graph has no output")
+    for name in graph.outputs:
+        if name not in known:
+            raise GraphError(f"the output {named(name)} is not computed")

@@ -1,0 +1,1 @@
+"""Whole networks: which node runs where, memory, and one instruction stream for all."""

@@ -1,0 +1,1 @@
+"""Passes: pure functions from graph to graph, in one visible list."""
