@@ -17,6 +17,7 @@ from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .description import extent
 from .form import TensorForm, blocks_of, requantized
+from .layout import Layout, tiled_images
 from .packing import (
     Array,
     Operand,
@@ -103,6 +104,14 @@ class Conv2dForm(TensorForm):
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
                 weight_operand((spec.channels_out, spec.channels_in, *spec.kernel), self.config),
                 *parameter_operands(spec.channels_out))
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        spec, config = self.spec, self.config
+        return {"data": tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
+                                     config.batch, config.block_in),
+                "output": tiled_images(spec.images, spec.channels_out, *spec.out_shape,
+                                       config.batch, config.block_out)}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         data = pack_activations(given["data"], self.config, self.config.block_in)

@@ -47,6 +47,8 @@ from ..expression.expression import Expression, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .description import Epilogue, activation, extent, setting
 from .form import TensorForm, blocks_of, requantized
+from .layout import Layout as TileLayout
+from .layout import tiled_rows
 from .packing import (
     INT8,
     Array,
@@ -161,6 +163,20 @@ class DenseForm(TensorForm):
                    else Operand("weights", shape, INT8))
         return (Operand("data", (*several, spec.rows, spec.inputs)), weights,
                 *parameter_operands(spec.outputs))
+
+    @property
+    def layouts(self) -> dict[str, TileLayout]:
+        spec, config = self.spec, self.config
+        first = spec.layout == Layout.BLOCKS
+        found = {"data": tiled_rows(spec.matrices, spec.rows, spec.inputs, config.batch,
+                                    config.block_in, blocks_first=first),
+                 "output": tiled_rows(spec.matrices, spec.rows, spec.outputs, config.batch,
+                                      config.block_out, blocks_first=first)}
+        if not spec.constant_weights:
+            found["weights"] = tiled_rows(spec.matrices, spec.outputs, spec.inputs,
+                                          config.block_out, config.block_in,
+                                          blocks_first=spec.right_activations)
+        return found
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         spec, config = self.spec, self.config

@@ -23,6 +23,7 @@ from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .conv2d import Conv2d, convolution_bytes
 from .form import TensorForm, blocks_of, requantized
+from .layout import Layout, Stage, tiled_images
 from .packing import (
     Array,
     Operand,
@@ -101,6 +102,33 @@ class DepthwiseForm(TensorForm):
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
                 weight_operand((spec.channels_out, 1, *spec.kernel), self.config),
                 *parameter_operands(spec.channels_out))
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        """Channels are repeated for every output that reads them; lanes that do not take part are
+        filled up."""
+        spec, config = self.spec, self.config
+        return {"data": self._in_lanes(spec.channels_in, spec.multiplier, spec.height, spec.width,
+                                       config.block_in),
+                "output": self._in_lanes(spec.channels_out, 1, *spec.out_shape,
+                                         config.block_out)}
+
+    def _in_lanes(self, channels: int, copies: int, height: int, width: int,
+                  block: int) -> Layout:
+        spec, config, lanes = self.spec, self.config, self.config.depthwise_lanes
+        source = (spec.images, channels, height, width)
+        stages = []
+        if copies > 1:
+            stages.append(Stage(source, (spec.images, channels, copies, height, width),
+                                ((0, 1), (1, 1), (1, 0), (2, 1), (3, 1)), (0,) * 4))
+        tiles, = tiled_images(spec.images, channels * copies, height, width, config.batch,
+                              lanes).stages
+        stages.append(tiles)
+        if block > lanes:
+            stages.append(Stage(tiles.shape, (*tiles.shape[:-1], block),
+                                tuple((axis, 1) for axis in range(len(tiles.shape))),
+                                (0,) * len(tiles.shape)))
+        return Layout(tuple(stages))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Channels are repeated for every output channel that reads them."""

@@ -35,6 +35,7 @@ from ..expression.expression import Expression, Function, binary
 from ..expression.tensor import Tensor, compute, placeholder
 from .description import Epilogue, activation, extent, setting
 from .form import TensorForm, blocks_of, requantized
+from .layout import Layout, tiled_images
 from .packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from .work import Work
 
@@ -150,6 +151,14 @@ class ElementwiseForm(TensorForm):
         spec = self.spec
         shape = (spec.images, spec.channels, spec.height, spec.width)
         return tuple(Operand(name, shape) for name in spec.operand_names)
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        """Any would do that is the same for all."""
+        spec, config = self.spec, self.config
+        layout = tiled_images(spec.images, spec.channels, spec.height, spec.width, config.batch,
+                              config.block_out)
+        return {name: layout for name in (*spec.operand_names, "output")}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         tiles = {name: pack_activations(given[name], self.config, self.config.block_out)

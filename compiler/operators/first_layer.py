@@ -27,6 +27,7 @@ from ..expression.tensor import Tensor, compute, placeholder
 from .conv2d import Conv2d, Conv2dForm, plain_forms
 from .divisions import even_sizes
 from .form import blocks_of
+from .layout import Layout, Stage
 from .packing import Array, Operand, filled, parameter_operands, weight_operand
 from .work import Work
 
@@ -139,6 +140,13 @@ class FoldedForm(Conv2dForm):
                 weight_operand((image.channels_out, image.channels_in, *image.kernel),
                                self.config), *parameter_operands(image.channels_out))
 
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        """The image is folded, then cut into tiles."""
+        plain = super().layouts
+        fold = fold_stage(self.image, self.fold)
+        return {**plain, "data": Layout((fold, *plain["data"].stages))}
+
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         return super().pack({**given,
                              "data": fold_activations(given["data"], self.image, self.fold),
@@ -157,6 +165,16 @@ def fold_activations(tensor: Array, spec: Conv2d, fold: Fold) -> Array:
     parts = [padded[:, :, i * dy:, j * dx:][:, :, ::y.step, ::x.step][:, :, :y.size, :x.size]
              for i in range(fold.rows) for j in range(fold.columns)]
     return np.concatenate(parts, axis=1)
+
+
+def fold_stage(spec: Conv2d, fold: Fold) -> Stage:
+    """(n, channels, y, x) → (n, i, j, channels, y, x): the same as a layout"""
+    y, x = along(spec, fold, 0), along(spec, fold, 1)
+    (top, _, left, _), (dy, dx) = spec.pad, spec.dilation
+    source = (spec.images, spec.channels_in, spec.height, spec.width)
+    return Stage(source, (spec.images, *fold.taps, spec.channels_in, y.size, x.size),
+                 ((0, 1), (2, dy), (3, dx), (1, 1), (2, y.step), (3, x.step)),
+                 (0, 0, -top, -left), spec.zero_point_in)
 
 
 def fold_weights(weights: Array, fold: Fold) -> Array:

@@ -18,6 +18,7 @@ from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
 from ..expression.expression import Call, Expression, Function
 from ..expression.tensor import Tensor, in_order
 from ..schedule.schedule import Schedule
+from .layout import Layout
 from .packing import Array, Operand
 from .work import Work
 
@@ -55,6 +56,12 @@ class Form(ABC):
     @abstractmethod
     def operands(self) -> tuple[Operand, ...]:
         """What a user gives, in plain layouts."""
+
+    @property
+    @abstractmethod
+    def layouts(self) -> dict[str, Layout]:
+        """How activations lie in tiles: those that are read, by name, and the `output`. Names are
+        those of operands and of the program's tensors, which have the same bytes."""
 
     @abstractmethod
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:

@@ -28,6 +28,7 @@ from .conv2d_schedule import TEMPLATE
 from .description import extent
 from .form import blocks_of, requantized
 from .kernel import Operator
+from .layout import Layout, Stage, tiled
 from .packing import (
     Array,
     Operand,
@@ -99,6 +100,28 @@ class GroupedForm(Conv2dForm):
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
                 weight_operand((spec.channels_out, spec.group_in, *spec.kernel), self.config),
                 *parameter_operands(spec.channels_out))
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        spec, config = self.spec, self.config
+        whole = spec.groups % self.merged == 0      # otherwise the last one is filled up
+        if whole and is_plain(spec, config, self.merged):
+            return super().layouts
+        return {"data": self._in_groups(spec.channels_in, spec.group_in, spec.height, spec.width,
+                                        config.block_in),
+                "output": self._in_groups(spec.channels_out, spec.group_out, *spec.out_shape,
+                                          config.block_out)}
+
+    def _in_groups(self, channels: int, group: int, height: int, width: int,
+                   block: int) -> Layout:
+        """Merged groups are filled up to whole blocks, each for itself."""
+        images, size = self.spec.images, group * self.merged
+        groups = blocks_of(channels, size)
+        cut = Stage((images, channels, height, width), (images, groups, size, height, width),
+                    ((0, 1), (1, size), (1, 1), (2, 1), (3, 1)), (0,) * 4)
+        tiles = tiled(cut.shape, {0: self.config.batch, 2: block}, (
+            (0, False), (1, False), (2, False), (3, False), (4, False), (0, True), (2, True)))
+        return Layout((cut, *tiles.stages))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         spec, config = self.spec, self.config

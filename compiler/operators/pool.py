@@ -33,6 +33,7 @@ from ..expression.expression import Expression, Function, both, largest, select,
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .description import activation, extent, setting
 from .form import TensorForm, blocks_of, requantized
+from .layout import Layout, tiled_images
 from .packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from .window import Windowed
 from .work import Work, used
@@ -195,6 +196,14 @@ class PoolForm(TensorForm):
     def operands(self) -> tuple[Operand, ...]:
         spec = self.spec
         return (Operand("data", (spec.images, spec.channels, spec.height, spec.width)),)
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        spec, config = self.spec, self.config
+        return {"data": tiled_images(spec.images, spec.channels, spec.height, spec.width,
+                                     config.batch, config.block_out),
+                "output": tiled_images(spec.images, spec.channels, *spec.out_shape, config.batch,
+                                       config.block_out)}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         return {"data": pack_activations(given["data"], self.config, self.config.block_out),

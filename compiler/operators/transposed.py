@@ -14,7 +14,7 @@ stride.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import ClassVar
 
@@ -33,6 +33,7 @@ from .conv2d_schedule import TEMPLATE
 from .description import Epilogue, activation, border, extent
 from .form import Form, blocks_of
 from .kernel import Kernel, Operator, Options, best_kernel, check_sizes
+from .layout import Layout, tiled_images
 from .packing import (
     Array,
     Operand,
@@ -220,6 +221,18 @@ class TransposedForm(Form):
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
                 weight_operand((spec.channels_in, spec.channels_out, *spec.kernel), self.config),
                 *parameter_operands(spec.channels_out))
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        spec, config = self.spec, self.config
+        rows, columns = (blocks_of(size, stride) * stride for size, stride
+                         in zip(spec.out_size, spec.stride, strict=True))
+        output = tiled_images(spec.images, spec.channels_out, rows, columns, config.batch,
+                              config.block_out).stages[0]
+        return {"data": tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
+                                     config.batch, config.block_in),
+                "output": Layout((replace(output, source=(spec.images, spec.channels_out,
+                                                          *spec.out_size)),))}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """What the zero point of the input adds to a sum depends on the taps of a phase."""

@@ -1,0 +1,143 @@
+"""How plain tensors lie in tiles, as data: so that it can be compared, saved and compiled.
+
+A layout takes an element of the tiles to an element of the tensor, in stages. In each, an index of
+the source is the sum of some indices of the result, each times a step:
+
+    (n, c, y, x) → tiles (n // batch, c // block, y, x, n % batch, c % block)
+
+has the steps n: batch, c: block, y: 1, x: 1, n: 1, c: 1. Where that leaves the source there is a
+fill value. Two tensors whose layouts are equal can share their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from ..errors import CompileError
+from .packing import Array
+
+Shape = tuple[int, ...]
+Step = tuple[int, int]          # an axis of the source, and how far an index moves along it
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step from a source to a result, whose dimensions each walk along one axis."""
+
+    source: Shape
+    shape: Shape
+    steps: tuple[Step, ...]     # of each dimension of the result
+    starts: tuple[int, ...]     # of each axis of the source; before the first, or after the last,
+    fill: int = 0               # there is this
+
+    def __post_init__(self) -> None:
+        assert len(self.steps) == len(self.shape), "each dimension has a step"
+        assert len(self.starts) == len(self.source), "each axis has a start"
+
+    def apply(self, tensor: Array) -> Array:
+        """The result for a source."""
+        tensor = tensor.reshape(self.source)
+        ends = list(self.starts)
+        for (axis, step), extent in zip(self.steps, self.shape, strict=True):
+            ends[axis] += step * (extent - 1)
+        before = [max(0, -start) for start in self.starts]
+        after = [max(0, end + 1 - size) for end, size in zip(ends, self.source, strict=True)]
+        if any(before) or any(after):
+            tensor = np.pad(tensor, list(zip(before, after, strict=True)),
+                            constant_values=self.fill)
+        first = tuple(slice(start + more, None) for start, more
+                      in zip(self.starts, before, strict=True))
+        moved = np.lib.stride_tricks.as_strided(
+            tensor[first], self.shape,
+            [step * tensor.strides[axis] for axis, step in self.steps], writeable=False)
+        return np.ascontiguousarray(moved)
+
+    def invert(self, result: Array) -> Array:
+        """The source of a result, if each of its elements is in there once."""
+        order, sizes = [], []
+        for axis, size in enumerate(self.source):
+            dims = sorted((dim for dim, (along, _) in enumerate(self.steps) if along == axis),
+                          key=lambda dim: -self.steps[dim][1])
+            step = 1
+            for dim in reversed(dims):
+                if self.shape[dim] > 1 and self.steps[dim][1] != step:
+                    raise CompileError(f"{self}: an element of axis {axis} is not in there once")
+                step *= self.shape[dim]
+            if self.starts[axis] or step < size:
+                raise CompileError(f"{self}: some elements of axis {axis} are not in there")
+            order += dims
+            sizes.append(step)
+        tensor = result.reshape(self.shape).transpose(order).reshape(sizes)
+        return np.ascontiguousarray(tensor[tuple(slice(size) for size in self.source)])
+
+    def on(self, source: Shape, axes: Sequence[int]) -> Stage:
+        """The same for a source whose axes stand elsewhere: axis i of this one is axes[i]."""
+        starts = [0] * len(source)
+        for axis, start in zip(axes, self.starts, strict=True):
+            starts[axis] = start
+        return replace(self, source=source, starts=tuple(starts),
+                       steps=tuple((axes[axis], step) for axis, step in self.steps))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Stages one after the other; each sees the result before in the shape of its source."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def source(self) -> Shape:
+        """The shape of the plain tensor."""
+        return self.stages[0].source
+
+    @property
+    def size(self) -> int:
+        """Elements of the tiles."""
+        return prod(self.stages[-1].shape)
+
+    def pack(self, tensor: Array) -> Array:
+        """A plain tensor in tiles."""
+        for stage in self.stages:
+            tensor = stage.apply(tensor)
+        return tensor
+
+    def unpack(self, tiles: Array) -> Array:
+        """A plain tensor from tiles."""
+        for stage in reversed(self.stages):
+            tiles = stage.invert(tiles)
+        return tiles
+
+    def on(self, source: Shape, axes: Sequence[int]) -> Layout:
+        """The same for a plain tensor whose axes stand elsewhere."""
+        return Layout((self.stages[0].on(source, axes), *self.stages[1:]))
+
+
+def tiled(source: Shape, blocks: dict[int, int], order: Sequence[tuple[int, bool]]) -> Layout:
+    """A tensor with some axes cut into blocks and filled up to whole ones. `order` has an axis for
+    each dimension of the tiles, and whether it is the place within a block."""
+    shape, steps = [], []
+    for axis, inside in order:
+        block = blocks.get(axis, 1)
+        shape.append(block if inside else -(-source[axis] // block))
+        steps.append((axis, 1 if inside else block))
+    return Layout((Stage(source, tuple(shape), tuple(steps), (0,) * len(source)),))
+
+
+def tiled_images(images: int, channels: int, height: int, width: int, batch: int,
+                 block: int) -> Layout:
+    """(n, channel, y, x) → (n block, channel block, y, x, batch, lane)"""
+    return tiled((images, channels, height, width), {0: batch, 1: block},
+                 ((0, False), (1, False), (2, False), (3, False), (0, True), (1, True)))
+
+
+def tiled_rows(matrices: int, rows: int, columns: int, batch: int, block: int, *,
+               blocks_first: bool = False) -> Layout:
+    """(matrix, row, column) → (matrix, row block, column block, batch, lane), or with column blocks
+    before rows"""
+    outer = ((2, False), (1, False)) if blocks_first else ((1, False), (2, False))
+    return tiled((matrices, rows, columns), {1: batch, 2: block},
+                 ((0, False), *outer, (1, True), (2, True)))
