@@ -40,8 +40,9 @@ def computed(node: Node, operands: list[Value]) -> Array:
     """The result of one node, of exactly its type."""
     with np.errstate(all="ignore"):         # as frameworks do: infinities are numbers
         array = np.asarray(node.operation.compute(node.type, *operands))
+        array = np.asarray(array, node.type.dtype, order="C")
     assert array.shape == node.type.shape, f"{node.operation} gave a shape {array.shape}"
-    return np.ascontiguousarray(array.astype(node.type.dtype, copy=False))
+    return array
 
 
 def matching(name: str, array: Array, type_: TensorType) -> Array:

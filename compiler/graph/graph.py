@@ -112,7 +112,7 @@ class Builder:
                  quantization: Quantization | None = None) -> str:
         """Add a constant. Its name is made different from others if need be, and returned."""
         name = self.fresh(name)
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         type_ = TensorType(array.shape, str(array.dtype), quantization)
         self.constants[name] = Constant(type_, array)
         return name

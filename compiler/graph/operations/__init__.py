@@ -1,5 +1,19 @@
 """The operations that there are: importing this makes all of them known."""
 
-from . import elementwise, matrix, quantize, shape, window
+from . import (
+    blocks,
+    elementwise,
+    functions,
+    indexing,
+    logic,
+    matrix,
+    normalization,
+    quantize,
+    reduction,
+    resize,
+    shape,
+    window,
+)
 
-__all__ = ["elementwise", "matrix", "quantize", "shape", "window"]
+__all__ = ["blocks", "elementwise", "functions", "indexing", "logic", "matrix", "normalization",
+           "quantize", "reduction", "resize", "shape", "window"]

@@ -209,6 +209,14 @@ def test_every_operation_has_a_meaning_and_a_listing():
     assert described(Clamp(x="a", low=0.0)) == "Clamp(a, low=0)"
 
 
+def test_single_numbers_stay_without_axes():
+    builder = Builder()
+    builder.input("x", TensorType((), "float32"))
+    half = builder.constant("half", np.float32(0.5))
+    builder.add("y", Binary(kind=BinaryKind.MUL, left="x", right=half))
+    assert evaluate(builder.graph(("y",)), {"x": np.float32(3)})["y"].shape == ()
+
+
 def test_two_spellings_of_conv2d_agree():
     """Grouped with one group is the plain convolution: the reference of the first test is sound."""
     rng = np.random.default_rng(0)
