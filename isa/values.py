@@ -27,10 +27,15 @@ def integer(value: object) -> int | None:
 
 
 def named(name: object) -> str:
-    """A name as messages use it: unchanged, if it is text and not too long."""
+    """A name as messages use it: unchanged, if it is text, printable and not too long."""
     if not isinstance(name, str):
         return shown(name)
-    return name if len(name) <= SHOWN_LENGTH else name[:SHOWN_LENGTH - 1] + "…"
+    text = _cut(name)
+    return text if text.isprintable() else repr(text)[1:-1]     # a message stays one line
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_LENGTH else text[:SHOWN_LENGTH - 1] + "…"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -42,7 +47,7 @@ def listed(names: Sequence[str]) -> str:
 def shown(value: object) -> str:
     """A value as messages quote it: printable, on one line and not too long."""
     if isinstance(value, str):
-        return repr(named(value))
+        return repr(_cut(value))
     if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
         return f"a number of {value.bit_length()} bits"
     text = " ".join(_brief.repr(value).split())

@@ -164,6 +164,7 @@ def test_names_are_as_they_are_or_cut():
     assert named("layer1/conv") == "layer1/conv"
     assert named("x" * 41) == "x" * 39 + "…"
     assert named(5) == "5"
+    assert named("two\nlines\x1b") == "two\\nlines\\x1b"
     assert listed(["a"] * 8) == "a, a, a, a, a, a, a, a"
     assert listed(["a"] * 9) == "a, a, a, a, a, a, a, a and 1 more"
 

@@ -11,7 +11,7 @@ import numpy as np
 from ....isa.arithmetic import quantize_scale, scale_array
 from ..operation import Value, broadcast, operand
 from ..types import Array, GraphError, TensorType
-from .scaled import Scaled
+from .scaled import Scaled, check_scale
 
 HEADROOM = 20               # bits by which the terms of a quantized sum are shifted left
 SCALED = ("add", "sub", "mul")
@@ -63,6 +63,8 @@ class Binary(Scaled):
         if len(self.scales) != (result.is_quantized and self.kind == BinaryKind.MUL):
             raise GraphError(f"there are {len(self.scales)} scales, but quantized products have "
                              f"one, and nothing else has any")
+        for scale in self.scales:
+            check_scale(scale)
         if not result.is_quantized:
             return
         if self.kind in (BinaryKind.MIN, BinaryKind.MAX):

@@ -7,10 +7,12 @@ multiplied with a real scale, for each channel its own, as `isa.arithmetic` defi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isinf, isnan
 
 import numpy as np
 
 from ....isa.arithmetic import quantize_scale, scale_array
+from ....isa.errors import MicrotronError
 from ....isa.instructions import Rounding
 from ..operation import Operation
 from ..types import Array, GraphError, TensorType
@@ -41,6 +43,10 @@ class Clamped(Operation):
                 largest if self.high is None else min(largest, int(self.high)))
 
     def check_bounds(self, result: TensorType) -> None:
+        for name, bound in (("low", self.low), ("high", self.high)):
+            if bound is not None and (isnan(bound) or (result.is_integer and isinf(bound))):
+                raise GraphError(f"{name} is {bound}, but must be a number that {result.dtype} "
+                                 f"can be compared with")
         low, high = self.bounds(result)
         if low is not None and high is not None and low > high:
             raise GraphError(f"low is {low}, above high, which is {high}")
@@ -68,7 +74,7 @@ class Scaled(Clamped):
         if self.scales and len(self.scales) not in (1, channels):
             raise GraphError(f"there are {len(self.scales)} scales, but must be one or {channels}")
         for scale in self.scales:
-            quantize_scale(scale)               # refuses what is no scale
+            check_scale(scale)
 
     def scaled(self, sums: Array, result: TensorType) -> Array:
         """Results from sums whose channels come last."""
@@ -77,6 +83,14 @@ class Scaled(Clamped):
         pairs = np.array([quantize_scale(scale) for scale in self.scales], np.int64)
         values = scale_array(wrapped(sums), pairs[:, 0], pairs[:, 1], self.rounding)
         return self.clamped(values.astype(np.int64) + result.known().zero_point, result)
+
+
+def check_scale(scale: float) -> None:
+    """Refuse what is no scale of sums."""
+    try:
+        quantize_scale(scale)
+    except MicrotronError as error:
+        raise GraphError(str(error)) from None
 
 
 def wrapped(sums: Array) -> Array:

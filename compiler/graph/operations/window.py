@@ -16,7 +16,7 @@ from ....isa.arithmetic import quantize_scale, scale_array
 from ....isa.instructions import Rounding
 from ..operation import Value, operand
 from ..types import Array, GraphError, Shape, TensorType
-from .scaled import SUMS, Scaled, without_zero_point
+from .scaled import SUMS, Scaled, check_scale, without_zero_point
 
 Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]       # top, bottom, left, right
@@ -147,6 +147,11 @@ class TransposedConv(_Window):
             raise GraphError(f"weights have shape {weights.shape} in {self.groups} groups, but the "
                              f"input has {channels} channels")
         check_bias(weights.shape[0], *bias)
+        if min(*self.stride, *self.dilation, *weights.shape[2:]) < 1 or min(
+                *self.pad, *self.output_padding) < 0:
+            raise GraphError(f"kernel {weights.shape[2:]}, stride {self.stride} and dilation "
+                             f"{self.dilation} must be 1 or more, and pad {self.pad} and "
+                             f"{self.output_padding} not negative")
         sides = [(size - 1) * stride + (taps - 1) * dilation + 1 + more - before - after
                  for size, stride, taps, dilation, more, before, after in zip(
                      (height, width), self.stride, weights.shape[2:], self.dilation,
@@ -213,6 +218,8 @@ class Pool(_Window):
         self.check_bounds(result)
         if (result.shape, result.dtype) != (expected.shape, expected.dtype):
             raise GraphError(f"the result is {result.plain()}, but must be {expected.plain()}")
+        for scale in self.scales:
+            check_scale(scale)
         if len(self.scales) > 1 or (self.scales and (
                 self.kind == PoolKind.MAX or self.raw or not result.is_quantized)):
             raise GraphError(f"there are scales {self.scales}, but only averages of quantized "
@@ -224,11 +231,19 @@ class Pool(_Window):
 
     def counts(self, x: TensorType) -> Array:
         """Elements of each window inside the image: (y, x)."""
-        _, height, width, _ = self.image(x)
-        inside = np.ones((1, height, width, 1), np.int64)
-        counts = self.windows(x, self.kernel)
-        taps = self.taps(inside, self.kernel, counts, 0)
-        found: Array = np.sum([here[0, :, :, 0] for _, _, here in taps], axis=0)
+        _, *sizes, _ = self.image(x)
+        rows, columns = (self._inside(axis, size, windows) for axis, (size, windows)
+                         in enumerate(zip(sizes, self.windows(x, self.kernel), strict=True)))
+        return rows[:, None] * columns
+
+    def _inside(self, axis: int, size: int, windows: int) -> Array:
+        """Taps of each window inside the image, along an axis: those i with
+        0 ≤ start + i × dilation < size."""
+        dilation = self.dilation[axis]
+        starts = np.arange(windows, dtype=np.int64) * self.stride[axis] - self.pad[2 * axis]
+        first = -(np.minimum(starts, 0) // dilation)
+        last = np.minimum((size - 1 - starts) // dilation, self.kernel[axis] - 1)
+        found: Array = np.maximum(last - first + 1, 0)
         return found
 
     def compute(self, result: TensorType, x: Value) -> Array:
