@@ -41,7 +41,8 @@ COMPILER_OPTIONS = ("-march=native", "-fPIC", "-std=c++17", "-fvisibility=hidden
                     "-fno-gnu-unique")
 VERILATOR_OPTIONS = ("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast",
                      "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ns")
-MAKE_OPTIONS = "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O0"       # else -Os comes last and wins
+LINKER_OPTIONS = ("-shared", "-Wl,-Bsymbolic")
+MAKE_OPTIONS = ("OPT_FAST=-O3", "OPT_GLOBAL=-O1", "OPT_SLOW=-O0")       # else -Os comes last and wins
 TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
 
 
@@ -51,13 +52,22 @@ def library(config: Config, *, waveform: str | None = None, design: Design | Non
     `waveform` is the suffix of the waveform files it can write, if any: ".vcd" or ".fst".
     `design` is a Verilog other than the accelerator's own, with the same ports.
     """
-    options = VERILATOR_OPTIONS if waveform is None else (*VERILATOR_OPTIONS, WAVEFORMS[waveform])
+    options = _verilator_options(waveform)
     text = design(config) if design else None
     folder = cached(config.digest + (waveform or "").replace(".", "-"),
-                    (*options, *COMPILER_OPTIONS, text or generator(), _harness()),
+                    (*options, text or generator(), *_harness()),
                     lambda folder, log: _build(folder, log, text or write_verilog(config, log),
                                                options))
     return folder / LIBRARY
+
+
+def _verilator_options(waveform: str | None) -> tuple[str, ...]:
+    """All that Verilator is told, except for the sources and how many processes may work."""
+    return (*VERILATOR_OPTIONS, *([] if waveform is None else [WAVEFORMS[waveform]]),
+            "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
+            "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
+            "-LDFLAGS", " ".join(LINKER_OPTIONS),
+            "-MAKEFLAGS", " ".join(MAKE_OPTIONS))
 
 
 def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], None]) -> Path:
@@ -117,12 +127,8 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
     sources = sorted(path.name for path in work.glob("*.cpp"))
     with announced("compiling the hardware model, once for each configuration: a minute for small "
                    "ones, several for large ones"):
-        call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1),
-             "--top-module", TOP, "--Mdir", "model",
-             "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
-             "-LDFLAGS", "-shared -Wl,-Bsymbolic",
-             "-MAKEFLAGS", MAKE_OPTIONS,
-             "-o", LIBRARY, *sources, f"../{TOP}.v")
+        call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *sources,
+             f"../{TOP}.v")
     (work / "model" / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)
 
@@ -170,10 +176,11 @@ def generator() -> str:
             continue            # another Yosys may do; a missing Amaranth is reported when used
     for part in ("hw", "isa"):
         for path in sorted((PACKAGE / part).rglob("*.py")):
-            digest.update(path.name.encode() + path.read_bytes())
+            digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
-@cache
-def _harness() -> str:
-    return "\0".join((declarations(), *(path.read_text() for path in sorted(HARNESS.iterdir()))))
+def _harness() -> tuple[str, ...]:
+    """The names of the harness's files, each followed by what it holds."""
+    return ("declarations.h", declarations(),
+            *(each for path in sorted(HARNESS.iterdir()) for each in (path.name, path.read_text())))

@@ -1,5 +1,6 @@
 """Builds of the accelerator are made once, appear whole, and fail in one line."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -59,6 +60,48 @@ def test_another_tool_means_another_build(monkeypatch):
     first = cached("thing", (), lambda folder, log: None)
     monkeypatch.setattr(rtl_build, "_tool_versions", lambda: ("Verilator 9.999",))
     assert cached("thing", (), lambda folder, log: None) != first
+
+
+@pytest.mark.parametrize("waveform", [None, ".vcd"])
+def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(waveform, monkeypatch):
+    said, made_from = [], []
+
+    def note_call(folder, log, command, *arguments):
+        said.extend(arguments)
+        (folder / "model").mkdir()
+        (folder / "model" / rtl_build.LIBRARY).write_text("")
+
+    def note_cached(name, parts, make):
+        made_from.extend(parts)
+        return cached(name, parts, make)
+
+    monkeypatch.setattr(rtl_build, "call", note_call)
+    monkeypatch.setattr(rtl_build, "cached", note_cached)
+    library(tiny, waveform=waveform, design=lambda config: "a design")
+    processes = said.index("-j")
+    del said[processes:processes + 2]           # how many may work at a time changes nothing
+    assert said.pop() == f"../{rtl_build.TOP}.v"
+    assert "a design" in made_from
+    assert "OPT_FAST=-O3" in " ".join(said)
+    assert "harness.cpp" in said
+    assert not set(said) - set(made_from)
+
+
+def test_a_changed_file_of_the_harness_means_another_build(monkeypatch, tmp_path):
+    def built():
+        return library(tiny, design=lambda config: "a design")
+
+    copy = tmp_path / "harness"
+    shutil.copytree(rtl_build.HARNESS, copy)
+    monkeypatch.setattr(rtl_build, "HARNESS", copy)
+    monkeypatch.setattr(rtl_build, "_build", lambda folder, log, verilog, options: None)
+    seen = {built()}
+    for path in sorted(copy.iterdir()):
+        path.write_text(path.read_text() + " ")
+        assert built() not in seen
+        seen.add(built())
+    (copy / "memory.h").rename(copy / "memories.h")
+    assert built() not in seen
 
 
 def test_two_processes_that_want_the_same_build_make_it_once(tmp_path):
