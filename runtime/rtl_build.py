@@ -42,7 +42,7 @@ COMPILER_OPTIONS = ("-march=native", "-fPIC", "-std=c++17", "-fvisibility=hidden
 VERILATOR_OPTIONS = ("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast",
                      "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ns")
 LINKER_OPTIONS = ("-shared", "-Wl,-Bsymbolic")
-MAKE_OPTIONS = ("OPT_FAST=-O3", "OPT_GLOBAL=-O1", "OPT_SLOW=-O0")       # else -Os comes last and wins
+MAKE_OPTIONS = ("OPT_FAST=-O3", "OPT_GLOBAL=-O1", "OPT_SLOW=-O0")   # else -Os comes last and wins
 TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
 
 

@@ -12,7 +12,9 @@ import json
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from ..isa.atomic import write_atomically
@@ -27,6 +29,7 @@ SHARES = {"tiny": 38, "batch": 20, "int4": 20, "small": 8, "base": 3, "wide": 1,
 WRONG, LONG = 5, 10         # one program in so many is wrong, or its bus fails; or takes long
 PART = 20                   # cases that are handed to a process at once
 FIRST_SEED = 1 << 40        # apart from the seeds of the tests
+FROM_TERMINALS = (signal.SIGINT, signal.SIGHUP)
 COMPARED = ("hw/**/*.py", "isa/**/*.py", "sim/**/*.py", "runtime/harness/*", "runtime/rtl*.py",
             "runtime/compare.py", "runtime/campaign.py", "runtime/*_programs.py")
 
@@ -95,7 +98,9 @@ def soak(programs: int, processes: int, tell: Callable[[str], None]) -> tuple[Pr
     for name in {part.name for part in parts}:
         tell(f"compiling {name}")
         library(config_of(name))        # here, so that processes do not wait for one another
-    with context.Pool(processes, _ignore_interrupts) as pool:
+    with _deaf_children():
+        pool = context.Pool(processes)
+    with pool:
         for number, result in enumerate(pool.imap(work, parts)):
             progress.add(result)
             if result.difference:
@@ -132,6 +137,14 @@ def work(part: Part) -> Result:
     return Result(part, part.count)
 
 
-def _ignore_interrupts() -> None:
-    """The process that hands out the work ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Let processes that are started meanwhile never hear what a terminal sends to all of them:
+    the one that hands out the work ends the others. It hears of it itself when this is over."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FROM_TERMINALS)
+    try:
+        resource_tracker.ensure_running()       # a process, too; unblocks some when it has started
+        signal.pthread_sigmask(signal.SIG_BLOCK, FROM_TERMINALS)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

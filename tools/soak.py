@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from microtron.runtime.processes import Signalled
 from microtron.runtime.soak import Progress, progress_file, soak
+from microtron.runtime.stopping import stopping_in_time
 
 
 def main() -> int:
@@ -19,11 +21,12 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     try:
-        progress, difference = soak(options.programs, options.processes,
-                                    lambda words: print(words, flush=True))
-    except KeyboardInterrupt:
+        with stopping_in_time():
+            progress, difference = soak(options.programs, options.processes,
+                                        lambda words: print(words, flush=True))
+    except (KeyboardInterrupt, Signalled) as stop:
         print(f"interrupted; {summary(Progress(progress_file()))}")
-        return 130
+        return int(stop.code or 0) if isinstance(stop, Signalled) else 130
     print(summary(progress))
     if difference:
         print(difference, file=sys.stderr)
