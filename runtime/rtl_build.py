@@ -21,10 +21,11 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from ..isa.cache import cache_folder as folder_of
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
+from ..isa.progress import announced
 from .processes import run_tool
-from .progress import announced
 from .rtl_header import declarations
 from .verilog import write_verilog
 
@@ -90,9 +91,8 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], N
 
 
 def cache_folder() -> Path:
-    """Where builds are kept: $MICROTRON_CACHE, or microtron in the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("MICROTRON_CACHE") or Path(home) / TOP).absolute() / "rtl"
+    """Where builds are kept."""
+    return folder_of("rtl")
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from pathlib import Path
 from ..isa.atomic import write_atomically
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
+from ..isa.progress import announced
 from .processes import run_tool
-from .progress import announced
 
 SCRIPT = """
 import json, sys

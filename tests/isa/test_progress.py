@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from microtron.runtime import progress
-from microtron.runtime.progress import ERASE, announced
+from microtron.isa import progress
+from microtron.isa.progress import ERASE, announced
 
 
 class Terminal(io.StringIO):
