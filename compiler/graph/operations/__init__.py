@@ -3,6 +3,7 @@
 from . import (
     blocks,
     elementwise,
+    fixed_point,
     functions,
     indexing,
     logic,
@@ -15,5 +16,5 @@ from . import (
     window,
 )
 
-__all__ = ["blocks", "elementwise", "functions", "indexing", "logic", "matrix", "normalization",
-           "quantize", "reduction", "resize", "shape", "window"]
+__all__ = ["blocks", "elementwise", "fixed_point", "functions", "indexing", "logic", "matrix",
+           "normalization", "quantize", "reduction", "resize", "shape", "window"]

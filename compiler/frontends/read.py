@@ -1,0 +1,62 @@
+"""Any model file read into a graph. What a file is, its content says, not its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...isa.values import named
+from ..graph.graph import Graph
+from ..graph.types import GraphError
+
+LARGEST_FILE = 1 << 31          # bytes; flatbuffers and protobuf end there too
+TFLITE_IDENTIFIER = b"TFL3"     # at byte 4
+
+
+def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Graph:
+    """The graph of a TFLite or an ONNX file. `shapes` fixes the shapes of inputs that an ONNX
+    model leaves open."""
+    path = Path(path)
+    data = contents(path)
+    try:
+        if data[4:8] == TFLITE_IDENTIFIER:
+            return _read_tflite(data, path.name, shapes or {})
+        return _read_onnx(data, path.name, shapes or {})
+    except ImportError as error:
+        raise GraphError(f"{named(path.name)}: reading models needs the package "
+                         f"{error.name}: pip install 'microtron[models]'") from None
+
+
+def contents(path: Path) -> bytes:
+    """A file that is small enough to be a model."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise GraphError(f"{named(str(path))} has {size} bytes, but a model has at most "
+                             f"{LARGEST_FILE}")
+        return path.read_bytes()
+    except OSError as error:
+        raise GraphError(f"{named(str(path))}: {error.strerror or error}") from None
+    except ValueError as error:             # a path with a zero byte
+        raise GraphError(f"{named(str(path))!r}: {error}") from None
+
+
+def _read_tflite(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    from .tflite import read_tflite
+
+    graph = read_tflite(data, name)
+    for each, shape in shapes.items():
+        if each not in graph.inputs:
+            raise GraphError(f"{named(name)}: there is no input {named(each)}; inputs are "
+                             f"{', '.join(map(named, graph.inputs))}")
+        if graph.inputs[each].shape != tuple(shape):
+            raise GraphError(f"{named(name)}: the input {named(each)} has shape "
+                             f"{graph.inputs[each].shape}, which a TFLite model fixes; shape is "
+                             f"{tuple(shape)}")
+    return graph
+
+
+def _read_onnx(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    from .onnx import read_onnx
+
+    return read_onnx(data, name, shapes)

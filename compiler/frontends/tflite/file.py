@@ -1,0 +1,254 @@
+"""A TFLite file as plain records.
+
+The accessors that the flatbuffers compiler generates trust the file. Here every vector is counted
+before it is walked, every index is compared with what it points into, and whatever an accessor
+trips over is one error. Tables may be shared, so that a small file can name the same long vector
+very often: `Budget` bounds the sum.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+import tflite
+
+from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
+
+IDENTIFIER = b"TFL3"
+VERSION = 3
+SMALLEST = 8                    # bytes: the root's offset and the identifier
+NO_TENSOR = -1                  # stands for an optional input that is not there
+DAMAGE = (struct.error, ValueError, TypeError, IndexError, OverflowError, AssertionError)
+DTYPES = {
+    tflite.TensorType.FLOAT32: "float32", tflite.TensorType.FLOAT16: "float16",
+    tflite.TensorType.FLOAT64: "float64", tflite.TensorType.INT4: "int4",
+    tflite.TensorType.INT8: "int8", tflite.TensorType.UINT8: "uint8",
+    tflite.TensorType.INT16: "int16", tflite.TensorType.INT32: "int32",
+    tflite.TensorType.INT64: "int64", tflite.TensorType.BOOL: "bool"}
+TYPE_NAMES = {value: name for name, value in vars(tflite.TensorType).items()
+              if isinstance(value, int)}
+OPERATOR_NAMES = {value: name for name, value in vars(tflite.BuiltinOperator).items()
+                  if isinstance(value, int)}
+OPTION_NAMES = {value: name for name, value in vars(tflite.BuiltinOptions).items()
+                if isinstance(value, int)}
+QUANTIZED = ("int4", "int8", "uint8", "int16")      # scales of wider integers say nothing new
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor as the file declares it; `data` is there if it is constant."""
+
+    name: str
+    shape: Shape
+    dtype: str
+    quantization: Quantization | None
+    data: Array | None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator. `options` is the table of its settings, of the class `options_kind`."""
+
+    name: str
+    number: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options_kind: str
+    options: Any
+
+
+@dataclass(frozen=True)
+class Model:
+    """The first subgraph of a file, which is the network; others are bodies of loops."""
+
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    size: int                   # bytes of the file
+
+
+@dataclass
+class Budget:
+    """How many elements of vectors may still be read."""
+
+    left: int
+
+    def spend(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise GraphError("its vectors share their elements so often that they are longer "
+                             "than the whole file")
+
+
+def decoded_model(data: bytes) -> Model:
+    """The network of a file."""
+    if len(data) < SMALLEST or data[4:8] != IDENTIFIER:
+        raise GraphError(f"it is no TFLite file: bytes 4 to 7 must be {IDENTIFIER.decode()}")
+    with damage_is_an_error():
+        root = tflite.Model.GetRootAs(data, 0)
+        if root.Version() != VERSION:
+            raise GraphError(f"its schema has version {root.Version()}, but must have {VERSION}")
+        return _Decoder(root, len(data), Budget(2 * len(data))).model()
+
+
+@contextmanager
+def damage_is_an_error() -> Iterator[None]:
+    """Whatever accessors trip over."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise GraphError(f"the file is damaged: {' '.join(str(error).split())[:80]}") from None
+
+
+@dataclass
+class _Decoder:
+    root: Any
+    size: int
+    budget: Budget
+    taken: dict[str, int] = field(default_factory=dict)     # names, and how often
+
+    def model(self) -> Model:
+        if not self._count(self.root.SubgraphsLength(), "subgraphs"):
+            raise GraphError("it has no subgraph")
+        graph = self.root.Subgraphs(0)
+        tensors = self._items(graph.TensorsLength(), "tensors",
+                              lambda index: self._tensor(graph.Tensors(index), index))
+        codes = self._items(self.root.OperatorCodesLength(), "operator codes",
+                            lambda index: _operator_name(self.root.OperatorCodes(index)))
+        operators = self._items(
+            graph.OperatorsLength(), "operators",
+            lambda index: self._operator(graph.Operators(index), index, codes, len(tensors)))
+        place = "the subgraph"
+        return Model(tensors, operators,
+                     self._indices(graph, "Inputs", len(tensors), place),
+                     self._indices(graph, "Outputs", len(tensors), place), self.size)
+
+    def _count(self, count: int, what: str) -> int:
+        """A length that the file has room for: each element of a vector of tables has 4 bytes."""
+        if count * 4 > self.size:
+            raise GraphError(f"it claims {count} {what} in {self.size} bytes")
+        self.budget.spend(count)
+        return count
+
+    def _items(self, count: int, what: str, item: Callable[[int], Item]) -> tuple[Item, ...]:
+        return tuple(item(index) for index in range(self._count(count, what)))
+
+    def _vector(self, table: Any, name: str) -> Array:
+        """The numbers of a vector."""
+        found = getattr(table, f"{name}AsNumpy")()
+        array: Array = np.empty(0, np.int32) if isinstance(found, int) else found
+        self.budget.spend(array.size)
+        return array
+
+    def _indices(self, table: Any, name: str, tensors: int, place: str,
+                 least: int = 0) -> tuple[int, ...]:
+        indices = tuple(self._vector(table, name).tolist())
+        for index in indices:
+            if not least <= index < tensors:
+                raise GraphError(f"{place} names tensor {index}, but there are {tensors}")
+        return indices
+
+    def _operator(self, operator: Any, number: int, codes: tuple[str, ...],
+                  tensors: int) -> Operator:
+        code = operator.OpcodeIndex()
+        if not 0 <= code < len(codes):
+            raise GraphError(f"operator {number} has code {code}, but there are {len(codes)}")
+        place = f"operator {number}"
+        kind = OPTION_NAMES.get(operator.BuiltinOptionsType(), "unknown options")
+        return Operator(codes[code], number,
+                        self._indices(operator, "Inputs", tensors, place, NO_TENSOR),
+                        self._indices(operator, "Outputs", tensors, place),
+                        kind, operator.BuiltinOptions())
+
+    def _tensor(self, tensor: Any, index: int) -> Tensor:
+        name = self._name(tensor.Name(), index)
+        shape = tuple(self._vector(tensor, "Shape").tolist())
+        if len(shape) > MOST_AXES or min(shape, default=0) < 0:
+            raise GraphError(f"tensor {name} has shape {shape[:MOST_AXES + 1]}, but must have at "
+                             f"most {MOST_AXES} axes of sizes that are not negative")
+        dtype = DTYPES.get(tensor.Type(), TYPE_NAMES.get(tensor.Type(), str(tensor.Type())))
+        if tensor.IsVariable():
+            raise GraphError(f"tensor {name} keeps its value from run to run, which is not "
+                             f"supported")
+        try:
+            return Tensor(name, shape, dtype, self._quantization(tensor, dtype),
+                          self._data(tensor, shape, dtype))
+        except GraphError as error:
+            raise GraphError(f"tensor {name}: {error}") from None
+
+    def _name(self, name: bytes | None, index: int) -> str:
+        """A printable name that no other tensor has."""
+        self.budget.spend(len(name or b""))
+        text = (name or b"").decode("utf-8", "replace")
+        wanted = "".join(each if each.isprintable() else "�" for each in text) or f"tensor{index}"
+        found = wanted
+        while found in self.taken:
+            self.taken[wanted] += 1
+            found = f"{wanted}.{self.taken[wanted]}"
+        self.taken[found] = 1
+        return found
+
+    def _quantization(self, tensor: Any, dtype: str) -> Quantization | None:
+        table = tensor.Quantization()
+        if table is None or dtype not in QUANTIZED:
+            return None
+        scales, zeros = self._vector(table, "Scale"), self._vector(table, "ZeroPoint")
+        if not scales.size:
+            return None
+        if table.DetailsType():
+            raise GraphError("its numbers have a custom quantization, which is not supported")
+        axis = None if scales.size == 1 else table.QuantizedDimension()
+        return Quantization(tuple(scales.tolist()), tuple(zeros.tolist()) or (0,), axis)
+
+    def _data(self, tensor: Any, shape: Shape, dtype: str) -> Array | None:
+        """The numbers of a constant, still in the file's memory."""
+        index = tensor.Buffer()
+        if not 0 <= index < self.root.BuffersLength():
+            raise GraphError(f"it has buffer {index}, but there are {self.root.BuffersLength()}")
+        buffer = self.root.Buffers(index)
+        if buffer.Offset() > 1:
+            raise GraphError("its numbers are outside the flatbuffer, which is not supported")
+        found = buffer.DataAsNumpy()
+        if index == 0 or isinstance(found, int) or (found.size == 0 and prod(shape) > 0):
+            return None
+        if tensor.Sparsity() is not None:
+            raise GraphError("its numbers are sparse, which is not supported")
+        if dtype not in DTYPES.values():
+            return None                     # refused where it is read
+        if dtype in ("int4", "bool"):
+            self.budget.spend(found.size)   # these are copied
+        return _numbers(found, shape, dtype)
+
+
+def _numbers(stored: Array, shape: Shape, dtype: str) -> Array:
+    """Bytes as numbers. Those of 4 bits are two in a byte, the first in the low half."""
+    count = prod(shape)
+    needed = (count + 1) // 2 if dtype == "int4" else count * np.dtype(dtype).itemsize
+    if stored.size != needed:
+        raise GraphError(f"its shape {shape} of {dtype} takes {needed} bytes, but its buffer has "
+                         f"{stored.size}")
+    if dtype == "int4":
+        halves = np.stack([stored << 4, stored], -1).reshape(-1)[:count].view(np.int8)
+        return (halves >> 4).reshape(shape)
+    if dtype == "bool":
+        return (stored != 0).reshape(shape)
+    return stored.view(dtype).reshape(shape)
+
+
+def _operator_name(code: Any) -> str:
+    """Codes above 127 are in the newer of two fields."""
+    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    name = OPERATOR_NAMES.get(number, f"operator code {number}")
+    if name == "CUSTOM":
+        custom = (code.CustomCode() or b"").decode("utf-8", "replace")
+        return "CUSTOM " + "".join(each if each.isprintable() else "�" for each in custom)
+    return name

@@ -1,0 +1,91 @@
+"""A TFLite file read into a graph."""
+
+from __future__ import annotations
+
+from ....isa.values import listed, named
+from ...graph.graph import Builder, Graph
+from ...graph.types import GraphError, TensorType
+from .file import DTYPES, Model, decoded_model
+from .reading import RULES, Node, Reading
+from .rules import convolution, elementwise, matrix, pool, shape, softmax
+
+READERS = (convolution, elementwise, matrix, pool, shape, softmax)      # importing declares RULES
+NOT_IN_GRAPHS = ("float16", "int4")     # only constants may be of these types
+
+
+def read_tflite(data: bytes, name: str) -> Graph:
+    """The graph of a TFLite file's network. `name` is what errors call the file."""
+    try:
+        model = decoded_model(data)
+        check_operators(model)
+        return _Reader(Reading(model, Builder(name))).graph()
+    except GraphError as error:
+        raise GraphError(f"{named(name)}: {error}") from None
+
+
+def check_operators(model: Model) -> None:
+    """Refuse a model with all of the operators that are not supported."""
+    unknown: dict[str, int] = {}
+    for operator in model.operators:
+        if operator.name not in RULES:
+            unknown.setdefault(operator.name, operator.number)
+    if unknown:
+        places = [f"{each} (operator {number})" for each, number in unknown.items()]
+        raise GraphError(f"{listed(places)}: not supported; docs/models.md lists the operators "
+                         f"that are")
+
+
+class _Reader:
+    def __init__(self, reading: Reading):
+        self.reading = reading
+        self.model = reading.model
+
+    def graph(self) -> Graph:
+        if not self.model.outputs:
+            raise GraphError("it has no output")
+        for index in self.model.inputs:
+            self._input(index)
+        for operator in self.model.operators:
+            node = Node(self.reading, operator, RULES[operator.name])
+            try:
+                self._counted(node)
+                node.rule.function(node)
+            except GraphError as error:
+                raise GraphError(self._placed(node, str(error))) from None
+        outputs = tuple(self.reading.name_of(index) for index in self.model.outputs)
+        return self.reading.builder.graph(outputs)
+
+    def _placed(self, node: Node, message: str) -> str:
+        """A message with the operator that it is about, which the builder may have named."""
+        place = f"{node.operator.name} {node.operator.number}"
+        result = node.operator.outputs[:1]
+        text = message.removeprefix(f"{place}: ")
+        of = f" ({named(self.model.tensors[result[0]].name)})" if result else ""
+        return f"{place}{of}: {text}"
+
+    def _input(self, index: int) -> None:
+        tensor = self.model.tensors[index]
+        if tensor.dtype not in DTYPES.values() or tensor.dtype in NOT_IN_GRAPHS:
+            raise GraphError(f"the input {named(tensor.name)} is {tensor.dtype}, which is not "
+                             f"supported")
+        if index in self.reading.names:
+            raise GraphError(f"{named(tensor.name)} is named twice among the inputs")
+        type_ = TensorType(tensor.shape, tensor.dtype, tensor.quantization)
+        self.reading.names[index] = self.reading.builder.input(tensor.name, type_)
+
+    def _counted(self, node: Node) -> None:
+        """Refuse an operator with the wrong number of inputs or results."""
+        least, most = node.rule.inputs
+        count, results = len(node.operator.inputs), len(node.operator.outputs)
+        if not least <= count <= most:
+            raise GraphError(f"there are {count} inputs, but must be "
+                             f"{least if least == most else f'{least} to {most}'}")
+        if results < 1 or node.rule.outputs not in (None, results):
+            raise GraphError(f"there are {results} results, but must be "
+                             f"{node.rule.outputs or 'some'}")
+        for position in range(results):
+            tensor = node.declared(position)
+            if tensor.dtype not in DTYPES.values() or (
+                    tensor.dtype in NOT_IN_GRAPHS):
+                raise GraphError(f"the result {named(tensor.name)} is {tensor.dtype}, which is "
+                                 f"not supported")

@@ -1,0 +1,1 @@
+"""How each kind of TFLite operator becomes operations of a graph."""

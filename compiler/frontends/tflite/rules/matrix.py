@@ -1,0 +1,70 @@
+"""Matrix products: fully connected layers and products of activations."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from .....isa.instructions import Rounding
+from ....graph.operations.matrix import MatMul
+from ....graph.operations.shape import Reshape, Transpose
+from ....graph.types import GraphError
+from ..reading import Node, reads
+from .common import double_products, fused, single_product
+from .convolution import bias_of, declared_quantization, floated, shape_of
+
+PLAIN_WEIGHTS = 0               # the one format in which weights are not shuffled
+
+
+@reads("FULLY_CONNECTED", options="FullyConnectedOptions", inputs=(2, 3))
+def fully_connected(node: Node) -> None:
+    """Weights are (column, k). Inputs of any shape are rows of k."""
+    if node.option("WeightsFormat") != PLAIN_WEIGHTS:
+        raise GraphError("shuffled weights are not supported")
+    weights = floated(node, node.permuted(1, (1, 0)))
+    depth, columns = shape_of(node, weights)
+    x, shape = node.input(0), node.type(0).shape
+    if not depth or prod(shape) % depth:
+        raise GraphError(f"an input of shape {shape} cannot be rows of {depth}")
+    rows = (prod(shape) // depth, depth)
+    if shape != rows:
+        x = node.step("rows", Reshape(x=x, shape=rows))
+    product = MatMul(left=x, right=weights, bias=bias_of(node, 2), **scaling(node, weights),
+                     **fused(node))
+    kept = (*shape[:-1], columns)
+    if not node.option("KeepNumDims") or kept == (rows[0], columns):
+        node.add(product)
+        return
+    if shape[-1:] != (depth,):
+        raise GraphError(f"an input of shape {shape} cannot keep its axes with rows of {depth}")
+    tensor = node.declared()
+    flat = node.step("flat", product, tensor.dtype, tensor.quantization)
+    node.add(Reshape(x=flat, shape=kept))
+
+
+@reads("BATCH_MATMUL", options="BatchMatMulOptions", inputs=2)
+def batch_matmul(node: Node) -> None:
+    sides = []
+    for position, option in enumerate(("AdjX", "AdjY")):
+        name = node.input(position)
+        if node.option(option):
+            axes = list(range(len(node.type(position).shape)))
+            if len(axes) < 2:
+                raise GraphError("a matrix has two axes or more")
+            axes[-2:] = axes[:-3:-1]
+            name = node.step("adjoint", Transpose(x=name, order=tuple(axes)))
+        sides.append(name)
+    right = floated(node, sides[1])
+    node.add(MatMul(left=sides[0], right=right, **scaling(node, right)))
+
+
+def scaling(node: Node, weights: str) -> dict[str, Any]:
+    """The multipliers of an integer product, whose quotients are rounded once."""
+    if not node.type(0).is_integer:
+        return {}
+    first = node.type(0).known()
+    second = node.reading.builder.type_of(weights).known()
+    result = declared_quantization(node)
+    scales = double_products(first, second, result) if len(second.scales) > 1 else (
+        single_product(first, second, result),)
+    return {"scales": scales, "rounding": Rounding.AWAY}
