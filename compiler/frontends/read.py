@@ -57,6 +57,7 @@ def _read_tflite(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) 
 
 
 def _read_onnx(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    from .onnx import read_onnx
+    from .onnx import read_onnx  # type: ignore[import-not-found, unused-ignore]
 
-    return read_onnx(data, name, shapes)
+    graph: Graph = read_onnx(data, name, shapes)
+    return graph

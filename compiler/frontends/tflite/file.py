@@ -188,9 +188,7 @@ class _Decoder:
     def _name(self, name: bytes | None, index: int) -> str:
         """A printable name that no other tensor has."""
         self.budget.spend(len(name or b""))
-        text = (name or b"").decode("utf-8", "replace")
-        wanted = "".join(each if each.isprintable() else "�" for each in text) or f"tensor{index}"
-        found = wanted
+        wanted = found = _printable(name) or f"tensor{index}"
         while found in self.taken:
             self.taken[wanted] += 1
             found = f"{wanted}.{self.taken[wanted]}"
@@ -238,17 +236,22 @@ def _numbers(stored: Array, shape: Shape, dtype: str) -> Array:
                          f"{stored.size}")
     if dtype == "int4":
         halves = np.stack([stored << 4, stored], -1).reshape(-1)[:count].view(np.int8)
-        return (halves >> 4).reshape(shape)
-    if dtype == "bool":
-        return (stored != 0).reshape(shape)
-    return stored.view(dtype).reshape(shape)
+        signed: Array = halves >> 4
+        return signed.reshape(shape)
+    numbers: Array = stored != 0 if dtype == "bool" else stored.view(dtype)
+    return numbers.reshape(shape)
 
 
 def _operator_name(code: Any) -> str:
     """Codes above 127 are in the newer of two fields."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-    name = OPERATOR_NAMES.get(number, f"operator code {number}")
+    name: str = OPERATOR_NAMES.get(number, f"operator code {number}")
     if name == "CUSTOM":
-        custom = (code.CustomCode() or b"").decode("utf-8", "replace")
-        return "CUSTOM " + "".join(each if each.isprintable() else "�" for each in custom)
+        return f"CUSTOM {_printable(code.CustomCode())}"
     return name
+
+
+def _printable(text: bytes | None) -> str:
+    """A name of the file, on one line whatever it holds."""
+    return "".join(each if each.isprintable() else "�"
+                   for each in (text or b"").decode("utf-8", "replace"))

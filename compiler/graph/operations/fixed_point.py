@@ -30,18 +30,18 @@ ONE_OF_TWO_BITS = 1 << 29
 
 def product(left: Array, right: Array | int) -> Array:
     """The doubling high multiply: rounded, ties up. Integer bits add up."""
-    found: Array = np.minimum((left * right + (1 << 30)) >> 31, INT32_HIGH)
-    return found
+    whole: Array = left * right
+    return np.asarray(np.minimum((whole + (1 << 30)) >> 31, INT32_HIGH))
 
 
 def shifted_left(value: Array, amount: int) -> Array:
     """value × 2^amount, saturated."""
-    return np.clip(value << amount, INT32_LOW, INT32_HIGH)
+    return np.asarray(np.clip(value << amount, INT32_LOW, INT32_HIGH))
 
 
 def shifted_right(value: Array, amount: Array | int) -> Array:
     """value / 2^amount, rounded, ties away from zero."""
-    half = (np.int64(1) << np.asarray(amount, np.int64)) >> 1
+    half: Array = (np.int64(1) << np.asarray(amount, np.int64)) >> 1
     found: Array = (value + half - ((value < 0) & (half > 0))) >> amount
     return found
 
@@ -100,7 +100,7 @@ def tanh(value: Array, integer_bits: int) -> Array:
 def input_radius(integer_bits: int, left_shift: int) -> int:
     """The largest stored difference that fits after it is scaled."""
     largest = ((1 << integer_bits) - 1) * (1 << (FRACTION_BITS - integer_bits))
-    return floor(largest / 2 ** left_shift)
+    return floor(largest / 2.0 ** left_shift)
 
 
 def leading_zeros(values: Array) -> Array:
@@ -154,4 +154,4 @@ class FixedPointSoftmax(Operation):
         over = SUM_BITS - headroom + FRACTION_BITS - 8
         shares = shifted_right(product(powers, inverse), over)
         low, high = result.range
-        return np.clip(np.where(counted, shares, 0) + low, low, high)
+        return np.asarray(np.clip(np.where(counted, shares, 0) + low, low, high))

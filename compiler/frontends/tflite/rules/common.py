@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import tflite
 
@@ -10,6 +12,7 @@ from ..file import Tensor
 from ..reading import Node
 
 Bounds = tuple[float | None, float | None]
+Settings = dict[str, Any]       # fields of an operation
 ACTIVATIONS: dict[int, Bounds] = {
     tflite.ActivationFunctionType.NONE: (None, None),
     tflite.ActivationFunctionType.RELU: (0, None),
@@ -18,7 +21,7 @@ ACTIVATIONS: dict[int, Bounds] = {
 PADDINGS = {tflite.Padding.SAME: "same", tflite.Padding.VALID: "valid"}
 
 
-def fused(node: Node) -> dict[str, float]:
+def fused(node: Node) -> Settings:
     """The bounds of the activation that is part of an operator, as settings low and high."""
     activation = node.option("FusedActivationFunction")
     if activation not in ACTIVATIONS:
@@ -27,7 +30,7 @@ def fused(node: Node) -> dict[str, float]:
     return bounded(node.declared(), ACTIVATIONS[activation])
 
 
-def bounded(tensor: Tensor, bounds: Bounds) -> dict[str, float]:
+def bounded(tensor: Tensor, bounds: Bounds) -> Settings:
     """Bounds of real numbers as settings low and high, which are bounds of stored numbers."""
     return {name: stored(tensor.quantization, bound)
             for name, bound in zip(("low", "high"), bounds, strict=True) if bound is not None}
@@ -48,7 +51,7 @@ def rounded(values: Array) -> Array:
     return np.where(np.abs(values) < 0.5, 0.0, result)
 
 
-def pads(node: Node, sizes: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int],
+def pads(node: Node, sizes: tuple[int, int], kernel: tuple[int, ...], stride: tuple[int, int],
          dilation: tuple[int, int] = (1, 1)) -> tuple[int, int, int, int]:
     """What is added above, below, to the left and to the right."""
     padding = PADDINGS.get(node.option("Padding"))

@@ -3,14 +3,12 @@ is on its own; graphs as (output, input, y, x)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....graph.operations.window import Conv, TransposedConv
 from ....graph.types import GraphError, Quantization
 from ..reading import Node, reads
-from .common import double_products, fused, image_sides, pads, single_product
+from .common import Settings, double_products, fused, image_sides, pads, single_product
 
 
 @reads("CONV_2D", options="Conv2DOptions", inputs=(2, 3))
@@ -94,7 +92,7 @@ def bias_of(node: Node, position: int) -> str | None:
     return node.input(position) if node.has(position) else None
 
 
-def scaling(node: Node, weights: str, data: int = 0) -> dict[str, Any]:
+def scaling(node: Node, weights: str, data: int = 0) -> Settings:
     """The multipliers of an integer convolution. Signed weights have one for each channel,
     computed in 64 bits; unsigned ones share one, whose product is of 32 bits."""
     if node.type(data).is_float:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from .....isa.instructions import Rounding
 from ....graph.operations.matrix import MatMul
 from ....graph.operations.shape import Reshape, Transpose
 from ....graph.types import GraphError
 from ..reading import Node, reads
-from .common import double_products, fused, single_product
+from .common import Settings, double_products, fused, single_product
 from .convolution import bias_of, declared_quantization, floated, shape_of
 
 PLAIN_WEIGHTS = 0               # the one format in which weights are not shuffled
@@ -58,7 +57,7 @@ def batch_matmul(node: Node) -> None:
     node.add(MatMul(left=sides[0], right=right, **scaling(node, right)))
 
 
-def scaling(node: Node, weights: str) -> dict[str, Any]:
+def scaling(node: Node, weights: str) -> Settings:
     """The multipliers of an integer product, whose quotients are rounded once."""
     if not node.type(0).is_integer:
         return {}
