@@ -42,7 +42,7 @@ class Operation:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.infer is not Operation.infer:        # else it is what several have in common
+        if cls.compute is not Operation.compute:    # else it is what several have in common
             OPERATIONS[cls.__name__] = cls
 
     @classmethod
