@@ -1,0 +1,236 @@
+"""From a graph to a network: decide where nodes run, put them in order, and join layers into as few
+programs as possible.
+
+    graph ─ tasks ─► order ─ layers ─► groups ─ memory plan, link ─► network
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...isa.config import Config
+from ...isa.program import Tensor
+from ...isa.timing import MemoryTiming
+from ..compile import named
+from ..errors import CompileError
+from ..graph.graph import Graph
+from ..graph.operations.shape import Reshape
+from ..graph.types import Shape
+from ..operators.choice import Cost
+from ..operators.elementwise import Elementwise
+from ..operators.layout import Layout
+from .layers import CompiledLayer, LayerCompiler, Misfit
+from .link import ARENA, INPUTS, NAMES, OUTPUTS, Grid, Layer, Place, Sizes, link
+from .network import (
+    AcceleratorStep,
+    Decision,
+    HostStep,
+    LayerReport,
+    Network,
+    Step,
+    Transfer,
+    Where,
+)
+from .plan import Life, planned
+from .task import Task, root, task_of
+
+Progress = Callable[[str, int, int], None]      # a node, its number, and how many there are
+
+
+def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = None,
+                    memory: MemoryTiming | None = None, require_accelerator: bool = False,
+                    provenance: Mapping[str, str] | None = None,
+                    progress: Progress | None = None) -> Network:
+    """A graph, after its passes, for a configuration. With a `cost`, schedules of layers are the
+    fastest of a few that were timed. `require_accelerator` refuses what the CPU would compute."""
+    config = named(config)
+    compiler = LayerCompiler(config, cost, memory)
+    tasks, decisions = _tasks(graph, compiler, progress)
+    if require_accelerator:
+        _check_all(graph, decisions)
+    steps: list[Step] = []
+    for group in _groups(graph, tasks, decisions, compiler):
+        steps.append(_joined(graph, group, config) if isinstance(group, Group)
+                     else HostStep(tuple(group)))
+    return Network(graph, config, tuple(steps), decisions, dict(provenance or {}))
+
+
+def _tasks(graph: Graph, compiler: LayerCompiler,
+           progress: Progress | None) -> tuple[dict[str, Task], dict[str, Decision]]:
+    """What the accelerator takes, and why not the rest. Reshapes that only the accelerator reads
+    are views."""
+    tasks: dict[str, Task] = {}
+    decisions: dict[str, Decision] = {}
+    for number, (name, node) in enumerate(graph.nodes.items()):
+        if progress is not None:
+            progress(node.origin or name, number, len(graph.nodes))
+        try:
+            task = task_of(graph, name, compiler.config)
+            _try(compiler, task, graph)
+        except CompileError as error:
+            decisions[name] = Decision(Where.CPU, str(error))
+        else:
+            tasks[name], decisions[name] = task, Decision(Where.ACCELERATOR)
+    for name in reversed(list(graph.nodes)):
+        if isinstance(graph.nodes[name].operation, Reshape) and name not in graph.outputs and all(
+                decisions[each].where != Where.CPU for each in graph.readers.get(name, ())):
+            decisions[name] = Decision(Where.VIEW)
+        elif isinstance(graph.nodes[name].operation, Reshape):
+            decisions[name] = Decision(Where.CPU, "its result is not the accelerator's to read")
+    return tasks, decisions
+
+
+def _try(compiler: LayerCompiler, task: Task, graph: Graph) -> None:
+    """Compile a task as if it were alone, which refuses what this configuration cannot do."""
+    if isinstance(task.spec, Elementwise):
+        tensor = next(iter(task.reads.values()))
+        compiler.kernel(compiler.spec_of(task, compiler.natural(graph.type_of(tensor).shape)))
+    else:
+        compiler.kernel(task.spec)
+
+
+def _check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:
+    """Refuse a network of which the CPU computes something."""
+    rest = [f"{graph.nodes[name].origin or name} ({graph.nodes[name].operation.title()}: "
+            f"{decision.reason})" for name, decision in decisions.items()
+            if decision.where == Where.CPU]
+    if rest:
+        more = f", and {len(rest) - 3} more" if len(rest) > 3 else ""
+        raise CompileError(f"the accelerator does not take {'; '.join(rest[:3])}{more}")
+
+
+@dataclass
+class Group:
+    """Layers that become one program, in order."""
+
+    layers: list[CompiledLayer] = field(default_factory=list)
+    made: dict[str, Layout] = field(default_factory=dict)
+
+    def add(self, layer: CompiledLayer) -> None:
+        self.layers.append(layer)
+        self.made[layer.node] = layer.output
+
+
+def _groups(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, Decision],
+            compiler: LayerCompiler) -> Iterator[Group | list[str]]:
+    """Runs of layers and of the CPU's nodes, in an order in which each has what it reads."""
+    group: Group | None = None
+    host: list[str] = []
+    for name in _in_order(graph, decisions):
+        if decisions[name].where == Where.CPU:
+            if group is not None:
+                yield group
+                group = None
+            host.append(name)
+            continue
+        if host:
+            yield host
+            host = []
+        layer, begins = _layer(graph, name, tasks[name], compiler, group)
+        if begins and group is not None:
+            yield group
+        if begins or group is None:
+            group = Group()
+        group.add(layer)
+    if group is not None:
+        yield group
+    if host:
+        yield host
+
+
+def _layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
+           group: Group | None) -> tuple[CompiledLayer, bool]:
+    """A node as the next layer of a group, or as the first of another."""
+    shapes: dict[str, Shape] = {tensor: _seen(graph, name, tensor)
+                                for tensor in task.reads.values()}
+    result = graph.nodes[name].type.shape
+    try:
+        return compiler.layer(name, task, shapes, result, group.made if group else {}), False
+    except Misfit:
+        return compiler.layer(name, task, shapes, result, {}), True
+
+
+def _seen(graph: Graph, name: str, tensor: str) -> Shape:
+    """The shape in which a node sees a tensor: after the reshapes between them."""
+    return next(graph.type_of(each).shape for each in graph.nodes[name].operation.operands()
+                if root(graph, each) == tensor)
+
+
+def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
+    """Nodes so that turns between accelerator and CPU are few: what is ready goes on where the
+    last one ran. Views are left out."""
+    waiting = {name: {each for each in node.operation.operands() if each in graph.nodes}
+               for name, node in graph.nodes.items()}
+    done: set[str] = set()
+    here = Where.ACCELERATOR
+    while waiting:
+        ready = [name for name, needs in waiting.items() if needs <= done]
+        views = [name for name in ready if decisions[name].where == Where.VIEW]
+        mine = [name for name in ready if decisions[name].where == here]
+        for name in views or mine:
+            if name in mine:
+                yield name
+            done.add(name)
+            del waiting[name]
+        if not views and not mine:
+            assert ready, "a graph that was verified has no cycle"
+            here = Where.CPU if here == Where.ACCELERATOR else Where.ACCELERATOR
+
+
+def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
+    """The program of a group: places for its tensors, and one stream."""
+    lives, inputs, outputs = _lives(graph, group)
+    grid = Grid.of(config)
+    plan = planned(lives, grid)
+    input_places, input_size = grid.row(each.layout.size for each in inputs)
+    output_places, output_size = grid.row(each.layout.size for each in outputs)
+    places = {name: Place(ARENA, offset) for name, offset in plan.offsets.items()}
+    places |= {each.tensor: Place(OUTPUTS, offset)
+               for each, offset in zip(outputs, output_places, strict=True)}
+    given = {(each.tensor, each.layout): Place(INPUTS, offset)
+             for each, offset in zip(inputs, input_places, strict=True)}
+    layers = []
+    for layer in group.layers:
+        mine = {operand: places[tensor] if tensor in group.made else given[tensor, layout]
+                for operand, (tensor, layout) in layer.reads.items()}
+        layers.append(Layer(layer.node, layer.kernel.program,
+                            {**mine, "output": places[layer.node]}, layer.constants))
+    tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape)
+               for segment, transfers, offsets in (
+                   (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
+               for each, offset in zip(transfers, offsets, strict=True)]
+    program = link(layers, config, Sizes(input_size, output_size, plan.peak), tensors)
+    labels = sorted(program.labels, key=lambda name: program.labels[name])
+    reports = tuple(LayerReport(layer.node, label, layer.kernel.form.description,
+                                layer.kernel.form.work, layer.kernel.form.note)
+                    for layer, label in zip(group.layers, labels, strict=True))
+    return AcceleratorStep(program, tuple(inputs), tuple(outputs), reports, plan)
+
+
+def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
+    """How long tensors between layers live, what comes from outside, and what others read."""
+    last: dict[str, int] = {}
+    inputs: dict[tuple[str, Layout], Transfer] = {}
+    for number, layer in enumerate(group.layers):
+        for tensor, layout in layer.reads.values():
+            if tensor in group.made:
+                last[tensor] = number
+            elif (tensor, layout) not in inputs:
+                inputs[tensor, layout] = Transfer(tensor, f"input{len(inputs)}", layout)
+    lives: dict[str, Life] = {}
+    outputs: list[Transfer] = []
+    own = {layer.node for layer in group.layers}
+    for number, layer in enumerate(group.layers):
+        if layer.node in graph.outputs or _read_outside(graph, layer.node, own):
+            outputs.append(Transfer(layer.node, f"output{len(outputs)}", layer.output))
+        else:
+            lives[layer.node] = Life(layer.output.size, number, last.get(layer.node, number))
+    return lives, list(inputs.values()), outputs
+
+
+def _read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
+    """Whether somebody reads a tensor who is not in the same program, perhaps in another shape."""
+    return any(_read_outside(graph, reader, own) or reader in graph.outputs
+               if isinstance(graph.nodes[reader].operation, Reshape) else reader not in own
+               for reader in graph.readers.get(tensor, ()))

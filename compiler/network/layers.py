@@ -1,0 +1,162 @@
+"""Layers: nodes compiled for the accelerator, each seen with the layouts of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...isa.config import Config
+from ...isa.timing import MemoryTiming
+from ..compile import compile_op
+from ..graph.types import Array, Shape
+from ..operators.choice import Cost
+from ..operators.conv2d import Conv2d, plain_forms
+from ..operators.dense import Dense
+from ..operators.description import LARGEST
+from ..operators.elementwise import Elementwise
+from ..operators.first_layer import FoldedForm
+from ..operators.kernel import OUTPUT, Kernel
+from ..operators.layout import Layout, tiled_images
+from ..operators.packing import checked
+from .task import RefusalError, Task
+
+REMEMBERED = 256                # layouts whose positions are kept
+
+
+class Misfit(Exception):        # noqa: N818    # no error: the layer begins another program
+    """A layer wants a tensor in another layout than the program has it."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledLayer:
+    """A node's kernel, the layouts in which it reads and writes tensors of the graph, and its
+    constants, packed."""
+
+    node: str
+    kernel: Kernel
+    reads: Mapping[str, tuple[str, Layout]]         # tensor of the program → tensor, layout
+    output: Layout
+    constants: Mapping[str, Array]
+
+
+@dataclass
+class LayerCompiler:
+    """Compiles layers, each kind once."""
+
+    config: Config
+    cost: Cost | None = None
+    memory: MemoryTiming | None = None
+
+    def __post_init__(self) -> None:
+        self.kernels: dict[tuple[Any, bool], Kernel] = {}
+
+    def kernel(self, spec: Any, *, plain: bool = False) -> Kernel:
+        """The kernel of a description; `plain`, if the host cannot fold the input."""
+        key = spec, plain
+        if key not in self.kernels:
+            found = compile_op(spec, self.config, cost=self.cost, memory=self.memory)
+            if plain and isinstance(found.form, FoldedForm):
+                found = compile_op(spec, self.config, cost=self.cost, memory=self.memory,
+                                   form=plain_forms(spec, self.config)[0])
+            self.kernels[key] = found
+        return self.kernels[key]
+
+    def layer(self, node: str, task: Task, shapes: Mapping[str, Shape], result: Shape,
+              made: Mapping[str, Layout]) -> CompiledLayer:
+        """A node's layer, where some tensors are in a program already. Raises Misfit if one of
+        them lies there in another layout than the layer can take."""
+        if isinstance(task.spec, Elementwise):
+            return self._elementwise(node, task, shapes, made)
+        tensor = task.reads["data"]
+        if isinstance(task.spec, Dense) and tensor in made:
+            task = self._by_positions(task, made[tensor])
+            kernel = self.kernel(task.spec)
+            layouts = {**kernel.form.layouts, "data": made[tensor]}
+        else:
+            kernel = self.kernel(task.spec, plain=type(task.spec) is Conv2d and tensor in made)
+            layouts = {name: layout if task.axes is None else layout.on(
+                result if name == OUTPUT else shapes[tensor], task.axes)
+                for name, layout in kernel.form.layouts.items()}
+        if tensor in made and not same_bytes(made[tensor], layouts["data"]):
+            raise Misfit
+        return CompiledLayer(node, kernel, {"data": (tensor, layouts["data"])}, layouts[OUTPUT],
+                             self._constants(kernel, task))
+
+    def _constants(self, kernel: Kernel, task: Task) -> dict[str, Array]:
+        """Weights and parameters as the program takes them."""
+        form = kernel.form
+        blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
+                 if each.name in task.reads}
+        packed = form.pack(checked(form.operands, {**blank, **task.constants}))
+        return {name: each for name, each in packed.items() if name not in task.reads}
+
+    def _by_positions(self, task: Task, layout: Layout) -> Task:
+        """A fully connected layer over tiles as they lie: its weights are moved to where their
+        inputs are."""
+        spec = task.spec
+        assert isinstance(spec, Dense), "others have no free order of inputs"
+        if spec.rows != 1 or self.config.batch != 1:
+            return task
+        where = positions(layout)
+        weights = task.constants["weights"]
+        moved = np.where(where > 0, weights[:, np.maximum(where - 1, 0)], 0).astype(np.int8)
+        return replace(task, spec=replace(spec, inputs=layout.size),
+                       constants={**task.constants, "weights": moved})
+
+    def _elementwise(self, node: str, task: Task, shapes: Mapping[str, Shape],
+                     made: Mapping[str, Layout]) -> CompiledLayer:
+        """Tile by tile, in whatever layout the operands have."""
+        present = [made[tensor] for tensor in task.reads.values() if tensor in made]
+        if any(not same_bytes(present[0], other) for other in present[1:]):
+            raise Misfit
+        shape = next(iter(shapes[tensor] for tensor in task.reads.values()))
+        layout = present[0] if present else self.natural(shape)
+        kernel = self.kernel(self.spec_of(task, layout))
+        return CompiledLayer(node, kernel, {operand: (tensor, layout) for operand, tensor
+                                            in task.reads.items()}, layout,
+                             self._constants(kernel, task))
+
+    def spec_of(self, task: Task, layout: Layout) -> Elementwise:
+        """An element-wise operation on all tiles of a layout."""
+        lanes = self.config.batch * self.config.block_out
+        if layout.size % lanes:
+            raise RefusalError(f"tiles of {lanes} lanes do not hold a tensor of {layout.size}")
+        tiles = layout.size // lanes
+        rows = next(rows for rows in range(-(-tiles // LARGEST), tiles + 1) if tiles % rows == 0)
+        assert isinstance(task.spec, Elementwise), "others have a layout of their own"
+        return replace(task.spec, channels=self.config.block_out, images=self.config.batch,
+                       height=rows, width=tiles // rows)
+
+    def natural(self, shape: Shape) -> Layout:
+        """The layout of a tensor that only element-wise operations read: its last axis in
+        lanes."""
+        *rows, channels = shape if shape else (1,)
+        count = int(np.prod(rows, dtype=np.int64))
+        return tiled_images(1, channels, 1, count, self.config.batch,
+                            self.config.block_out).on((1, 1, count, channels), (0, 3, 1, 2))
+
+
+def same_bytes(one: Layout, other: Layout) -> bool:
+    """Whether tensors of the same elements lie in the same bytes in both layouts. What lies
+    between elements does not matter: whoever reads it multiplies it with zero."""
+    if one == other:
+        return True
+    return one.size == other.size and not _is_filled(one) and not _is_filled(other) and bool(
+        (positions(one) == positions(other)).all())
+
+
+def _is_filled(layout: Layout) -> bool:
+    """Whether elements that are not there have a meaning: a border that the host adds."""
+    return any(stage.fill for stage in layout.stages)
+
+
+@lru_cache(REMEMBERED)
+def positions(layout: Layout) -> Array:
+    """For each element of the tiles, which element of the tensor it is, counted from 1; 0 where
+    there is none."""
+    count = int(np.prod(layout.source, dtype=np.int64))
+    return layout.pack(np.arange(1, count + 1, dtype=np.int64)).ravel()

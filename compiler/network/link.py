@@ -1,0 +1,226 @@
+"""One stream from many: layers that were compiled alone, joined without a stop between them.
+
+Instructions keep their order; only places change. Tensors find theirs in the segments of the whole
+program, micro-ops are joined, and scratchpads are shared: neighbours stand at opposite ends, so
+that what the next layer needs first is loaded while this one still computes. Tokens are derived
+anew for the whole stream, from what really meets in scratchpads and DRAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...isa.config import Config
+from ...isa.instructions import (
+    SCRATCHPADS,
+    Alu,
+    AluI,
+    Buffer,
+    Gemm,
+    GemmFlags,
+    Load,
+    MicroOp,
+    Opcode,
+    Requantize,
+    RequantizeFlags,
+    Store,
+    Sync,
+)
+from ...isa.program import Access, Program, Segment, Tensor
+from ...isa.stream import Stream, encode
+from ...isa.tokens import with_tokens
+from ..graph.types import Array
+from .footprint import footprint
+
+PAGE = 4096                 # bytes; a burst does not cross it, so what is large begins there
+MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
+NAMES = ("micro_ops", "constants", "inputs", "outputs", "arena")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where in DRAM tensors begin: whole tiles of any scratchpad."""
+
+    step: int
+
+    @staticmethod
+    def of(config: Config) -> Grid:
+        return Grid(max(config.tile_bytes(buffer) for buffer in Buffer))
+
+    def after(self, offset: int, size: int) -> int:
+        """The next place where something of a size may begin."""
+        step = PAGE if size >= PAGE else self.step
+        return -(-offset // step) * step
+
+    def row(self, sizes: Iterable[int]) -> tuple[list[int], int]:
+        """Places one after the other, and what they take."""
+        places, end = [], 0
+        for size in sizes:
+            places.append(self.after(end, size))
+            end = places[-1] + size
+        return places, end
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies."""
+
+    segment: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A program of one operator, and what its tensors are in the whole: activations in their
+    places, and constants."""
+
+    name: str
+    program: Program
+    places: Mapping[str, Place]
+    constants: Mapping[str, Array]
+
+
+@dataclass
+class Pool:
+    """Bytes that are put one after the other; what is there already is not put there again."""
+
+    grid: Grid
+    pieces: list[tuple[int, bytes]] = field(default_factory=list)
+    known: dict[bytes, int] = field(default_factory=dict)
+    size: int = 0
+
+    def place(self, data: bytes) -> int:
+        """Where some bytes are, or are put."""
+        if data not in self.known:
+            offset = self.grid.after(self.size, len(data))
+            self.known[data] = offset
+            self.pieces.append((offset, data))
+            self.size = offset + len(data)
+        return self.known[data]
+
+    def content(self) -> Array:
+        content = np.zeros(max(1, self.size), np.uint8)
+        for offset, data in self.pieces:
+            content[offset:offset + len(data)] = np.frombuffer(data, np.uint8)
+        return content
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of the segments that hold activations."""
+
+    inputs: int
+    outputs: int
+    arena: int
+
+
+def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
+         tensors: Iterable[Tensor]) -> Program:
+    """The program of all layers, each under a label of its name."""
+    grid = Grid.of(config)
+    micro_ops, constants = Pool(grid), Pool(grid)
+    code: list[Stream] = []
+    labels: dict[str, int] = {}
+    before: Moves = dict.fromkeys(SCRATCHPADS, 0)
+    position = 0
+    for layer in layers:
+        moves = _moves(layer.program, config, before)
+        stream = _moved(layer, moves, micro_ops, constants)
+        labels[_fresh(layer.name, labels)] = position
+        code.append(stream)
+        position += len(stream)
+        before = moves
+    segments = [
+        Segment(NAMES[MICRO_OPS], max(1, micro_ops.size), Access.READ, micro_ops.content()),
+        Segment(NAMES[CONSTANTS], max(1, constants.size), Access.READ, constants.content()),
+        Segment(NAMES[INPUTS], max(1, sizes.inputs), Access.READ),
+        Segment(NAMES[OUTPUTS], max(1, sizes.outputs), Access.WRITE),
+        Segment(NAMES[ARENA], max(1, sizes.arena), Access.WRITE)]
+    whole = np.concatenate([*code, encode([Sync()])])
+    return with_tokens(Program(config, whole, tuple(segments), tuple(tensors), labels))
+
+
+def _fresh(name: str, taken: Mapping[str, int]) -> str:
+    number, found = 1, name
+    while found in taken:
+        number, found = number + 1, f"{name}.{number + 1}"
+    return found
+
+
+Moves = dict[Buffer, int]           # how far tiles are moved in each scratchpad
+
+
+def _moves(program: Program, config: Config, before: Moves) -> Moves:
+    """Not at all after a neighbour that was moved, else up to the other end. Banks of the
+    accumulator stay banks."""
+    moves: Moves = {}
+    for buffer, used in footprint(program.code).items():
+        room = config.tiles(buffer) - used
+        if buffer == Buffer.ACC:
+            room -= room % config.acc_bank_tiles
+        moves[buffer] = 0 if before[buffer] else room
+    return moves
+
+
+def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> Stream:
+    """The instructions of a layer where they belong in the whole, without its end."""
+    code: Stream = layer.program.code[layer.program.code["opcode"] != Opcode.SYNC]
+    places = _places(layer, moves, micro_ops, constants)
+    for kind in (Load, Store):
+        words, here = code.view(kind.dtype()), code["opcode"] == kind.opcode
+        segments, buffers = words["segment"].copy(), words["buffer"]
+        for number, segment in enumerate(layer.program.segments):
+            place, mine = places[segment.name], here & (segments == number)
+            words["segment"][mine] = place.segment
+            words["offset"][mine] += np.uint32(place.offset)
+        for buffer in Buffer:
+            words["sram"][here & (buffers == buffer)] += np.uint16(moves[buffer.scratchpad])
+    gemms = code["opcode"] == Gemm.opcode
+    code.view(Gemm.dtype())["uop"][gemms] += np.uint16(moves[Buffer.UOP])
+    for lanes in (Alu, AluI, Requantize):
+        _move_lanes(code, lanes, moves)
+    return code
+
+
+def _move_lanes(code: Stream, kind: type[Alu | AluI | Requantize], moves: Moves) -> None:
+    words, here = code.view(kind.dtype()), code["opcode"] == kind.opcode
+    to_out = (words["flags"] & RequantizeFlags.ACC == 0 if kind is Requantize
+              else words["target"] == Buffer.OUT)
+    words["dst"][here & to_out] += np.uint16(moves[Buffer.OUT])
+    words["dst"][here & ~to_out] += np.uint16(moves[Buffer.ACC])
+    for name in {Alu: ("lhs", "rhs"), AluI: ("src",), Requantize: ("src", "params")}[kind]:
+        words[name][here] += np.uint16(moves[Buffer.ACC])
+
+
+def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> dict[str, Place]:
+    """Where each segment of a layer's program is in the whole."""
+    places = {}
+    for segment in layer.program.segments:
+        if segment.name == NAMES[MICRO_OPS]:
+            data = _moved_micro_ops(layer.program, segment, moves)
+            places[segment.name] = Place(MICRO_OPS, micro_ops.place(data))
+        elif segment.name in layer.constants:
+            data = np.ascontiguousarray(layer.constants[segment.name]).tobytes()
+            places[segment.name] = Place(CONSTANTS, constants.place(data))
+        else:
+            places[segment.name] = layer.places[segment.name]
+    return places
+
+
+def _moved_micro_ops(program: Program, segment: Segment, moves: Moves) -> bytes:
+    """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count rows
+    of weights."""
+    assert segment.data is not None, "micro-ops are known"
+    code = program.code
+    flags = code.view(Gemm.dtype())["flags"][code["opcode"] == Gemm.opcode]
+    depthwise = flags & GemmFlags.DEPTHWISE != 0
+    assert depthwise.all() or not depthwise.any(), "a layer multiplies in one way"
+    rows = program.config.block_out if depthwise.any() else 1
+    words = np.frombuffer(segment.data.tobytes(), MicroOp.dtype()).copy()
+    words["dst"] += np.uint16(moves[Buffer.ACC])
+    words["src"] += np.uint16(moves[Buffer.INP])
+    words["wgt"] += np.uint16(moves[Buffer.WGT] * rows)
+    return words.tobytes()

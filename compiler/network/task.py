@@ -1,0 +1,268 @@
+"""Nodes as the accelerator would compute them: the operator that fits, or why none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...isa.arithmetic import quantize_scale
+from ...isa.config import Config
+from ...isa.instructions import Rounding
+from ..errors import CompileError
+from ..graph.graph import Graph, Node
+from ..graph.operation import Operation as GraphOperation
+from ..graph.operations.elementwise import Binary, BinaryKind
+from ..graph.operations.matrix import MatMul
+from ..graph.operations.quantize import Clamp, Rescale
+from ..graph.operations.scaled import Clamped
+from ..graph.operations.shape import Reshape
+from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
+from ..graph.types import Array, TensorType
+from ..operators.conv2d import Conv2d
+from ..operators.dense import Dense
+from ..operators.depthwise import Depthwise
+from ..operators.description import Description
+from ..operators.elementwise import Elementwise, Operation
+from ..operators.grouped import Grouped
+from ..operators.pool import Kind
+from ..operators.pool import Pool as PoolSpec
+from ..operators.transposed import Transposed
+
+INT8 = (-128, 127)
+
+
+class RefusalError(CompileError):
+    """Why the accelerator does not take a node, in words that a user can act on."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An operator with what it reads: activations by operand, and constants. The axes of its
+    operands and of its result stand in tensors in another order if `axes` says so. Tensors are
+    those that are computed, before any reshape: `shapes` says how they are seen."""
+
+    spec: Description
+    reads: Mapping[str, str]                        # operand → tensor
+    constants: Mapping[str, Array] = field(default_factory=dict)
+    axes: tuple[int, ...] | None = None             # of (image, channel, row, column)
+
+
+def task_of(graph: Graph, name: str, config: Config) -> Task:
+    """The operator that computes a node. Raises RefusalError."""
+    node = graph.nodes[name]
+    maker = MAKERS.get(type(node.operation))
+    if maker is None:
+        raise RefusalError(REASONS.get(type(node.operation).__name__,
+                                  "the accelerator has no operator for it"))
+    _check_activation(node.type, "result")
+    try:
+        task = maker(graph, node, node.operation, config)
+    except RefusalError:
+        raise
+    except CompileError as error:
+        raise RefusalError(str(error)) from None
+    return replace(task, reads={operand: root(graph, tensor)
+                                for operand, tensor in task.reads.items()})
+
+
+# What the accelerator lacks, for operations that networks often have.
+REASONS = {
+    "Softmax": "no exponential in the ALU",
+    "LogSoftmax": "no exponential in the ALU",
+    "FixedPointSoftmax": "no exponential in the ALU",
+    "Lookup": "no table of values in the ALU",
+    "Unary": "no such function in the ALU",
+    "Quantize": "real numbers are the CPU's",
+    "Dequantize": "real numbers are the CPU's",
+    "LayerNorm": "real numbers are the CPU's",
+    "Transpose": "moves data from lane to lane, which no engine does",
+    "Gather": "addresses that depend on data",
+    "Resize": "the accelerator has no operator for it",
+}
+
+
+def root(graph: Graph, tensor: str) -> str:
+    """The tensor whose numbers, in the same order, another one has in a different shape."""
+    while tensor in graph.nodes and isinstance(graph.nodes[tensor].operation, Reshape):
+        tensor, = graph.nodes[tensor].operation.operands()
+    return tensor
+
+
+Maker = Callable[[Graph, Node, Any, Config], Task]
+
+
+def _check_activation(type_: TensorType, which: str) -> None:
+    """Refuse what is not int8 with one scale."""
+    if type_.is_float:
+        raise RefusalError("real numbers; quantize the model")
+    if type_.dtype != "int8":
+        raise RefusalError(f"the {which} is {type_.dtype}, but activations have int8")
+    if type_.quantization is None or len(type_.quantization.scales) != 1:
+        raise RefusalError(f"the {which} has not one scale and zero point")
+    if not type_.size:
+        raise RefusalError(f"the {which} is empty")
+
+
+def _constant(graph: Graph, tensor: str, which: str) -> Array:
+    array = graph.array(tensor)
+    if array is None:
+        raise RefusalError(f"{which} that are computed at run time")
+    return array
+
+
+def _bounds(operation: Clamped, result: TensorType) -> dict[str, Any]:
+    low, high = operation.bounds(result)
+    return {"low": int(low), "high": int(high)}     # type: ignore[arg-type]  # integers have bounds
+
+
+def _parameters(graph: Graph, bias: str | None, scales: tuple[float, ...],
+                channels: int) -> dict[str, Array]:
+    """Bias, multiplier and shift of each channel."""
+    if not scales:
+        raise RefusalError("results of 32 bits, which are not scaled back")
+    values = _constant(graph, bias, "biases") if bias is not None else np.zeros(channels, np.int32)
+    if values.dtype.kind != "i" or np.abs(values.astype(np.int64)).max(initial=0) >= 1 << 31:
+        raise RefusalError(f"the bias is {values.dtype}, but must fit 32 bits")
+    pairs = np.array([quantize_scale(scale) for scale in scales], np.int64)
+    pairs = np.broadcast_to(pairs, (channels, 2))
+    return {"bias": values.astype(np.int32), "multiplier": pairs[:, 0].copy(),
+            "shift": pairs[:, 1].copy()}
+
+
+def _weights(graph: Graph, tensor: str, config: Config) -> Array:
+    """Constant weights without their zero points."""
+    type_, array = graph.type_of(tensor), _constant(graph, tensor, "weights")
+    if type_.dtype not in ("int8", "uint8"):
+        raise RefusalError(f"{type_.dtype} weights")
+    values = array.astype(np.int32)
+    if type_.quantization is not None:
+        values = values - type_.quantization.along(type_.quantization.zero_points, array.ndim)
+    limit = 1 << config.wgt_bits - 1
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if low < -limit or high >= limit:
+        raise RefusalError(f"weights from {low} to {high} without their zero point, but weights of "
+                      f"this configuration have {config.wgt_bits} bits")
+    return values.astype(np.int8)
+
+
+def _axes(operation: Any) -> tuple[int, int, int, int]:
+    """Where (image, channel, row, column) stand."""
+    return (0, 1, 2, 3) if operation.channel_axis == 1 else (0, 3, 1, 2)
+
+
+def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> Task:
+    x = graph.type_of(operation.x)
+    _check_activation(x, "input")
+    images, height, width, channels = operation.image(x)
+    weights = _weights(graph, operation.weights, config)
+    outputs = len(weights)
+    fields: dict[str, Any] = {
+        "height": height, "width": width, "images": images, "channels_in": channels,
+        "channels_out": outputs, "kernel": weights.shape[2:], "stride": operation.stride,
+        "dilation": operation.dilation, "pad": operation.pad,
+        "zero_point_in": x.known().zero_point, "zero_point_out": node.type.known().zero_point,
+        "rounding": operation.rounding, **_bounds(operation, node.type)}
+    if operation.groups == 1:
+        spec: Description = Conv2d(**fields)
+    elif operation.groups == channels:
+        spec = Depthwise(**fields)
+    else:
+        spec = Grouped(**fields, groups=operation.groups)
+    return Task(spec, {"data": operation.x}, {
+        "weights": weights, **_parameters(graph, operation.bias, operation.scales, outputs)},
+        _axes(operation))
+
+
+def _transposed(graph: Graph, node: Node, operation: TransposedConv, config: Config) -> Task:
+    x = graph.type_of(operation.x)
+    _check_activation(x, "input")
+    if operation.groups != 1:
+        raise RefusalError("a transposed convolution in groups")
+    images, height, width, channels = operation.image(x)
+    weights = _weights(graph, operation.weights, config)
+    spec = Transposed(
+        height=height, width=width, images=images, channels_in=channels,
+        channels_out=len(weights), kernel=weights.shape[2:], stride=operation.stride,
+        dilation=operation.dilation, pad=operation.pad, output_padding=operation.output_padding,
+        zero_point_in=x.known().zero_point, zero_point_out=node.type.known().zero_point,
+        rounding=operation.rounding, **_bounds(operation, node.type))
+    return Task(spec, {"data": operation.x}, {
+        "weights": np.ascontiguousarray(weights.transpose(1, 0, 2, 3)),
+        **_parameters(graph, operation.bias, operation.scales, len(weights))}, _axes(operation))
+
+
+def _pool(graph: Graph, node: Node, operation: Pool, config: Config) -> Task:
+    x = graph.type_of(operation.x)
+    _check_activation(x, "input")
+    images, height, width, channels = operation.image(x)
+    fields: dict[str, Any] = {
+        "height": height, "width": width, "images": images, "channels": channels,
+        "kernel": operation.kernel, "stride": operation.stride, "dilation": operation.dilation,
+        "pad": operation.pad, **_bounds(operation, node.type)}
+    if operation.kind == PoolKind.MAX:
+        spec = PoolSpec(kind=Kind.MAX, **fields)
+    else:
+        zeros = (0, 0) if operation.raw else (x.known().zero_point, node.type.known().zero_point)
+        spec = PoolSpec(kind=Kind.AVERAGE, zero_point_in=zeros[0], zero_point_out=zeros[1],
+                        count_include_pad=operation.count_include_pad,
+                        scale_in=operation.scales[0] if operation.scales else 1.0,
+                        rounding=operation.rounding, **fields)
+    return Task(spec, {"data": operation.x}, {}, _axes(operation))
+
+
+def _matrix(graph: Graph, node: Node, operation: MatMul, config: Config) -> Task:
+    left, right = graph.type_of(operation.left), graph.type_of(operation.right)
+    _check_activation(left, "left side")
+    if len(right.shape) != 2:
+        raise RefusalError("matrices of weights that differ from one product to the next")
+    weights = np.ascontiguousarray(_weights(graph, operation.right, config).T)
+    outputs, inputs = weights.shape
+    spec = Dense(rows=prod(left.shape[:-1]), inputs=inputs, outputs=outputs,
+                 zero_point_in=left.known().zero_point,
+                 zero_point_out=node.type.known().zero_point, rounding=operation.rounding,
+                 **_bounds(operation, node.type))
+    return Task(spec, {"data": operation.left}, {
+        "weights": weights, **_parameters(graph, operation.bias, operation.scales, outputs)})
+
+
+def _binary(graph: Graph, node: Node, operation: Binary, config: Config) -> Task:
+    left, right = graph.type_of(operation.left), graph.type_of(operation.right)
+    for type_, which in ((left, "left side"), (right, "right side")):
+        _check_activation(type_, which)
+        if type_.shape != node.type.shape:
+            raise RefusalError(f"the {which} is repeated to meet the other")
+    if operation.left in graph.constants or operation.right in graph.constants:
+        raise RefusalError("one side is constant")
+    if operation.kind not in (BinaryKind.ADD, BinaryKind.MUL):
+        raise RefusalError(f"the ALU has no quantized {operation.kind.value}")
+    scales: dict[str, Any] = (
+        {"scale_left": operation.scales[0]} if operation.kind == BinaryKind.MUL else
+        {"scale_left": left.known().scale, "scale_right": right.known().scale,
+         "scale_out": node.type.known().scale})
+    spec = Elementwise(operation=Operation(operation.kind.value), channels=left.shape[-1],
+                       zero_point_left=left.known().zero_point,
+                       zero_point_right=right.known().zero_point,
+                       zero_point_out=node.type.known().zero_point, rounding=operation.rounding,
+                       **scales, **_bounds(operation, node.type))
+    return Task(spec, {"left": operation.left, "right": operation.right})
+
+
+def _rescale(graph: Graph, node: Node, operation: Rescale | Clamp, config: Config) -> Task:
+    """A clamp is a rescale by one."""
+    before, after = graph.type_of(operation.x), node.type
+    _check_activation(before, "input")
+    rounding = operation.rounding if isinstance(operation, Rescale) else Rounding.TWICE
+    spec = Elementwise(operation=Operation.RESCALE, channels=1, scale_left=before.known().scale,
+                       scale_out=after.known().scale, zero_point_left=before.known().zero_point,
+                       zero_point_out=after.known().zero_point, rounding=rounding,
+                       **_bounds(operation, after))
+    return Task(spec, {"left": operation.x})
+
+
+MAKERS: dict[type[GraphOperation], Maker] = {
+    Conv: _convolution, TransposedConv: _transposed, Pool: _pool, MatMul: _matrix,
+    Binary: _binary, Rescale: _rescale, Clamp: _rescale}
