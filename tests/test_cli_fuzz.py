@@ -6,14 +6,16 @@ An exception that is not ours would leave `command`, and fail the test by itself
 import json
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from microtron.isa import image
+from microtron.isa import image, sections
 from microtron.isa.assembly import assemble
 from microtron.isa.config import tiny
 from microtron.isa.config_files import format_toml
+from microtron.isa.manual_prose import EXAMPLE
 
 from .command import command
 
@@ -108,6 +110,42 @@ def test_damaged_files(files, tmp_path, name, arguments):
         (tmp_path / name).write_bytes(damaged(content, random.Random(f"{name} {seed}")))
         codes.append(check(*arguments, cwd=tmp_path).code)
     assert codes.count(2) > 20
+
+
+def altered(program, rng):
+    """The image of a program that is another one, or none, although its checksum is right."""
+    found = sections.unpack(np.frombuffer(image.to_bytes(program), np.uint8))
+    for _ in range(rng.choice((1, 1, 2))):
+        place = rng.choice((0, 1, 1, 1, 2))             # meta, code, what segments hold
+        content = bytearray(found[place].content)
+        match place:
+            case 0:
+                content = bytearray(damaged(content, rng))
+            case 1:
+                first = rng.randrange(0, len(content))
+                changed = rng.choice((b"\0", b"\1", b"\x7f", b"\xff", b"\xff\xff", b"\0\0\0\x80",
+                                      bytes([rng.randrange(256)])))
+                content[first:first + len(changed)] = changed[:len(content) - first]
+            case 2:
+                content = content[:rng.randrange(len(content))]
+        found[place] = replace(found[place], content=np.frombuffer(bytes(content), np.uint8))
+    return sections.pack(found)
+
+
+@pytest.mark.parametrize("arguments", [
+    ("verify",), ("verify", "--json"), ("disasm",), ("profile", "--limit", "20000"),
+    ("run", "--limit", "20000"), ("run", "--no-check", "--limit", "20000"),
+    ("run", "--no-check", "--seed", "7", "--limit", "20000"),
+    ("run", "--no-check", "--device", "cycle", "--limit", "20000", "--json"),
+], ids=" ".join)
+def test_images_that_hold_another_program_or_none(tmp_path, arguments):
+    codes = []
+    for seed in range(60):
+        rng = random.Random(f"altered {seed}")
+        (tmp_path / "p.mt").write_bytes(altered(assemble(EXAMPLE), rng))
+        codes.append(check(*arguments, "p.mt", cwd=tmp_path).code)
+    assert codes.count(2) > 10
+    assert codes.count(0) > 10
 
 
 @pytest.mark.parametrize("arguments", [

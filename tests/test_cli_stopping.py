@@ -77,6 +77,24 @@ def observed(*arguments):
     return simulate(*arguments)
 cycle._simulate = observed
 """
+SEARCH = """
+import microtron.compiler.operators.kernel as kernel
+ranked = kernel.ranked
+
+def observed(*arguments):
+    at_work()
+    return ranked(*arguments)
+kernel.ranked = observed
+"""
+EMISSION = """
+import microtron.compiler.accelerator.pipeline as pipeline
+emit = pipeline.emit
+
+def observed(*arguments, **options):
+    at_work()
+    return emit(*arguments, **options)
+pipeline.emit = observed
+"""
 LIBRARY = """
 import ctypes
 import microtron.cli_files
@@ -167,6 +185,14 @@ def test_the_hardware_stops_in_the_middle_of_a_run(pipe, endless, number):
 ], ids=["functional", "cycle", "profile", "compare"])
 def test_commands_that_simulate_end_with_one_line(pipe, endless, change, arguments):
     stopped(signal.SIGINT, pipe, change, *arguments, endless)
+
+
+@pytest.mark.parametrize("change", [SEARCH, EMISSION, CYCLE], ids=["search", "emission", "cycle"])
+def test_compiling_an_operator_ends_wherever_it_is(tmp_path, pipe, change):
+    """It would take longer than the limit: the layer is nine million pixels."""
+    stopped(signal.SIGINT, pipe, change, "kernel", "conv2d", "--height", 3000, "--width", 3000,
+            "--channels-in", 16, "--channels-out", 16, "--pad", 1, "-o", tmp_path / "k.mt")
+    assert not (tmp_path / "k.mt").exists()
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
