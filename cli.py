@@ -169,7 +169,8 @@ def isa(instruction: Annotated[str, typer.Argument(
     elif as_header:
         write_text(header.c_header())
     elif instruction:
-        typer.echo(manual.explain(instruction), nl=False)
+        from .runtime.tables import show_section
+        show_section(manual.explain(instruction))
     else:
         from .runtime.tables import show
         show("Instructions", manual.summary())

@@ -247,7 +247,7 @@ def _cycles(costs: dict[str, Any]) -> Iterator[str]:
     used = f"; {100 * costs['utilization']:.1f} % of the multipliers used" if costs["macs"] else ""
     yield f"cycles: {costs['cycles']:,}, {100 * costs['efficiency']:.1f} % of the bound{used}"
     bounds = costs["bounds"]
-    yield (f"    bound: {costs['bound']:,.0f} cycles, for {costs['limit']}: "
-           f"{costs['products']:,} tile products, {costs['bytes']:,} bytes in "
-           f"{bounds['memory']:,.0f} cycles,")
+    yield f"    bound: {costs['bound']:,.0f} cycles, set by {costs['limit']}:"
+    yield (f"    {costs['products']:,} tile products; {costs['bytes']:,} bytes in "
+           f"{bounds['memory']:,.0f} cycles;")
     yield f"    {costs['passes']:,} vectors through the ALU"

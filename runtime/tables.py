@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
@@ -13,22 +15,37 @@ from ..isa.instructions import Buffer
 from ..sim.report import Report
 from .profile import EngineProfile, Profile, Wait
 
+TOGETHER = "\N{NO-BREAK SPACE}"         # between words that belong on one line
+FRAME = len("│  │  │")                  # of a table with two columns
+SCALES = {"": 1, "thousands of ": 10 ** 3, "millions of ": 10 ** 6, "billions of ": 10 ** 9,
+          "trillions of ": 10 ** 12}
+
 
 def show(title: str, rows: Iterable[tuple[str, str]]) -> None:
     """Two columns: what, and how much."""
-    table = Table(title=title, title_justify="left", show_header=False)
+    rows, console = list(rows), Console()
+    room = console.width - FRAME - max(len(name) for name, _ in rows)
+    table = Table(title=escape(title), title_justify="left", show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for name, value in rows:
-        table.add_row(escape(name), escape(value))
-    Console().print(table)
+        lines = textwrap.wrap(value, max(room, 1))
+        table.add_row(escape(name), escape("\n".join(lines).replace(TOGETHER, " ")))
+    console.print(table)
+
+
+def show_section(text: str) -> None:
+    """A section of the manual, which is Markdown. Its links lead to sections that are not here."""
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(re.sub(r" \(\[\w+\]\(#\w+\)\)", "", text)))
 
 
 def report_rows(report: Report) -> list[tuple[str, str]]:
     """What a run did, a line each."""
     counts = report.counts
-    kinds = ", ".join(f"{number} {name}" for name, number in counts.instructions.items() if number)
-    rows = [("instructions", kinds), ("tile products", f"{counts.tile_products:,}"),
+    kinds = {name: number for name, number in counts.instructions.items() if number}
+    rows = [("instructions", _listed(kinds)), ("tile products", f"{counts.tile_products:,}"),
             ("multiply-adds", f"{counts.macs:,}"), ("ALU vectors", f"{counts.alu_vectors:,}"),
             ("bytes loaded", _listed(counts.bytes_loaded)),
             ("bytes stored", _listed(counts.bytes_stored)),
@@ -58,16 +75,13 @@ def show_profile(title: str, profile: Profile) -> None:
                   f"memory, {roofline.alu_cycles:,.0f} for the ALU"),
         ("efficiency", f"{roofline.efficiency:.1%} (bound / cycles)")])
     console = Console()
-    console.print(_engine_table(profile.engines, report.cycles))
+    console.print(_engine_table(profile.engines, report.cycles, console.width))
     if profile.waits:
         console.print(_wait_table(profile.waits, console.width))
 
 
-def _engine_table(engines: Sequence[EngineProfile], cycles: int) -> Table:
-    table = Table(title="Cycles of each engine", title_justify="left")
-    table.add_column("", style="cyan", no_wrap=True)
-    for each in engines:
-        table.add_column(each.engine, justify="right")
+def _engine_table(engines: Sequence[EngineProfile], cycles: int, width: int) -> Table:
+    """Numbers that are too long for the screen are shown in thousands, or in millions, …"""
     causes: dict[str, list[int | None]] = {
         "working": [each.working for each in engines],
         "waiting for memory": [each.memory for each in engines],
@@ -75,10 +89,18 @@ def _engine_table(engines: Sequence[EngineProfile], cycles: int) -> Table:
            for giver in engines},
         "nothing in its queue": [each.queue for each in engines],
         "done": [each.idle for each in engines]}
+    room = (width - len("│  │") - max(map(len, causes))) // len(engines) - len("  │ 100%")
+    longest = max(each or 0 for spent in causes.values() for each in spent)
+    unit, scale = next(each for each in SCALES.items()
+                       if len(f"{longest // each[1]:,}") <= room or each[0] == list(SCALES)[-1])
+    table = Table(title=f"{unit}cycles of each engine".capitalize(), title_justify="left")
+    table.add_column("", style="cyan", no_wrap=True)
+    for engine in engines:
+        table.add_column(engine.engine, justify="right")
     table.add_row("instructions", *(f"{each.instructions:,}" for each in engines),
                   end_section=True)
     for cause, spent in causes.items():
-        table.add_row(cause, *("" if not each else f"{each:,} {each / cycles:>4.0%}"
+        table.add_row(cause, *("" if not each else f"{each / scale:,.0f} {each / cycles:>4.0%}"
                                for each in spent))
     return table
 
@@ -117,4 +139,5 @@ def show_configs(configs: Mapping[str, Config]) -> None:
 
 
 def _listed(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{number:,} {name}" for name, number in numbers.items()) or "none"
+    return ", ".join(f"{number:,} {name}".replace(" ", TOGETHER)
+                     for name, number in numbers.items()) or "none"
