@@ -7,7 +7,7 @@
 `networks()` gives quantized networks as the front ends make them: one image, then convolutions
 (plain, in groups, depthwise, with strides, dilation and uneven pads), pools, residual sums,
 products, clamps, tables, concatenations, padding and moved axes, and at the end perhaps a dense
-layer and real numbers. Everything is of one type, int8 or uint8, with zero points, in the order of
+layer and a softmax. Everything is of one type, int8 or uint8, with zero points, in the order of
 axes of ONNX or of TFLite, rounded as either rounds.
 
 Structure is drawn, so that it shrinks; the numbers of constants come from a drawn seed. Scales
@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from microtron.compiler.graph.graph import Builder, Graph
 from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
 from microtron.compiler.graph.operations.matrix import MatMul
+from microtron.compiler.graph.operations.normalization import Softmax
 from microtron.compiler.graph.operations.quantize import Clamp, Dequantize, Lookup, Rescale
 from microtron.compiler.graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
 from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
@@ -275,7 +276,7 @@ def reshaped(maker: Maker) -> None:
 
 
 def ending(maker: Maker) -> str:
-    """Flattened, then perhaps a dense layer, and perhaps real numbers."""
+    """Flattened, then perhaps a dense layer, and perhaps real numbers, and a softmax of those."""
     x = maker.images[-1]
     shape, known = maker.builder.type_of(x).shape, maker.known(x)
     depth = prod(shape[1:])
@@ -286,7 +287,11 @@ def ending(maker: Maker) -> str:
                                                 result.scale, 1)
         found = maker.add("dense", MatMul(left=found, right=weights, bias=bias, **settings),
                           result, maker.dtype)
-    return maker.add("real", Dequantize(x=found)) if maker.chosen(True, False) else found
+    if maker.chosen(True, False):
+        found = maker.add("real", Dequantize(x=found))
+        if maker.chosen(True, False):
+            found = maker.add("softmax", Softmax(x=found))
+    return found
 
 
 STEPS = (convolution, convolution, pool, residual, clamp, lookup, rescale, concatenation, border,

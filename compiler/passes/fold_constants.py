@@ -1,0 +1,53 @@
+"""Constant folding: what is known is computed now."""
+
+from __future__ import annotations
+
+from ...isa.values import named
+from ..graph.evaluate import computed
+from ..graph.graph import Constant, Graph, with_nodes
+from ..graph.operation import Value
+from ..graph.operations.quantize import Dequantize
+from ..graph.types import GraphError
+
+LARGEST_GROWTH = 1 << 20        # bytes by which a result may be larger than what it comes from
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """Compute nodes all of whose operands are constants, but not those that make reals of
+    integers.
+
+        t = Transpose(w, order=(1, 0))
+        y = MatMul(x, t)                    becomes    y = MatMul(x, t), where t is a constant
+
+    A result that is much larger than its operands, such as a repeated number, is left to run time:
+    it would only fill the image. So are outputs, which stay nodes. A Dequantize of weights is
+    half of a pattern that `integer_operators` looks for; `fold_dequantized` folds what is left.
+    """
+    return _folded(graph, dequantize=False)
+
+
+def fold_dequantized(graph: Graph) -> Graph:
+    """Compute all nodes whose operands are constants: also those that make reals of integers.
+
+        r = Dequantize(w)
+        y = MatMul(x, r)                    becomes    y = MatMul(x, r), where r is a constant
+    """
+    return _folded(graph, dequantize=True)
+
+
+def _folded(graph: Graph, *, dequantize: bool) -> Graph:
+    constants, nodes = dict(graph.constants), {}
+    for name, node in graph.nodes.items():
+        operands = node.operation.operands()
+        known = [constants[each] for each in operands if each in constants]
+        if (len(known) < len(operands) or name in graph.outputs
+                or (isinstance(node.operation, Dequantize) and not dequantize)
+                or node.type.bytes > LARGEST_GROWTH + sum(each.type.bytes for each in known)):
+            nodes[name] = node
+            continue
+        try:
+            array = computed(node, [Value(each.type, each.array) for each in known])
+        except GraphError as error:
+            raise GraphError(f"{named(node.origin or name)}: {error}") from None
+        constants[name] = Constant(node.type, array)
+    return with_nodes(graph, nodes, constants)

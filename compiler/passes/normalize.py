@@ -1,0 +1,96 @@
+"""One form for what can be written in several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from ...isa.arithmetic import quantize_scale
+from ..graph.graph import Graph, Node
+from ..graph.operation import normalized_axes
+from ..graph.operations.elementwise import Binary, BinaryKind
+from ..graph.operations.matrix import MatMul
+from ..graph.operations.reduction import Reduce, ReduceKind
+from ..graph.operations.shape import Reshape
+from ..graph.operations.window import Pool, PoolKind
+from ..graph.types import TensorType
+from .rewrite import Edit
+
+POOLS = {ReduceKind.MEAN: PoolKind.AVERAGE, ReduceKind.MAX: PoolKind.MAX}
+CHANNEL_AXES = {(2, 3): 1, (1, 2): 3}           # by the axes of rows and columns
+EITHER_WAY = (BinaryKind.ADD, BinaryKind.MUL, BinaryKind.MIN, BinaryKind.MAX)
+
+
+def normalize(graph: Graph) -> Graph:
+    """Write equal things in the same way, so that later passes and the accelerator see one form.
+
+        y = Reduce(x, kind=MEAN, axes=(2, 3))       a pool over the whole image, and a reshape
+        y = Binary(c, x, kind=ADD), c constant      y = Binary(x, c, kind=ADD)
+        y = MatMul(x, w), w of shape (1, k, n)      w of shape (k, n)
+
+    A mean of quantized numbers becomes a pool only if its scale is the same to the last bit when
+    the pool divides it by the number of pixels.
+    """
+    edit = Edit(graph)
+    for name, node in graph.nodes.items():
+        match node.operation:
+            case Reduce() as reduce:
+                _pool_instead(edit, name, node, reduce)
+            case Binary(kind=kind, left=left, right=right) if (
+                    kind in EITHER_WAY and left in graph.constants
+                    and right not in graph.constants):
+                edit.put(name, replace(node.operation, left=right, right=left), node.type,
+                         node.origin)
+            case MatMul() as matmul:
+                _flat_weights(edit, name, node, matmul)
+            case _:
+                edit.keep(name)
+    return edit.finished()
+
+
+def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce) -> None:
+    x = edit.graph.type_of(reduce.x)
+    axes = normalized_axes(reduce.axes, len(x.shape))
+    pool = _pool_of(reduce, x, axes) if len(x.shape) == 4 and axes in CHANNEL_AXES else None
+    if pool is None:
+        edit.keep(name)
+        return
+    shape = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+    if shape == node.type.shape:
+        edit.put(name, pool, node.type, node.origin)
+        return
+    inner = edit.fresh(f"{name}.pool")
+    edit.put(inner, pool, replace(node.type, shape=shape), node.origin)
+    edit.put(name, Reshape(x=inner, shape=node.type.shape), node.type, node.origin)
+
+
+def _pool_of(reduce: Reduce, x: TensorType, axes: tuple[int, ...]) -> Pool | None:
+    """The pool over whole images that is the same, if there is one."""
+    kernel = (x.shape[axes[0]], x.shape[axes[1]])
+    count = prod(kernel)
+    scales = tuple(scale * count for scale in reduce.scales)
+    exact = all(quantize_scale(wide / count) == quantize_scale(scale)
+                for wide, scale in zip(scales, reduce.scales, strict=True))
+    # means of plain integers are cut off, those of a pool are rounded
+    plain = x.is_integer and not x.is_quantized and reduce.kind == ReduceKind.MEAN
+    if reduce.kind not in POOLS or x.dtype == "bool" or plain or not exact or count == 0:
+        return None
+    return Pool(x=reduce.x, kind=POOLS[reduce.kind], kernel=kernel, scales=scales,
+                channel_axis=CHANNEL_AXES[axes[0], axes[1]], rounding=reduce.rounding,
+                low=reduce.low, high=reduce.high)
+
+
+def _flat_weights(edit: Edit, name: str, node: Node, matmul: MatMul) -> None:
+    """Weights without leading axes of one index, which repeat for all of the left side anyway."""
+    left, right = (edit.graph.type_of(each) for each in (matmul.left, matmul.right))
+    array = edit.graph.array(matmul.right)
+    known = right.quantization
+    if (array is None or not 2 < len(right.shape) <= len(left.shape)
+            or any(size != 1 for size in right.shape[:-2])
+            or (known is not None and known.axis not in (None, -1, len(right.shape) - 1))):
+        edit.keep(name)
+        return
+    if known is not None and known.axis is not None:
+        known = replace(known, axis=1)
+    flat = edit.constant(f"{matmul.right}.flat", array.reshape(right.shape[-2:]), known)
+    edit.put(name, replace(matmul, right=flat), node.type, node.origin)

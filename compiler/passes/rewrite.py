@@ -1,0 +1,80 @@
+"""What passes do to graphs: leave nodes out, and put nodes and constants in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..graph.graph import Builder, Constant, Graph, Node, with_nodes
+from ..graph.operation import Operation
+from ..graph.types import Array, Quantization, TensorType
+
+
+def without(graph: Graph, same: Mapping[str, str]) -> Graph:
+    """The graph without some nodes, each of which equals another tensor.
+
+    Outputs keep their names: the node that computes one takes its name over. Where that is not
+    possible, because the other tensor is an input, a constant or an output too, the node stays.
+    """
+    def found(name: str) -> str:
+        while name in same:
+            name = same[name]
+        return name
+
+    taken: dict[str, str] = {}          # a node and the output whose name it takes over
+    for name in dict.fromkeys(graph.outputs):
+        target = found(name)
+        if target != name and target in graph.nodes and target not in (*graph.outputs, *taken):
+            taken[target] = name
+    staying = {name for name in graph.outputs if name in same and taken.get(found(name)) != name}
+
+    def called(name: str) -> str:
+        return taken.get(found(name), found(name))
+
+    nodes = {}
+    for name, node in graph.nodes.items():
+        if name not in same or name in staying:
+            nodes[taken.get(name, name)] = replace(node, operation=node.operation.renamed(called))
+    return with_nodes(graph, nodes)
+
+
+@dataclass
+class Edit:
+    """A graph while its nodes are replaced, in order. What is new gets a name of its own."""
+
+    graph: Graph
+    constants: dict[str, Constant] = field(init=False)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    _names: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.constants = dict(self.graph.constants)
+        self._names = set(self.graph.types)
+
+    def keep(self, name: str) -> None:
+        """Take over a node as it is."""
+        self.nodes[name] = self.graph.nodes[name]
+
+    def put(self, name: str, operation: Operation, type_: TensorType, origin: str = "") -> None:
+        """A node under a name that the graph has, or under a fresh one."""
+        self.nodes[name] = Node(operation, type_, origin)
+
+    def constant(self, name: str, array: Array, quantization: Quantization | None = None) -> str:
+        """A new constant; its name is returned."""
+        builder = Builder()
+        made = builder.constant("made", array, quantization)
+        name = self.fresh(name)
+        self.constants[name] = builder.constants[made]
+        return name
+
+    def fresh(self, name: str) -> str:
+        """A name that no tensor has."""
+        number, found = 1, name
+        while found in self._names:
+            number += 1
+            found = f"{name}.{number}"
+        self._names.add(found)
+        return found
+
+    def finished(self) -> Graph:
+        return with_nodes(self.graph, self.nodes, self.constants)

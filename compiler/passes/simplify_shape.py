@@ -1,0 +1,128 @@
+"""Fewer moves of numbers: shapes of shapes, and orders of axes that undo each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..graph.graph import Graph, Node, with_nodes
+from ..graph.operation import Operation
+from ..graph.operations.elementwise import Binary
+from ..graph.operations.functions import Cast, Unary
+from ..graph.operations.logic import Not
+from ..graph.operations.quantize import Clamp, Dequantize, Lookup, Quantize, Rescale
+from ..graph.operations.shape import Reshape, Transpose
+from ..graph.types import TensorType
+
+# Functions of each number of their first operand.
+EACH_NUMBER = (Clamp, Rescale, Quantize, Dequantize, Lookup, Unary, Cast, Not)
+
+
+def simplify_shape(graph: Graph) -> Graph:
+    """Join reshapes, and transposes, that follow each other; let transposes meet.
+
+        a = Reshape(x, shape=(4, 6))
+        y = Reshape(a, shape=(24,))         becomes    y = Reshape(x, shape=(24,))
+
+        a = Transpose(x, order=(0, 2, 3, 1))
+        b = Clamp(a, low=0)
+        y = Transpose(b, order=(0, 3, 1, 2))    becomes    b = Clamp(x, low=0)
+                                                           y = Transpose(b, order=(0, 1, 2, 3))
+
+    A transpose of nothing but axes of one index is a reshape. A transpose goes past functions of
+    each number only on the way to another that joins it, and only where nobody else reads what is
+    on the way: elsewhere nothing is gained. Both sides of a sum may bring the same one.
+    `remove_dead` takes away what then does nothing.
+    """
+    graph = _sums_of_transposed(graph)
+    nodes = dict(graph.nodes)
+    types = dict(graph.types)
+    for name, node in graph.nodes.items():
+        match node.operation:
+            case Reshape() | Transpose():
+                changed = _joined(graph, nodes, types, name)
+                nodes[name] = replace(node, operation=changed)
+    return with_nodes(graph, nodes)
+
+
+def _joined(graph: Graph, nodes: dict[str, Node], types: dict[str, TensorType],
+            name: str) -> Operation:
+    """A reshape or a transpose of what the node before moved, if it did."""
+    node = nodes[name]
+    operation = node.operation
+    if isinstance(operation, Transpose):
+        operation = _meeting(graph, nodes, types, operation)
+        x = types[operation.x]
+        moving = [axis for axis in operation.order if x.shape[axis] != 1]
+        if moving != sorted(moving) or operation.order == tuple(sorted(operation.order)):
+            return operation
+        operation = Reshape(x=operation.x, shape=node.type.shape)
+    assert isinstance(operation, Reshape)
+    before = nodes.get(operation.x)
+    if before is not None and isinstance(before.operation, Reshape):
+        operation = replace(operation, x=before.operation.x)
+    return operation
+
+
+def _meeting(graph: Graph, nodes: dict[str, Node], types: dict[str, TensorType],
+             last: Transpose) -> Transpose:
+    """The transpose after one that it meets, past functions of each number in between, which then
+    apply to numbers that have not been moved."""
+    between: list[str] = []
+    name = last.x
+    while (node := nodes.get(name)) is not None and isinstance(node.operation, EACH_NUMBER):
+        if graph.uses[name] != 1 or not _one_scale(node.type, types[node.operation.x]):
+            return last
+        between.append(name)
+        name = node.operation.x
+    if node is None or not isinstance(node.operation, Transpose):
+        return last
+    if between and graph.uses[name] != 1:
+        return last
+    first = node.operation
+    source = types[first.x]
+    for each in between:
+        shape = tuple(source.shape)
+        types[each] = replace(types[each], shape=shape)
+        operation = nodes[each].operation
+        if each == between[-1]:
+            operation = replace(operation, x=first.x)       # type: ignore[call-arg]
+        nodes[each] = replace(nodes[each], operation=operation, type=types[each])
+    order = tuple(first.order[axis] for axis in last.order)
+    return Transpose(x=between[0] if between else first.x, order=order)
+
+
+def _one_scale(*types: TensorType) -> bool:
+    """Whether scales do not depend on an axis, whose place a transpose would change."""
+    return all(each.quantization is None or each.quantization.axis is None for each in types)
+
+
+def _sums_of_transposed(graph: Graph) -> Graph:
+    """Move transposes of both sides of a function behind it.
+
+        y = Binary(Transpose(a), Transpose(b))    becomes    y = Transpose(Binary(a, b))
+    """
+    nodes: dict[str, Node] = {}
+    for name, node in graph.nodes.items():
+        sides = [nodes.get(each) for each in node.operation.operands()]
+        if not isinstance(node.operation, Binary) or not all(
+                side is not None and isinstance(side.operation, Transpose)
+                and side.type.shape == node.type.shape for side in sides):
+            nodes[name] = node
+            continue
+        first, second = (side.operation for side in sides if side is not None)
+        assert isinstance(first, Transpose)
+        assert isinstance(second, Transpose)
+        alone = all(graph.uses[each] <= 2 and graph.readers[each] == (name,)
+                    for each in node.operation.operands())
+        if first.order != second.order or not alone or not _one_scale(node.type):
+            nodes[name] = node
+            continue
+        inner = f"{name}.unmoved"
+        while inner in graph.types or inner in nodes:
+            inner += "'"
+        back = tuple(first.order.index(axis) for axis in range(len(first.order)))
+        shape = tuple(node.type.shape[axis] for axis in back)
+        nodes[inner] = replace(node, type=replace(node.type, shape=shape),
+                               operation=replace(node.operation, left=first.x, right=second.x))
+        nodes[name] = Node(Transpose(x=inner, order=first.order), node.type, node.origin)
+    return with_nodes(graph, nodes)
