@@ -57,7 +57,6 @@ def _read_tflite(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) 
 
 
 def _read_onnx(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    from .onnx import read_onnx  # type: ignore[import-not-found, unused-ignore]
+    from .onnx import read_onnx
 
-    graph: Graph = read_onnx(data, name, shapes)
-    return graph
+    return read_onnx(data, name, shapes)

@@ -87,6 +87,21 @@ class Rescale(Clamped):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reinterpret(Operation):
+    """The same integers, standing for other numbers: with another scale and zero point, or none."""
+
+    x: str = operand()
+
+    def infer(self, x: TensorType) -> TensorType:
+        if not x.is_integer:
+            raise GraphError(f"the input is {x}, but must be integers")
+        return x.plain()
+
+    def compute(self, result: TensorType, x: Value) -> Array:
+        return x.array
+
+
+@dataclass(frozen=True, kw_only=True)
 class Clamp(Clamped):
     """Numbers between two bounds: ReLU, ReLU6 and clip. Of integers, bounds are stored numbers."""
 

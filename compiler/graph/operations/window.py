@@ -21,6 +21,7 @@ from .scaled import SUMS, Scaled, check_scale, without_zero_point
 Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]       # top, bottom, left, right
 AXES = 4
+MOST_WINDOWS = 1 << 20      # of a pool along a side: no image is larger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,19 +227,26 @@ class Pool(_Window):
                              f"tensors have one")
         if not self.scales and not self.raw and result.quantization != expected.quantization:
             raise GraphError(f"the result is {result}, but must be {expected}")
-        if (self.counts(types[0]) < 1).any():
+        if any((each < 1).any() for each in self._sides(types[0])):
             raise GraphError(f"with pad {self.pad} there are windows outside the image")
 
     def counts(self, x: TensorType) -> Array:
         """Elements of each window inside the image: (y, x)."""
-        _, *sizes, _ = self.image(x)
-        rows, columns = (self._inside(axis, size, windows) for axis, (size, windows)
-                         in enumerate(zip(sizes, self.windows(x, self.kernel), strict=True)))
-        return rows[:, None] * columns
+        rows, columns = self._sides(x)
+        found: Array = rows[:, None] * columns
+        return found
+
+    def _sides(self, x: TensorType) -> tuple[Array, Array]:
+        """Taps of each row and of each column of windows inside the image."""
+        _, height, width, _ = self.image(x)
+        rows, columns = self.windows(x, self.kernel)
+        return self._inside(0, height, rows), self._inside(1, width, columns)
 
     def _inside(self, axis: int, size: int, windows: int) -> Array:
         """Taps of each window inside the image, along an axis: those i with
         0 ≤ start + i × dilation < size."""
+        if windows > MOST_WINDOWS:
+            raise GraphError(f"there are {windows} windows along a side, more than {MOST_WINDOWS}")
         dilation = self.dilation[axis]
         starts = np.arange(windows, dtype=np.int64) * self.stride[axis] - self.pad[2 * axis]
         first = -(np.minimum(starts, 0) // dilation)

@@ -1,0 +1,75 @@
+"""An ONNX file as protocol buffers, and its tensors as arrays. Nothing outside the file is read,
+and no more memory is taken than the file itself justifies."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto
+
+from ....isa.values import shown
+from ...graph.types import MOST_AXES, Array, GraphError
+
+# Numbers of a type, and the field of a tensor that holds them unless they are raw bytes.
+DTYPES: dict[int, tuple[str, str]] = {
+    TensorProto.FLOAT: ("float32", "float_data"), TensorProto.DOUBLE: ("float64", "double_data"),
+    TensorProto.INT8: ("int8", "int32_data"), TensorProto.UINT8: ("uint8", "int32_data"),
+    TensorProto.INT16: ("int16", "int32_data"), TensorProto.INT32: ("int32", "int32_data"),
+    TensorProto.INT64: ("int64", "int64_data"), TensorProto.BOOL: ("bool", "int32_data")}
+
+
+def parsed(data: bytes) -> ModelProto:
+    """The model in a file."""
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except (DecodeError, RuntimeError):
+        raise GraphError("this is no ONNX model, or only part of one") from None
+    if not model.HasField("graph"):
+        raise GraphError("this is no ONNX model: it has no graph")
+    return model
+
+
+def type_name(number: int) -> str:
+    """What ONNX calls a type of numbers."""
+    try:
+        return str(TensorProto.DataType.Name(number))
+    except ValueError:
+        return f"type {number}"
+
+
+def dtype_of(number: int) -> str:
+    """The type of numbers that ONNX gives a number."""
+    if number not in DTYPES:
+        raise GraphError(f"{type_name(number)} is not supported; types are "
+                         f"{', '.join(type_name(each) for each in DTYPES)}")
+    return DTYPES[number][0]
+
+
+def array_of(tensor: TensorProto) -> Array:
+    """The numbers of a tensor that is in the file."""
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+        raise GraphError(f"the tensor {shown(tensor.name)} is in another file; save the model as a "
+                         f"single one")
+    dtype, field = np.dtype(dtype_of(tensor.data_type)), DTYPES[tensor.data_type][1]
+    shape = tuple(tensor.dims)
+    if len(shape) > MOST_AXES or min(shape, default=0) < 0:
+        raise GraphError(f"the tensor {shown(tensor.name)} has shape {shown(shape)}, but must have "
+                         f"at most {MOST_AXES} axes")
+    if tensor.raw_data:
+        found = np.frombuffer(_whole(tensor, len(tensor.raw_data), prod(shape) * dtype.itemsize,
+                                     "bytes").raw_data, dtype.newbyteorder("<"))
+    else:
+        values = getattr(tensor, field)
+        _whole(tensor, len(values), prod(shape), "numbers")
+        found = np.array(values, None if dtype.kind == "f" else np.int64)
+    return found.astype(dtype).reshape(shape)
+
+
+def _whole(tensor: TensorProto, has: int, needs: int, what: str) -> TensorProto:
+    if has != needs:
+        raise GraphError(f"the tensor {shown(tensor.name)} of shape {tuple(tensor.dims)} has {has} "
+                         f"{what}, but must have {needs}")
+    return tensor

@@ -1,0 +1,166 @@
+"""Between real numbers and integers, and sums of integers: what ONNX itself has of quantization."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....isa.instructions import Rounding
+from ...graph.operation import normalized_axis
+from ...graph.operations.elementwise import Binary, BinaryKind
+from ...graph.operations.functions import Cast, Unary, UnaryKind
+from ...graph.operations.matrix import MatMul
+from ...graph.operations.quantize import Clamp, Dequantize, Quantize
+from ...graph.operations.reduction import Reduce, ReduceKind
+from ...graph.types import Array, GraphError, Quantization
+from .call import Call
+from .file import dtype_of
+from .table import MICROSOFT, operator
+from .windows import convolve
+
+STORED = ("int8", "uint8", "int16")
+
+
+def scales_of(call: Call, number: int) -> Array:
+    """The operand that holds scales, as real numbers of 32 bits."""
+    found = call.array(number, "the scale")
+    if found.dtype != np.float32 or found.ndim > 1 or not found.size:
+        raise GraphError(f"the scale is {found.dtype} of shape {found.shape}, but must be a number "
+                         f"or a list of numbers, FLOAT")
+    return found.ravel()
+
+
+def quantization_of(call: Call, scale: int, zero: int, axis: int = 0) -> Quantization:
+    """The scales and zero points that two operands hold, along an axis if there are several."""
+    scales = scales_of(call, scale)
+    zeros = call.array(zero, "the zero point").ravel() if call.has(zero) else np.zeros(1, np.int8)
+    if zeros.dtype.kind not in "iu" or zeros.size not in (1, scales.size):
+        raise GraphError(f"zero points are {zeros.dtype} of shape {zeros.shape}, but must be "
+                         f"integers, one or as many as there are scales, {scales.size}")
+    return Quantization(tuple(scales.tolist()), tuple(zeros.tolist()),
+                        None if scales.size == 1 else axis)
+
+
+def stored_type(call: Call, zero: int) -> str:
+    """The type of the integers that a zero point belongs to."""
+    dtype = str(call.array(zero, "the zero point").dtype) if call.has(zero) else "uint8"
+    if dtype not in STORED:
+        raise GraphError(f"the result is {dtype}, but must be one of {', '.join(STORED)}")
+    return dtype
+
+
+def quantized(call: Call, number: int, scale: int, zero: int, axis: int = 0) -> str:
+    """An operand with the scale and zero point that other operands hold."""
+    rank = len(call.type(number).shape)
+    known = quantization_of(call, scale, zero, normalized_axis(axis, rank) if rank else 0)
+    return call.reader.quantized(call.given(number), known)
+
+
+def _axis(call: Call, scale: int) -> int:
+    if call.integer("block_size", 0):
+        raise GraphError("scales of blocks are not supported, only those of an axis or of all")
+    rank = len(call.type(0).shape)
+    return normalized_axis(call.integer("axis", 1), rank) if scales_of(call, scale).size > 1 else 0
+
+
+@operator("QuantizeLinear", "axis block_size output_dtype precision saturate", since=10)
+def quantize(call: Call) -> None:
+    known = quantization_of(call, 1, 2, _axis(call, 1))
+    wanted = call.integer("output_dtype", 0)
+    dtype = dtype_of(wanted) if wanted and not call.has(2) else stored_type(call, 2)
+    call.give(Quantize(x=call.plain(0)), dtype=dtype, quantization=known)
+
+
+@operator("DequantizeLinear", "axis block_size output_dtype", since=10)
+def dequantize(call: Call) -> None:
+    call.give(Dequantize(x=quantized(call, 0, 1, 2, _axis(call, 1))))
+
+
+@operator("QuantizeLinear", "axis", domain=MICROSOFT)
+def other_quantize(call: Call) -> None:
+    quantize(call)
+
+
+@operator("DequantizeLinear", "axis", domain=MICROSOFT)
+def other_dequantize(call: Call) -> None:
+    dequantize(call)
+
+
+def multipliers(call: Call, left: int, right: int, result: int) -> tuple[float, ...]:
+    """By how much sums of products are scaled, in real numbers of 32 bits as ONNX Runtime has
+    them."""
+    after = scales_of(call, result)
+    if after.size != 1 or scales_of(call, left).size != 1:
+        raise GraphError("the first operand and the result must have a single scale")
+    found = scales_of(call, left) * scales_of(call, right) / after
+    return tuple(found.astype(np.float32).tolist())
+
+
+def bias_of(call: Call, number: int) -> str | None:
+    """Integers that are added to sums, if there are any."""
+    if not call.has(number):
+        return None
+    if call.type(number).dtype != "int32":
+        raise GraphError(f"the bias is {call.type(number)}, but must be int32")
+    return call.plain(number)
+
+
+@operator("QLinearConv", "auto_pad dilations group kernel_shape pads strides", since=10)
+def integer_convolution(call: Call) -> None:
+    convolve(call, quantized(call, 0, 1, 2), quantized(call, 3, 4, 5), bias_of(call, 8),
+             scaled={"scales": multipliers(call, 1, 4, 6), "rounding": Rounding.EVEN},
+             dtype=stored_type(call, 7), quantization=quantization_of(call, 6, 7))
+
+
+@operator("QLinearMatMul", since=10)
+def integer_product(call: Call) -> None:
+    left, right = quantized(call, 0, 1, 2), quantized(call, 3, 4, 5, -1)
+    call.give(MatMul(left=left, right=right, scales=multipliers(call, 1, 4, 6),
+                     rounding=Rounding.EVEN),
+              dtype=stored_type(call, 7), quantization=quantization_of(call, 6, 7))
+
+
+def without_zero_point(call: Call, number: int, zero: int, axis: int) -> str:
+    """An operand as integers that stand for themselves less a zero point."""
+    if not call.has(zero):
+        return call.plain(number)
+    rank = len(call.type(number).shape)
+    zeros = call.known(zero)
+    if zeros is not None and zeros.ndim < 2 and zeros.size and zeros.dtype.kind in "iu":
+        count = zeros.size
+        return call.reader.quantized(call.given(number), Quantization(
+            (1.0,) * count, tuple(zeros.ravel().tolist()),
+            None if count == 1 else normalized_axis(axis, rank)))
+    wide, subtracted = call.cast(call.plain(number), "int32"), call.cast(call.plain(zero), "int32")
+    if len(call.type_of(subtracted).shape) == 1 and call.type_of(subtracted).size > 1:
+        shape = [1] * rank
+        shape[normalized_axis(axis, rank)] = -1
+        sizes = tuple(call.type_of(subtracted).size if each == -1 else each for each in shape)
+        subtracted = call.reshaped(subtracted, sizes)
+    return call.add(Binary(kind=BinaryKind.SUB, left=wide, right=subtracted))
+
+
+@operator("ConvInteger", "auto_pad dilations group kernel_shape pads strides", since=10)
+def plain_integer_convolution(call: Call) -> None:
+    convolve(call, without_zero_point(call, 0, 2, 1), without_zero_point(call, 1, 3, 0), None)
+
+
+@operator("DynamicQuantizeLinear", since=11)
+def dynamic_quantize(call: Call) -> None:
+    """Scale and zero point are computed, so integers stand for themselves."""
+    x = call.plain(0)
+    axes = tuple(range(len(call.type(0).shape)))
+    zero = call.scalar(0, "float32")
+    low, high = (call.add(Binary(kind=kind, right=zero, left=call.add(
+        Reduce(kind=of, x=x, axes=axes)))) for kind, of in (
+            (BinaryKind.MIN, ReduceKind.MIN), (BinaryKind.MAX, ReduceKind.MAX)))
+    span = call.add(Binary(kind=BinaryKind.SUB, left=high, right=low))
+    scale = call.add(Binary(kind=BinaryKind.DIV, left=span, right=call.scalar(255, "float32")))
+    start = call.add(Unary(kind=UnaryKind.NEG, x=call.add(
+        Binary(kind=BinaryKind.DIV, left=low, right=scale))))
+    point = call.add(Unary(kind=UnaryKind.ROUND, x=call.add(Clamp(x=start, low=0, high=255))))
+    ratio = call.add(Binary(kind=BinaryKind.DIV, left=x, right=scale))
+    rounded = call.add(Unary(kind=UnaryKind.ROUND, x=ratio))
+    whole = call.add(Binary(kind=BinaryKind.ADD, left=rounded, right=point))
+    call.give(Cast(x=call.add(Clamp(x=whole, low=0, high=255)), dtype="uint8"))
+    call.same(scale, 1)
+    call.give(Cast(x=point, dtype="uint8"), 2)

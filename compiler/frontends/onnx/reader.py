@@ -1,0 +1,111 @@
+"""A graph while it is read: tensors by the names that the model gives them, and arithmetic on what
+is known, which is done at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from ....isa.values import named, shown
+from ...graph.evaluate import computed
+from ...graph.graph import Builder
+from ...graph.operation import Operation, Value
+from ...graph.operations.matrix import MatMul
+from ...graph.operations.quantize import Dequantize, Lookup, Quantize, Reinterpret
+from ...graph.operations.window import Conv, Pool, TransposedConv
+from ...graph.types import Array, GraphError, Quantization, TensorType
+
+# Numbers that may be computed while a model is read: enough for every shape, few for a machine.
+LARGEST_FOLDED = 1 << 20
+FOLDED_TOGETHER = 1 << 24
+# What stays in the graph although its operands are known: quantized constants, which passes want
+# to see, and real work.
+NOT_FOLDED = (Quantize, Dequantize, Reinterpret, Lookup, Conv, TransposedConv, Pool, MatMul)
+
+
+@dataclass
+class Reader:
+    """The tensors so far."""
+
+    builder: Builder
+    opset: int
+    arrays: dict[str, Array] = field(default_factory=dict)      # initializers, by name
+    names: dict[str, str] = field(default_factory=dict)         # in the graph, of the model's
+    as_quantized: dict[tuple[str, Quantization], str] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)                 # tensors that some node reads
+    budget: int = FOLDED_TOGETHER
+
+    def tensor(self, name: str) -> str:
+        """The name in the graph of a tensor of the model."""
+        if name not in self.names:
+            if name not in self.arrays:
+                raise GraphError(f"{shown(name)} is read before it is computed; nodes must be in "
+                                 f"order, without a cycle")
+            self.names[name] = self.builder.constant(name, self.arrays[name])
+        return self.names[name]
+
+    def known(self, name: str) -> Array | None:
+        """The numbers of a tensor of the model, if they are known."""
+        if name in self.arrays:
+            return self.arrays[name]
+        return self.builder.array(self.tensor(name))
+
+    def quantized(self, name: str, quantization: Quantization) -> str:
+        """A tensor of the model whose integers stand for other numbers. What reads an integer says
+        so in ONNX, not what computes it."""
+        if name in self.arrays:
+            key = (name, quantization)
+            if key not in self.as_quantized:
+                self.as_quantized[key] = self.builder.constant(name, self.arrays[name],
+                                                               quantization)
+            return self.as_quantized[key]
+        return self.reinterpreted(self.tensor(name), quantization)
+
+    def reinterpreted(self, tensor: str, quantization: Quantization | None) -> str:
+        """A tensor of the graph with other scales, or none."""
+        type_ = self.builder.type_of(tensor)
+        if type_.quantization == quantization:
+            return tensor
+        if tensor in self.builder.inputs and tensor not in self.read:
+            self.builder.inputs[tensor] = TensorType(type_.shape, type_.dtype, quantization)
+            return tensor
+        if tensor in self.builder.constants:
+            return self.builder.constant(tensor, self.builder.constants[tensor].array, quantization)
+        return self.add(f"{tensor}.stored", Reinterpret(x=tensor), quantization=quantization)
+
+    def define(self, name: str, tensor: str) -> None:
+        """Say which tensor of the graph the model means by a name."""
+        if name in self.names or name in self.arrays:
+            raise GraphError(f"{shown(name)} is computed twice")
+        self.names[name] = tensor
+
+    def add(self, name: str, operation: Operation, *, dtype: str | None = None,
+            quantization: Quantization | None = None, origin: str = "") -> str:
+        """Add a node, or a constant if everything is known; returns its name, which differs from
+        the given one if that is taken."""
+        name = self.builder.fresh(name)
+        place = origin or name
+        try:
+            self.builder.add(name, operation, dtype=dtype, quantization=quantization, origin=origin)
+        except GraphError as error:
+            prefix = f"{named(place)}: {operation.title()}: "
+            raise GraphError(str(error).removeprefix(prefix)) from None
+        self.read.update(operation.operands())
+        return self._folded(name)
+
+    def _folded(self, name: str) -> str:
+        """A node as a constant, if all its operands are and it is small."""
+        node = self.builder.nodes[name]
+        constants = self.builder.constants
+        operands = node.operation.operands()
+        size = sum(constants[each].type.size for each in operands if each in constants)
+        size += prod(node.type.shape)
+        if isinstance(node.operation, NOT_FOLDED) or size > min(LARGEST_FOLDED, self.budget) or (
+                any(each not in constants or constants[each].type.is_quantized
+                    for each in operands)):
+            return name
+        self.budget -= size
+        array = computed(node, [Value(constants[each].type, constants[each].array)
+                                for each in operands])
+        del self.builder.nodes[name]
+        return self.builder.constant(name, array)

@@ -1,0 +1,44 @@
+"""Operators that make one number of many."""
+
+from __future__ import annotations
+
+from ...graph.operations.functions import Unary, UnaryKind
+from ...graph.operations.reduction import Arg, Reduce, ReduceKind
+from .call import Call
+from .moves import axes_of
+from .table import operator
+
+# What is summed, how, and what becomes of it.
+STEPS: dict[str, tuple[UnaryKind | None, ReduceKind, UnaryKind | None]] = {
+    "ReduceSum": (None, ReduceKind.SUM, None), "ReduceMean": (None, ReduceKind.MEAN, None),
+    "ReduceMax": (None, ReduceKind.MAX, None), "ReduceMin": (None, ReduceKind.MIN, None),
+    "ReduceProd": (None, ReduceKind.PROD, None),
+    "ReduceL1": (UnaryKind.ABS, ReduceKind.SUM, None),
+    "ReduceL2": (UnaryKind.SQUARE, ReduceKind.SUM, UnaryKind.SQRT),
+    "ReduceSumSquare": (UnaryKind.SQUARE, ReduceKind.SUM, None),
+    "ReduceLogSum": (None, ReduceKind.SUM, UnaryKind.LOG),
+    "ReduceLogSumExp": (UnaryKind.EXP, ReduceKind.SUM, UnaryKind.LOG)}
+
+
+@operator(" ".join(STEPS), "axes keepdims noop_with_empty_axes")
+def reduction(call: Call) -> None:
+    before, kind, after = STEPS[call.node.op_type]
+    x, rank = call.plain(0), len(call.type(0).shape)
+    axes = axes_of(call, 1, rank)
+    if not axes:
+        axes = () if call.flag("noop_with_empty_axes") else tuple(range(rank))
+    keep = call.flag("keepdims", True)
+    if before is not None:
+        x = call.add(Unary(kind=before, x=x))
+    operation = Reduce(kind=kind, x=x, axes=axes, keep=keep)
+    if after is None:
+        call.give(operation)
+    else:
+        call.give(Unary(kind=after, x=call.add(operation)))
+
+
+@operator("ArgMax ArgMin", "axis keepdims select_last_index")
+def place(call: Call) -> None:
+    kind = ReduceKind.MAX if call.node.op_type == "ArgMax" else ReduceKind.MIN
+    call.give(Arg(kind=kind, x=call.plain(0), axis=call.integer("axis", 0),
+                  keep=call.flag("keepdims", True), last=call.flag("select_last_index")))

@@ -1,0 +1,74 @@
+"""Small ONNX models, and what ONNX Runtime makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+TYPES = {each: helper.np_dtype_to_tensor_dtype(np.dtype(each)) for each in (
+    "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")}
+
+
+@dataclass(frozen=True)
+class Known:
+    """An operand that is a constant."""
+
+    array: np.ndarray
+
+
+def known(values, dtype=None):
+    return Known(np.asarray(values, dtype))
+
+
+def node_model(op, operands, attributes=None, *, outputs=1, opset=17, domain=""):
+    """A model of one node. Operands are arrays (inputs), Known (constants) or None (left out)."""
+    inputs, constants, names = [], [], []
+    for number, each in enumerate(operands):
+        name = "" if each is None else f"x{number}"
+        names.append(name)
+        if isinstance(each, Known):
+            constants.append(numpy_helper.from_array(each.array, name))
+        elif each is not None:
+            inputs.append(helper.make_tensor_value_info(name, TYPES[str(each.dtype)], each.shape))
+    results = [f"y{number}" for number in range(outputs)]
+    node = helper.make_node(op, names, results, "node", domain=domain, **attributes or {})
+    return graph_model([node], inputs, results, constants, opset=opset)
+
+
+def graph_model(nodes, inputs, outputs, constants=(), *, opset=17):
+    """A model of some nodes."""
+    graph = helper.make_graph(nodes, "graph", inputs, [
+        helper.make_empty_tensor_value_info(name) for name in outputs],
+        list(constants))
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports)
+    model.ir_version = 8
+    return model
+
+
+def runtime(data, **settings):
+    """A session of ONNX Runtime that optimizes nothing."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"],
+                                        **settings)
+
+
+def with_all_outputs(model):
+    """A copy of a model in which every tensor is an output."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    there = {each.name for each in copy.graph.output}
+    for node in copy.graph.node:
+        for name in node.output:
+            if name and name not in there:
+                copy.graph.output.append(helper.make_empty_tensor_value_info(name))
+                there.add(name)
+    return copy
