@@ -7,9 +7,21 @@ from ...graph.graph import Builder, Graph
 from ...graph.types import GraphError, TensorType
 from .file import DTYPES, Model, decoded_model
 from .reading import RULES, Node, Reading
-from .rules import convolution, elementwise, matrix, pool, shape, softmax
+from .rules import (
+    convolution,
+    elementwise,
+    functions,
+    images,
+    matrix,
+    pool,
+    reduction,
+    shape,
+    slices,
+    softmax,
+)
 
-READERS = (convolution, elementwise, matrix, pool, shape, softmax)      # importing declares RULES
+READERS = (convolution, elementwise, functions, images, matrix, pool, reduction, shape, slices,
+           softmax)                     # importing them declares their rules
 NOT_IN_GRAPHS = ("float16", "int4")     # only constants may be of these types
 
 

@@ -136,6 +136,13 @@ class Node:
         """A result as the file declares it."""
         return self.reading.model.tensors[self.operator.outputs[position]]
 
+    def declared_quantization(self) -> Quantization:
+        """The scale of a result that must have one."""
+        quantization = self.declared().quantization
+        if quantization is None:
+            raise GraphError(f"the result {self.declared().name} has no scale")
+        return quantization
+
     def option(self, name: str) -> Any:
         """A setting: a number, or the default that the schema has for it."""
         with damage_is_an_error():
@@ -168,6 +175,13 @@ class Node:
             raise GraphError(f"{tensor.name} is computed twice")
         self.reading.names[index] = self._placed(tensor.name, operation, tensor.dtype,
                                                  tensor.quantization)
+
+    def known(self, array: Array) -> None:
+        """A result that needs no computing."""
+        index = self.operator.outputs[0]
+        if index in self.reading.names:
+            raise GraphError(f"{self.declared().name} is computed twice")
+        self.reading.names[index] = self.reading.builder.constant(self.declared().name, array)
 
     def step(self, what: str, operation: Operation, dtype: str | None = None,
              quantization: Quantization | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from . import (
     blocks,
+    eight_bit,
     elementwise,
     fixed_point,
     functions,
@@ -16,5 +17,5 @@ from . import (
     window,
 )
 
-__all__ = ["blocks", "elementwise", "fixed_point", "functions", "indexing", "logic", "matrix",
-           "normalization", "quantize", "reduction", "resize", "shape", "window"]
+__all__ = ["blocks", "eight_bit", "elementwise", "fixed_point", "functions", "indexing", "logic",
+           "matrix", "normalization", "quantize", "reduction", "resize", "shape", "window"]

@@ -35,11 +35,13 @@ class Quantize(Operation):
         known = result.known()
         scales = known.along(known.scales, x.array.ndim).astype(x.array.dtype)
         ratio = x.array / scales
-        rounded = np.rint(ratio) if self.rounding == Rounding.EVEN else (
-            np.trunc(ratio + np.copysign(ratio.dtype.type(0.5), ratio)))
+        # In 64 bits, so that nothing below one half becomes one when a half is added.
+        exact = ratio.astype(np.float64)
+        rounded = np.rint(exact) if self.rounding == Rounding.EVEN else (
+            np.trunc(exact + np.copysign(0.5, exact)))
         zeros = known.along(known.zero_points, x.array.ndim)
         low, high = result.range
-        stored: Array = np.clip(np.nan_to_num(rounded.astype(np.float64)) + zeros, low, high)
+        stored: Array = np.clip(np.nan_to_num(rounded) + zeros, low, high)
         return stored
 
 

@@ -18,6 +18,7 @@ ACTIVATIONS: dict[int, Bounds] = {
     tflite.ActivationFunctionType.RELU: (0, None),
     tflite.ActivationFunctionType.RELU_N1_TO_1: (-1, 1),
     tflite.ActivationFunctionType.RELU6: (0, 6)}
+EIGHT_BITS = ("int8", "uint8")
 PADDINGS = {tflite.Padding.SAME: "same", tflite.Padding.VALID: "valid"}
 
 

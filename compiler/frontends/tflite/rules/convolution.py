@@ -8,7 +8,7 @@ import numpy as np
 from ....graph.operations.window import Conv, TransposedConv
 from ....graph.types import GraphError, Quantization
 from ..reading import Node, reads
-from .common import Settings, double_products, fused, image_sides, pads, single_product
+from .common import EIGHT_BITS, Settings, double_products, fused, image_sides, pads, single_product
 
 
 @reads("CONV_2D", options="Conv2DOptions", inputs=(2, 3))
@@ -89,7 +89,14 @@ def floated(node: Node, weights: str, data: int = 0) -> str:
 
 
 def bias_of(node: Node, position: int) -> str | None:
-    return node.input(position) if node.has(position) else None
+    """What is added to sums: 32-bit integers, or real numbers if sums are."""
+    if not node.has(position):
+        return None
+    data = node.type(2 if node.operator.name == "TRANSPOSE_CONV" else 0)
+    wanted = data.dtype if data.is_float else "int32"
+    if node.type(position).dtype != wanted:
+        raise GraphError(f"the bias is {node.type(position).plain()}, but must be {wanted}")
+    return node.input(position)
 
 
 def scaling(node: Node, weights: str, data: int = 0) -> Settings:
@@ -97,16 +104,21 @@ def scaling(node: Node, weights: str, data: int = 0) -> Settings:
     computed in 64 bits; unsigned ones share one, whose product is of 32 bits."""
     if node.type(data).is_float:
         return {}
-    first = node.type(data).known()
-    second = node.reading.builder.type_of(weights).known()
-    result = declared_quantization(node)
+    first, second, result = eight_bit_factors(node, data, weights)
+    if node.type(data).dtype == "int8" and any(second.zero_points):
+        raise GraphError("int8 weights have zero points other than 0")
     if node.type(data).dtype == "uint8":
         return {"scales": (single_product(first, second, result),)}
     return {"scales": double_products(first, second, result)}
 
 
-def declared_quantization(node: Node) -> Quantization:
-    quantization = node.declared().quantization
-    if quantization is None:
-        raise GraphError(f"the result {node.declared().name} has no scale")
-    return quantization
+def eight_bit_factors(node: Node, data: int,
+                      weights: str) -> tuple[Quantization, Quantization, Quantization]:
+    """The scales of activations, weights and results, all of one 8-bit type."""
+    types = [node.type(data), node.reading.builder.type_of(weights)]
+    dtypes = {node.declared().dtype, *(each.dtype for each in types)}
+    if len(dtypes) > 1 or dtypes.pop() not in EIGHT_BITS:
+        raise GraphError(f"the input is {types[0].dtype}, weights are {types[1].dtype} and the "
+                         f"result is {node.declared().dtype}, but all must be int8, uint8 or real "
+                         f"numbers")
+    return types[0].known(), types[1].known(), node.declared_quantization()

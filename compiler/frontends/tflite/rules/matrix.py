@@ -10,7 +10,7 @@ from ....graph.operations.shape import Reshape, Transpose
 from ....graph.types import GraphError
 from ..reading import Node, reads
 from .common import Settings, double_products, fused, single_product
-from .convolution import bias_of, declared_quantization, floated, shape_of
+from .convolution import bias_of, eight_bit_factors, floated, shape_of
 
 PLAIN_WEIGHTS = 0               # the one format in which weights are not shuffled
 
@@ -54,16 +54,15 @@ def batch_matmul(node: Node) -> None:
             name = node.step("adjoint", Transpose(x=name, order=tuple(axes)))
         sides.append(name)
     right = floated(node, sides[1])
-    node.add(MatMul(left=sides[0], right=right, **scaling(node, right)))
+    settings = {**scaling(node, right), "rounding": Rounding.TWICE}
+    node.add(MatMul(left=sides[0], right=right, **settings))
 
 
 def scaling(node: Node, weights: str) -> Settings:
     """The multipliers of an integer product, whose quotients are rounded once."""
-    if not node.type(0).is_integer:
+    if node.type(0).is_float:
         return {}
-    first = node.type(0).known()
-    second = node.reading.builder.type_of(weights).known()
-    result = declared_quantization(node)
+    first, second, result = eight_bit_factors(node, 0, weights)
     scales = double_products(first, second, result) if len(second.scales) > 1 else (
         single_product(first, second, result),)
     return {"scales": scales, "rounding": Rounding.AWAY}

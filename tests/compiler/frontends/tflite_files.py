@@ -1,0 +1,156 @@
+"""TFLite files made in code, and what TFLite's reference kernels make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+
+TYPES = {"float32": tflite.TensorType.FLOAT32, "float16": tflite.TensorType.FLOAT16,
+         "int8": tflite.TensorType.INT8, "uint8": tflite.TensorType.UINT8,
+         "int16": tflite.TensorType.INT16, "int32": tflite.TensorType.INT32,
+         "int64": tflite.TensorType.INT64, "bool": tflite.TensorType.BOOL,
+         "string": tflite.TensorType.STRING}
+
+
+@dataclass
+class Tensor:
+    """A tensor to be written; constant if it has data."""
+
+    shape: Sequence[int]
+    dtype: str = "float32"
+    scale: float | Sequence[float] | None = None
+    zero: int | Sequence[int] = 0
+    axis: int = 0
+    data: Any = None
+    name: str | bytes = ""
+
+    @classmethod
+    def constant(cls, data: Any, dtype: str = "int32", **settings: Any) -> Tensor:
+        array = np.asarray(data, dtype)
+        return cls(array.shape, dtype, data=array, **settings)
+
+
+@dataclass
+class Operator:
+    """An operator to be written, on tensors by their numbers."""
+
+    name: str
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    kind: str = ""                          # of its options
+    options: Mapping[str, Any] = field(default_factory=dict)
+    custom: str = ""
+
+
+def single(name: str, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor] | Tensor,
+           kind: str = "", **options: Any) -> bytes:
+    """A model of one operator. Inputs that are None are left out; those without data are fed."""
+    results = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    there = [each for each in inputs if each is not None]
+    numbers = iter(range(len(there)))
+    indices = [-1 if each is None else next(numbers) for each in inputs]
+    after = list(range(len(there), len(there) + len(results)))
+    fed = [index for index, each in enumerate(there) if each.data is None]
+    return file_of([*there, *results], [Operator(name, indices, after, kind, options)], fed, after)
+
+
+def file_of(tensors: Sequence[Tensor], operators: Sequence[Operator], inputs: Sequence[int],
+            outputs: Sequence[int], version: int = 3) -> bytes:
+    """The bytes of a model."""
+    builder = flatbuffers.Builder(1024)
+    buffers = [_buffer(builder, b"")]
+    tables = []
+    for number, each in enumerate(tensors):
+        if each.data is not None:
+            buffers.append(_buffer(builder, np.asarray(each.data).tobytes()))
+        tables.append(_tensor(builder, each, len(buffers) - 1 if each.data is not None else 0,
+                              number))
+    names = list(dict.fromkeys((each.name, each.custom) for each in operators))
+    codes = [_code(builder, *each) for each in names]
+    steps = [_operator(builder, each, names.index((each.name, each.custom)))
+             for each in operators]
+    parts = {"Tensors": _tables(builder, tables), "Operators": _tables(builder, steps),
+             "Inputs": _integers(builder, inputs), "Outputs": _integers(builder, outputs)}
+    graph = _table(builder, "SubGraph", parts)
+    whole = {"Subgraphs": _tables(builder, [graph]), "OperatorCodes": _tables(builder, codes),
+             "Buffers": _tables(builder, buffers)}
+    root = _table(builder, "Model", {"Version": version, **whole})
+    builder.Finish(root, b"TFL3")
+    return bytes(builder.Output())
+
+
+def _table(builder: Any, kind: str, fields: Mapping[str, Any]) -> int:
+    getattr(tflite, f"{kind}Start")(builder)
+    for name, value in fields.items():
+        getattr(tflite, f"{kind}Add{name}")(builder, value)
+    return getattr(tflite, f"{kind}End")(builder)
+
+
+def _integers(builder: Any, values: Sequence[int]) -> int:
+    return builder.CreateNumpyVector(np.asarray(values, np.int32))
+
+
+def _tables(builder: Any, offsets: Sequence[int]) -> int:
+    builder.StartVector(4, len(offsets), 4)
+    for each in reversed(offsets):
+        builder.PrependUOffsetTRelative(each)
+    return builder.EndVector()
+
+
+def _buffer(builder: Any, data: bytes) -> int:
+    if not data:
+        return _table(builder, "Buffer", {})
+    builder.StartVector(1, len(data), 16)
+    builder.head = builder.head - len(data)
+    builder.Bytes[builder.head:builder.head + len(data)] = data
+    return _table(builder, "Buffer", {"Data": builder.EndVector()})
+
+
+def _tensor(builder: Any, tensor: Tensor, buffer: int, number: int) -> int:
+    fields = {"Type": TYPES[tensor.dtype], "Buffer": buffer,
+              "Name": builder.CreateString(tensor.name or f"t{number}"),
+              "Shape": _integers(builder, tensor.shape)}
+    if tensor.scale is not None:
+        scales = np.atleast_1d(np.asarray(tensor.scale, np.float32))
+        zeros = np.broadcast_to(np.asarray(tensor.zero, np.int64), scales.shape).copy()
+        fields["Quantization"] = _table(builder, "QuantizationParameters", {
+            "Scale": builder.CreateNumpyVector(scales),
+            "ZeroPoint": builder.CreateNumpyVector(zeros), "QuantizedDimension": tensor.axis})
+    return _table(builder, "Tensor", fields)
+
+
+def _code(builder: Any, name: str, custom: str) -> int:
+    number = getattr(tflite.BuiltinOperator, name)
+    fields = {"DeprecatedBuiltinCode": min(number, 127), "BuiltinCode": number, "Version": 1}
+    if custom:
+        fields["CustomCode"] = builder.CreateString(custom)
+    return _table(builder, "OperatorCode", fields)
+
+
+def _operator(builder: Any, operator: Operator, code: int) -> int:
+    options = {name: _integers(builder, value) if isinstance(value, list | tuple) else value
+               for name, value in operator.options.items()}
+    fields = {"OpcodeIndex": code, "Inputs": _integers(builder, operator.inputs),
+              "Outputs": _integers(builder, operator.outputs)}
+    if operator.kind:
+        fields["BuiltinOptions"] = _table(builder, operator.kind, options)
+        fields["BuiltinOptionsType"] = getattr(tflite.BuiltinOptions, operator.kind)
+    return _table(builder, "Operator", fields)
+
+
+def reference(data: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What TFLite's reference kernels give."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(model_content=data,
+                              experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return [interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()]
