@@ -127,7 +127,7 @@ def starts(name: str) -> dict[str, float]:
     """Processor seconds to the end of the first simulation of a process: when it compiles, and
     when another one has."""
     with tempfile.TemporaryDirectory() as cache:
-        first, again = (_alone("first", name, NUMBA_CACHE_DIR=cache) for _ in range(2))
+        first, again = (_alone("first", name, MICROTRON_CACHE=cache) for _ in range(2))
     return {"first_use_seconds": first["seconds"], "cached_start_seconds": again["seconds"]}
 
 

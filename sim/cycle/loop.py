@@ -1,112 +1,143 @@
-"""The loop of the cycle-exact simulator, compiled. Importing this module imports numba."""
+"""The loop of the cycle-exact simulator, compiled."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from ...isa.instructions import Engine, MicroOp
+from ...isa.record import fields_of
 from ..compiled.checksum import CYCLE, checksum
-from ..compiled.local_records import blank
-from ..compiled.unowned_arrays import unowned
-from ..twins.registers import inlined
-from ..twins.top import FIRST_COUNTER, MEMORY_SAME, SAME, WIRES, cycle, news
+from ..llvm.entry import Entry
+from ..llvm.marks import Blank, inlined
+from ..llvm.values import NUMBER, Array, Record
+from ..twins.decoded import ROW
+from ..twins.top import (
+    FIRST_COUNTER,
+    LAYOUT,
+    MEMORY_SAME,
+    SAME,
+    SETTINGS,
+    TIMING,
+    WIRES,
+    cycle,
+    news,
+)
+from ..twins.types import Machines, MicroOps, Numbers
 from . import skip_memory_side, skip_repeats
+from .bundles import Given, Loads, Notes, Past, State
 from .notes import note
 
-CHECKSUM = checksum(CYCLE)
 PASTS, OLD = 3, 2           # machines that are kept to compare with; the last is the older one
 SHORTEST, LONGEST = 4, 16   # cycles after which it is kept anew
 PAUSE = 1 << 20             # cycles after which Python is asked whether to go on: half a second
 OVER, PAUSED, STUCK = range(3)
-blank_wires = blank(WIRES)
+ENGINES, UOP_FIELDS = len(Engine), len(fields_of(MicroOp))
+blank_wires = Blank(WIRES)
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
-def simulate(machines: Any, code: Any, configs: Any, timings: Any, positions: Any,
-             uops: Any, uop_tile: Any, uop_values: Any, uop_span: Any, times: Any, waits: Any,
-             seen: Any, floors: Any, limit: int, skip: bool, formulas: int = CHECKSUM) -> Any:
+def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads, uops: MicroOps,
+             notes: Notes, limit: int, skip: bool) -> int:
     """Run decoded code until it stops, or for a while. Returns whether it is OVER, has PAUSED, to
     be called again with all that it has changed, or is STUCK: at the limit, or for ever.
 
-    Records come as arrays of one. `times` and `waits` are noted by instruction: dispatched, start
-    and end, and cycles for which each engine's token was waited for; `seen` is what was waited for
-    by those that had started.
+    The first of the machines is the one that runs, the others are space for earlier states of it;
+    `all_words` is the same memory.
     """
-    accelerator, config, memory = machines[0], configs[0], timings[0]
-    code, positions, uops = unowned(code), unowned(positions), unowned(uops)
-    flat = unowned(machines.view(np.int64))
-    counters = flat[FIRST_COUNTER:]
-    pasts = np.zeros(PASTS, machines.dtype)     # the last cycle, the one before, and an older one
-    kept = unowned(pasts.view(np.int64).reshape(PASTS, len(flat)))
+    state, past = State(machines[0], all_words[0]), Past(machines[1:], all_words[1:])
+    machine, words, kept = state.machine, state.words, past.words
+    counters = words[FIRST_COUNTER:]
     newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to keep anew
     place, hint_1, hint_2, hint_old = MEMORY_SAME, 0, 0, 0
     skip_repeats.forget(kept)
-    times, waits, seen, floors = unowned(times), unowned(waits), unowned(seen), unowned(floors)
-    uop_tile, uop_values, uop_span = unowned(uop_tile), unowned(uop_values), unowned(uop_span)
     effort = 0                              # cycles that were not skipped
-    while accelerator.control.ended == 0:
-        now = accelerator.clock.now
+    while machine.control.ended == 0:
+        now = machine.clock.now
         if now >= limit:
             return STUCK
         if effort >= PAUSE:
             return PAUSED
         effort += 1
         wires = blank_wires()
-        cycle(accelerator, counters, wires, code, config, memory, positions, uops)
+        cycle(machine, counters, wires, given.code, given.config, given.timing, given.positions,
+              uops)
         if wires.dispatched or news(wires):
-            note(wires, now, times, waits, counters, seen)
-        _load_micro_ops(wires.load_end, uops, uop_tile, uop_values, uop_span)
+            note(wires, now, notes, counters)
+        _load_micro_ops(wires.load_end, uops, loads)
         if not skip:
             continue
-        place = skip_repeats.difference(flat, kept[newer], MEMORY_SAME, SAME, place)
+        place = skip_repeats.difference(words, kept[newer], MEMORY_SAME, SAME, place)
         if place == SAME:
-            most = skip_memory_side.horizon(accelerator, pasts[newer], flat, kept[newer], code,
-                                            config, memory, positions, uops, floors)
+            most = skip_memory_side.horizon(state, State(past.machines[newer], kept[newer]), given,
+                                            uops)
             if most:
                 loaded, steps = skip_memory_side.advance(
-                    accelerator, pasts, flat, kept, counters, newer, code, config, memory,
-                    positions, floors, times, waits, seen, min(most, limit - now - 1),
+                    state, past, newer, given, notes, min(most, limit - now - 1),
                     most == skip_repeats.FOREVER)
                 if loaded == skip_memory_side.NEVER:
                     return STUCK
                 effort += steps
-                _load_micro_ops(loaded, uops, uop_tile, uop_values, uop_span)
+                _load_micro_ops(loaded, uops, loads)
                 skip_repeats.forget(kept)
-                skip_repeats.keep(flat, kept[newer])
+                skip_repeats.keep(words, kept[newer])
                 age, patience = 0, SHORTEST
                 continue
         age += 1
         number, period = newer, 1
-        found = hint_1 = skip_repeats.difference(flat, kept[newer], 0, SAME, hint_1)
+        found = hint_1 = skip_repeats.difference(words, kept[newer], 0, SAME, hint_1)
         if found != SAME:
             number, period = 1 - newer, 2
-            found = hint_2 = skip_repeats.difference(flat, kept[1 - newer], 0, SAME, hint_2)
+            found = hint_2 = skip_repeats.difference(words, kept[1 - newer], 0, SAME, hint_2)
             if found != SAME:
                 number, period = OLD, age
-                found = hint_old = skip_repeats.difference(flat, kept[OLD], 0, SAME, hint_old)
+                found = hint_old = skip_repeats.difference(words, kept[OLD], 0, SAME, hint_old)
         periods = 0
         if found == SAME:
-            periods = skip_repeats.skip(accelerator, pasts[number], flat, kept[number], code,
-                                        config, positions, floors, (limit - now - 1) // period)
+            periods = skip_repeats.skip(state, State(past.machines[number], kept[number]), given,
+                                        (limit - now - 1) // period)
             if periods == skip_repeats.FOREVER:
                 return STUCK
         if periods:
             skip_repeats.forget(kept)
             age, patience = 0, SHORTEST
         elif age >= patience:
-            skip_repeats.keep(flat, kept[OLD])
+            skip_repeats.keep(words, kept[OLD])
             age, patience = 0, min(2 * patience, LONGEST)
         newer = 1 - newer
-        skip_repeats.keep(flat, kept[newer])
+        skip_repeats.keep(words, kept[newer])
     return OVER
 
 
 @inlined
-def _load_micro_ops(ended: int, uops: Any, uop_tile: Any, uop_values: Any, uop_span: Any) -> None:
+def _load_micro_ops(ended: int, uops: MicroOps, loads: Loads) -> None:
     """What a load, if one ended, brought."""
     if ended >= 0:
-        begin, stop = uop_span[ended]
+        begin, stop = loads.span[ended]
         for number in range(begin, stop):
-            uops[uop_tile[number]] = uop_values[number]
+            for field in range(UOP_FIELDS):
+                uops[loads.tile[number], field] = loads.values[number, field]
+
+
+def _array(dtype: Any, *lengths: int | None) -> Any:
+    """What is known of an argument, in its place."""
+    return Array(np.dtype(dtype), lengths)
+
+
+def _record(dtype: Any) -> Any:
+    return Record(dtype)
+
+
+WORDS = LAYOUT.dtype.itemsize // np.dtype(np.int64).itemsize
+compiled = Entry(simulate, {
+    "machines": _array(LAYOUT.dtype, 1 + PASTS),
+    "all_words": _array(np.int64, 1 + PASTS, WORDS),
+    "given": Given(code=_array(ROW, None), positions=_array(np.int64, ENGINES, None),
+                   config=_record(SETTINGS), timing=_record(TIMING), floors=_array(np.int64, None)),
+    "loads": Loads(tile=_array(np.int64, None), values=_array(np.uint16, None, UOP_FIELDS),
+                   span=_array(np.int64, None, 2)),
+    "uops": _array(np.uint16, None, UOP_FIELDS),
+    "notes": Notes(times=_array(np.int64, None, 3), waits=_array(np.int64, None, ENGINES),
+                   seen=_array(np.int64, ENGINES, ENGINES)),
+    "limit": NUMBER, "skip": NUMBER}, name="cycle-exact simulator",
+    checksum=checksum(CYCLE))

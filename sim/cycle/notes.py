@@ -3,36 +3,36 @@ waits."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.instructions import Engine
+from ..llvm.marks import inlined
 from ..twins.control import WAITS
-from ..twins.registers import inlined
+from ..twins.types import Numbers, Wires
+from .bundles import Notes
 
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 
 
 @inlined
-def note(wires: Any, now: int, times: Any, waits: Any, counters: Any, seen: Any) -> None:
+def note(wires: Wires, now: int, notes: Notes, counters: Numbers) -> None:
     """Write down what came, started and ended in a cycle."""
     if wires.dispatched:
-        times[wires.fetch_position, 0] = now
-    _note_engine(wires.load_start, wires.load_end, LOAD, now, times, waits, counters, seen)
-    _note_engine(wires.gemm_start, wires.gemm_end, GEMM, now, times, waits, counters, seen)
-    _note_engine(wires.alu_start, wires.alu_end, ALU, now, times, waits, counters, seen)
-    _note_engine(wires.store_start, wires.store_end, STORE, now, times, waits, counters, seen)
+        notes.times[wires.fetch_position, 0] = now
+    _note_engine(wires.load_start, wires.load_end, LOAD, now, notes, counters)
+    _note_engine(wires.gemm_start, wires.gemm_end, GEMM, now, notes, counters)
+    _note_engine(wires.alu_start, wires.alu_end, ALU, now, notes, counters)
+    _note_engine(wires.store_start, wires.store_end, STORE, now, notes, counters)
 
 
 @inlined
-def _note_engine(started: int, ended: int, engine: int, now: int, times: Any, waits: Any,
-                 counters: Any, seen: Any) -> None:
+def _note_engine(started: int, ended: int, engine: int, now: int, notes: Notes,
+                 counters: Numbers) -> None:
     if ended >= 0:
-        times[ended, 2] = now
+        notes.times[ended, 2] = now
     if started >= 0:
-        times[started, 1] = now
+        notes.times[started, 1] = now
         for giver in range(ENGINES):
             if giver != engine:
                 total = counters[WAITS[engine, giver]]
-                waits[started, giver] = total - seen[engine, giver]
-                seen[engine, giver] = total
+                notes.waits[started, giver] = total - notes.seen[engine, giver]
+                notes.seen[engine, giver] = total

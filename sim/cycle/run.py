@@ -100,18 +100,22 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
     """The registers after a run, and whether it was given up. Fills in `times` and `waits`."""
     from ..twins import top
     from . import loop
+    from .bundles import Given, Loads, Notes
     config, micro_ops = prepared.config, prepared.micro_ops
     failing = range(failing.start - prepared.moved, failing.stop - prepared.moved)
-    registers = top.at_rest()
+    machines = top.machines(1 + loop.PASTS)
     arguments = (
-        registers, prepared.code, top.settings(config, len(prepared.code), prepared.bases[0]),
-        top.timing_of(timing, config.bus_bytes, failing), prepared.positions,
-        np.zeros((config.tiles(Buffer.UOP), 4), np.uint16), micro_ops.tile,
-        micro_ops.values(segments), micro_ops.span, times, waits,
-        np.zeros((len(Engine), len(Engine)), np.int64), top.floors(config), limit, skip)
-    while (state := loop.simulate(*arguments)) == loop.PAUSED:
+        machines, machines.view(np.int64).reshape(len(machines), -1),
+        Given(code=prepared.code, positions=prepared.positions,
+              config=top.settings(config, len(prepared.code), prepared.bases[0]),
+              timing=top.timing_of(timing, config.bus_bytes, failing), floors=top.floors(config)),
+        Loads(tile=micro_ops.tile, values=micro_ops.values(segments), span=micro_ops.span),
+        np.zeros((config.tiles(Buffer.UOP), loop.UOP_FIELDS), np.uint16),
+        Notes(times=times, waits=waits, seen=np.zeros((len(Engine), len(Engine)), np.int64)),
+        limit, skip)
+    while (state := loop.compiled(*arguments)) == loop.PAUSED:
         pass                    # here Ctrl-C is heard
-    return registers, state == loop.STUCK
+    return machines[:1], state == loop.STUCK
 
 
 def check_meaning(config: Config, made_for: Config) -> None:

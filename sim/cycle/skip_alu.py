@@ -6,16 +6,15 @@ another has yet to write.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..twins.alu_results import DEPTH
 from ..twins.registers import inlined
+from ..twins.types import Code, Machine, Settings, Unit
 
 FOREVER = 1 << 62
 
 
 @inlined
-def even_steps(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+def even_steps(machine: Machine, kept: Machine, code: Code, config: Settings, times: int) -> int:
     """So many periods, or fewer, in which the ALU goes on as in the last one; 0 if that is not
     sure."""
     results = machine.alu_results
@@ -37,7 +36,7 @@ def even_steps(machine: Any, kept: Any, code: Any, config: Any, times: int) -> A
 
 
 @inlined
-def _with_tickets_left(machine: Any, kept: Any, more: int) -> Any:
+def _with_tickets_left(machine: Machine, kept: Machine, more: int) -> int:
     """How many cycles can go on in which the number of tickets changes, before there is none left
     or after there was none. In longer periods that might be in their midst."""
     tickets = machine.alu_results.tickets
@@ -48,7 +47,7 @@ def _with_tickets_left(machine: Any, kept: Any, more: int) -> Any:
 
 
 @inlined
-def _lanes_go_on(machine: Any, kept: Any) -> Any:
+def _lanes_go_on(machine: Machine, kept: Machine) -> bool:
     """Whether the lanes are as they were, or a period nearer to the next edge. An edge that passed
     in the period may have left the others, but not as far away as they were."""
     nearer = kept.alu_results.edge_in - machine.alu_results.edge_in
@@ -56,7 +55,7 @@ def _lanes_go_on(machine: Any, kept: Any) -> Any:
 
 
 @inlined
-def _moves_evenly(machine: Any, kept: Any) -> Any:
+def _moves_evenly(machine: Machine, kept: Machine) -> bool:
     """Whether copies of tiles move as the tiles they are copied from. They need not yet in the
     first period after a new row or instruction."""
     issue, then = machine.alu_issue, kept.alu_issue
@@ -72,8 +71,8 @@ def _moves_evenly(machine: Any, kept: Any) -> Any:
 
 
 @inlined
-def _walks_are_inside(machine: Any, kept: Any, code: Any, config: Any, entered: int,
-                      steps: int) -> Any:
+def _walks_are_inside(machine: Machine, kept: Machine, code: Code, config: Settings, entered: int,
+                      steps: int) -> bool:
     """Whether the next steps of the ALU stay in their scratchpads."""
     now, then = machine.alu_sequencer, kept.alu_sequencer
     row, ahead = code[now.of], steps - 1
@@ -86,12 +85,12 @@ def _walks_are_inside(machine: Any, kept: Any, code: Any, config: Any, entered: 
 
 
 @inlined
-def _within(one: int, other: int, tiles: int) -> Any:
+def _within(one: int, other: int, tiles: int) -> bool:
     return min(one, other) >= 0 and max(one, other) < tiles
 
 
 @inlined
-def _same_tickets(results: Any) -> Any:
+def _same_tickets(results: Unit) -> int:
     """How many tickets can retire before one that is the last of its instruction or writes
     elsewhere than the others."""
     newest = (results.head + results.tickets - 1) & DEPTH - 1
@@ -104,7 +103,7 @@ def _same_tickets(results: Any) -> Any:
 
 
 @inlined
-def _walks_inside_a_loop(machine: Any, kept: Any, code: Any, entered: int) -> Any:
+def _walks_inside_a_loop(machine: Machine, kept: Machine, code: Code, entered: int) -> bool:
     """Whether all steps of a period belonged to the same loop, so that strides are equal. An
     outer loop does not count where parameters are read in it."""
     now, then = machine.alu_sequencer, kept.alu_sequencer
@@ -123,7 +122,7 @@ def _walks_inside_a_loop(machine: Any, kept: Any, code: Any, entered: int) -> An
 
 
 @inlined
-def steps_before(now: Any, then: Any, code: Any) -> Any:
+def steps_before(now: Unit, then: Unit, code: Code) -> int:
     """How many steps of the walk were made before the period."""
     row = code[now.of]
     if now.inner_left != then.inner_left:
@@ -134,7 +133,7 @@ def steps_before(now: Any, then: Any, code: Any) -> Any:
 
 
 @inlined
-def _free_of_hazards(machine: Any, kept: Any, code: Any, entered: int, steps: int) -> Any:
+def _free_of_hazards(machine: Machine, kept: Machine, code: Code, entered: int, steps: int) -> bool:
     """Whether no step reads a tile that one before it has yet to write."""
     now, then, results = machine.alu_sequencer, kept.alu_sequencer, machine.alu_results
     row = code[now.of]
@@ -150,8 +149,8 @@ def _free_of_hazards(machine: Any, kept: Any, code: Any, entered: int, steps: in
 
 
 @inlined
-def _clear(results: Any, writes_acc: bool, dst: int, dst_stride: int, source: int, stride: int,
-           steps: int) -> Any:
+def _clear(results: Unit, writes_acc: bool, dst: int, dst_stride: int, source: int, stride: int,
+           steps: int) -> bool:
     """Whether reads from `source` on meet neither writes under way nor those from `dst` on."""
     low = min(source, source + (steps - 1) * stride)
     high = max(source, source + (steps - 1) * stride)
@@ -171,7 +170,7 @@ def _clear(results: Any, writes_acc: bool, dst: int, dst_stride: int, source: in
 
 
 @inlined
-def renew_tickets(machine: Any, kept: Any, times: int) -> None:
+def renew_tickets(machine: Machine, kept: Machine, times: int) -> None:
     """Note the tickets that steps get in so many periods; of many, the last ones."""
     results = machine.alu_results
     entered = results.entered - kept.alu_results.entered

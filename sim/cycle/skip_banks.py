@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.instructions import Engine
 from ..twins import alu, gemm
 from ..twins.alu_results import DEPTH
 from ..twins.registers import inlined
+from ..twins.types import Code, Machine, MicroOps, Numbers, Settings, Unit
 from . import skip_alu
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
@@ -16,8 +15,8 @@ EVERYWHERE = (2 << BANKS) - 1
 
 
 @inlined
-def stay_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
-               times: int) -> Any:
+def stay_apart(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
+               times: int) -> bool:
     """Whether who shares a bank with whom stays as it is. GEMM comes and goes: none may share
     with it."""
     right, left = _operand_banks(machine, kept, code, config, times)
@@ -34,7 +33,8 @@ def stay_apart(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
 
 
 @inlined
-def compute_stays_apart(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+def compute_stays_apart(machine: Machine, kept: Machine, code: Code, config: Settings,
+                        times: int) -> bool:
     """The same, where neither LOAD nor STORE uses the accumulator."""
     right, left = _operand_banks(machine, kept, code, config, times)
     alu = _result_banks(machine, kept, code, config, times)
@@ -43,7 +43,8 @@ def compute_stays_apart(machine: Any, kept: Any, code: Any, config: Any, times: 
 
 
 @inlined
-def alu_blocked(machine: Any, kept: Any, code: Any, config: Any, uops: Any) -> Any:
+def alu_blocked(machine: Machine, kept: Machine, code: Code, config: Settings,
+                uops: MicroOps) -> int:
     """For how many cycles GEMM surely reads from the bank that the ALU, which has nothing else to
     do, waits for; 0 if that is not so."""
     issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_tiles
@@ -59,20 +60,20 @@ def alu_blocked(machine: Any, kept: Any, code: Any, config: Any, uops: Any) -> A
 
 
 @inlined
-def _mask(low: int, high: int, config: Any) -> Any:
+def _mask(low: int, high: int, config: Settings) -> int:
     """The banks of tiles from `low` to `high`, as a set."""
     return ((2 << min(high // config.acc_bank_tiles, BANKS))
             - (1 << max(low // config.acc_bank_tiles, 0)))
 
 
 @inlined
-def _apart(one: int, other: int) -> Any:
+def _apart(one: int, other: int) -> bool:
     """Whether two users never meet, or always: both in the same single bank."""
     return one & other == 0 or (one == other and one & one - 1 == 0)
 
 
 @inlined
-def _gemm_banks(engine: Any, config: Any) -> Any:
+def _gemm_banks(engine: Unit, config: Settings) -> int:
     mask = 0
     for number in range(engine.in_flight):
         place = (engine.head + number) & gemm.IN_FLIGHT - 1
@@ -82,14 +83,15 @@ def _gemm_banks(engine: Any, config: Any) -> Any:
 
 
 @inlined
-def _swept(now: int, then: int, times: int, config: Any) -> Any:
+def _swept(now: int, then: int, times: int, config: Settings) -> int:
     """The banks of a walk from the beginning of this period to the end of the last one."""
     end = now + times * (now - then)
     return _mask(min(then, end), max(then, end), config)
 
 
 @inlined
-def _operand_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
+                   times: int) -> tuple[int, int]:
     """What the ALU reads: right, left."""
     issue, before = machine.alu_issue, kept.alu_issue
     now, then = machine.alu_sequencer, kept.alu_sequencer
@@ -114,7 +116,7 @@ def _operand_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) 
 
 
 @inlined
-def _result_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) -> Any:
+def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings, times: int) -> int:
     """What the ALU writes. If it goes on, the results of the last period must have been steps of
     the same walk; nobody knows the tiles of those before."""
     results, now, then = machine.alu_results, machine.alu_sequencer, kept.alu_sequencer
@@ -133,8 +135,8 @@ def _result_banks(machine: Any, kept: Any, code: Any, config: Any, times: int) -
 
 
 @inlined
-def _store_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
-                 times: int) -> Any:
+def _store_banks(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
+                 times: int) -> int:
     if machine.store.queue == 0:
         return 0
     box = code[positions[STORE, machine.store.reading]]
@@ -144,7 +146,7 @@ def _store_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any
 
 
 @inlined
-def _reads_alike(machine: Any, kept: Any, code: Any, positions: Any) -> Any:
+def _reads_alike(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
     """Whether STORE asks for tiles in the same cycles of every period: it reads a tile of several
     beats once, with the first."""
     moved = machine.store_steps.at - kept.store_steps.at
@@ -152,8 +154,8 @@ def _reads_alike(machine: Any, kept: Any, code: Any, positions: Any) -> Any:
 
 
 @inlined
-def _fill_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
-                times: int) -> Any:
+def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
+                times: int) -> int:
     write, before, mask = machine.load_write, kept.load_write, 0
     if write.pending and write.enable and code[write.position].in_acc:
         parts = code[write.position].parts
@@ -167,7 +169,7 @@ def _fill_banks(machine: Any, kept: Any, code: Any, config: Any, positions: Any,
 
 
 @inlined
-def _swept_tiles(now: int, then: int, parts: int, times: int, config: Any) -> Any:
+def _swept_tiles(now: int, then: int, parts: int, times: int, config: Settings) -> int:
     """As `_swept`, for a walk in parts of tiles."""
     end = now + times * (now - then)
     return _mask(min(then, end) // parts, max(then, end) // parts, config)

@@ -8,17 +8,12 @@ meet again when an instruction is handed over, or a load or a store starts or en
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
-
 from ...isa.instructions import Engine
-from ..compiled.local_records import blank
-from ..compiled.unowned_arrays import unowned
+from ..llvm.marks import Blank, called, inlined
 from ..twins import control, dram, fetch
-from ..twins.registers import inlined
 from ..twins.top import (
     FALLING,
+    FIRST_COUNTER,
     MEMORY_FALLING,
     MEMORY_MOVING,
     MEMORY_SAME,
@@ -29,76 +24,77 @@ from ..twins.top import (
     memory_cycle,
     news,
 )
+from ..twins.types import Machine, MicroOps
 from . import skip_alu, skip_banks, skip_repeats
+from .bundles import Given, Notes, Past, State
 from .notes import note
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 NEVER = -2
 MOST_STEPS = 1 << 16    # of the memory side, before the loop decides anew
 WORTH = 4               # cycles: for fewer, going apart takes longer than it saves
-blank_wires = blank(WIRES)
+blank_wires = Blank(WIRES)
 
 
 @inlined
-def horizon(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any, config: Any,
-            timing: Any, positions: Any, uops: Any, floors: Any) -> Any:
+def horizon(state: State, kept: State, given: Given, uops: MicroOps) -> int:
     """For how many cycles the compute side repeats its last one, which it has repeated once,
     whatever the memory side does; 0 if that is not sure or too few, maybe FOREVER."""
-    if not dram.is_calm(timing) or not _is_apart(machine, code, positions):
+    machine, before, code, config = state.machine, kept.machine, given.code, given.config
+    if not dram.is_calm(given.timing) or not _is_apart(machine, given):
         return 0
-    times = skip_repeats.periods_left(flat, kept, floors, MEMORY_FALLING, FALLING)
+    times = skip_repeats.periods_left(state.words, kept.words, given.floors, MEMORY_FALLING,
+                                      FALLING)
     if times >= WORTH:
-        times = skip_alu.even_steps(machine, kept_machine, code, config, times)
-    if times >= WORTH and not skip_banks.compute_stays_apart(machine, kept_machine, code, config,
-                                                        times):
-        times = min(times, skip_banks.alu_blocked(machine, kept_machine, code, config, uops))
+        times = skip_alu.even_steps(machine, before, code, config, times)
+    if times >= WORTH and not skip_banks.compute_stays_apart(machine, before, code, config, times):
+        times = min(times, skip_banks.alu_blocked(machine, before, code, config, uops))
     return times if times >= WORTH else 0
 
 
 @inlined
-def _is_apart(machine: Any, code: Any, positions: Any) -> Any:
+def _is_apart(machine: Machine, given: Given) -> bool:
     """Whether the two sides have nothing to do with one another until an instruction is handed
     over, or a load or a store starts or ends: FETCH does not wait for the others to be idle, and
     LOAD and STORE do not use the accumulator."""
-    load, store = machine.load, machine.store
+    load, store, code = machine.load, machine.store, given.code
     if (machine.control.halt | machine.fetch.finished | load.fault | store.fault
             or compute_is_idle(machine)):
         return False
     if machine.load_write.pending and code[machine.load_write.position].in_acc:
         return False
     for number in range(load.queue):
-        if code[positions[LOAD, load.writing + number]].in_acc:
+        if code[given.positions[LOAD, load.writing + number]].in_acc:
             return False
     for number in range(store.queue):
-        if code[positions[STORE, store.reading + number]].in_acc:
+        if code[given.positions[STORE, store.reading + number]].in_acc:
             return False
     return True
 
 
-@numba.njit(error_model="numpy")
-def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last: int, code: Any,
-            config: Any, timing: Any, positions: Any, floors: Any, times: Any, waits: Any,
-            seen: Any, most: int, forever: bool) -> Any:
+@called
+def advance(state: State, past: Past, last: int, given: Given, notes: Notes, most: int,
+            forever: bool) -> tuple[int, int]:
     """Advance the memory side until the sides meet, by at most so many cycles, and let the compute
     side, whose last cycle is kept as number `last`, catch up. `forever`: left alone, it would never
     do anything else. Returns the load that ended in the last cycle, -1 if none did, NEVER if
     nothing more will ever happen; and the cycles that were not skipped, at most MOST_STEPS."""
-    pasts, flat, kept, counters = unowned(pasts), unowned(flat), unowned(kept), unowned(counters)
-    code, positions, floors = unowned(code), unowned(positions), unowned(floors)
-    times, waits, seen = unowned(times), unowned(waits), unowned(seen)
+    machine, words, kept = state.machine, state.words, past.words
+    code, config, positions = given.code, given.config, given.positions
+    counters = words[FIRST_COUNTER:]
     passed, steps, newer, hint_1, hint_2 = 0, 0, last, 0, 0
     kept[1 - last, 0] = -1              # then the compute side may have been another
     asleep = fetch.is_asleep(machine, config, code)
     while True:
         number, period = newer, 1
-        place = hint_1 = skip_repeats.difference(flat, kept[newer], 0, MEMORY_SAME, hint_1)
+        place = hint_1 = skip_repeats.difference(words, kept[newer], 0, MEMORY_SAME, hint_1)
         if place != MEMORY_SAME:
             number, period = 1 - newer, 2
-            place = hint_2 = skip_repeats.difference(flat, kept[1 - newer], 0, MEMORY_SAME, hint_2)
+            place = hint_2 = skip_repeats.difference(words, kept[1 - newer], 0, MEMORY_SAME, hint_2)
         periods = 0
         if place == MEMORY_SAME:
-            periods = skip_repeats.skip_memory(machine, pasts[number], flat, kept[number], code,
-                                        positions, floors, (most - passed) // period, forever)
+            periods = skip_repeats.skip_memory(state, State(past.machines[number], kept[number]),
+                                               given, (most - passed) // period, forever)
             if periods == skip_repeats.FOREVER:
                 return NEVER, steps
             passed += periods * period
@@ -106,20 +102,20 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
         if periods:
             kept[0, 0] = kept[1, 0] = -1
         else:
-            skip_repeats.keep_memory(flat, kept[newer])
+            skip_repeats.keep_memory(words, kept[newer])
         if passed == most or steps == MOST_STEPS or machine.load.fault | machine.store.fault:
             break
         steps += 1
         wires = blank_wires()
         fetches = not asleep or fetch.has_beat(machine.reader)
-        memory_cycle(machine, wires, code, config, timing, positions, fetches)
+        memory_cycle(machine, wires, code, config, given.timing, positions, fetches)
         if news(wires) or wires.dispatched or wires.fetch_fault:
-            _catch_up(machine, pasts[last], flat, kept[last], passed + 1)
+            _catch_up(state, State(past.machines[last], kept[last]), passed + 1)
             now = machine.clock.now
             overflow = commands(machine, counters, wires, code, config, positions)
             control.count_compute(machine.compute_counts, wires)
             control.step(machine, wires, overflow)
-            note(wires, now, times, waits, counters, seen)
+            note(wires, now, notes, counters)
             return wires.load_end, steps
         if wires.load_wait | wires.store_wait:
             control.count_waits(counters, LOAD, wires.load_wait)
@@ -128,13 +124,13 @@ def advance(machine: Any, pasts: Any, flat: Any, kept: Any, counters: Any, last:
         passed += 1
         if fetches:
             asleep = fetch.is_asleep(machine, config, code)
-    _catch_up(machine, pasts[last], flat, kept[last], passed)
+    _catch_up(state, State(past.machines[last], kept[last]), passed)
     return -1, steps
 
 
 @inlined
-def _catch_up(machine: Any, kept_machine: Any, flat: Any, kept: Any, cycles: int) -> None:
-    """Let the compute side repeat its last cycle so often."""
-    skip_alu.renew_tickets(machine, kept_machine, cycles)
-    skip_repeats.move(flat, kept, MEMORY_FALLING, FALLING, cycles)
-    skip_repeats.move(flat, kept, MEMORY_MOVING, MOVING, cycles)
+def _catch_up(state: State, kept: State, cycles: int) -> None:
+    """Let the compute side repeat its last cycle this often."""
+    skip_alu.renew_tickets(state.machine, kept.machine, cycles)
+    skip_repeats.move(state.words, kept.words, MEMORY_FALLING, FALLING, cycles)
+    skip_repeats.move(state.words, kept.words, MEMORY_MOVING, MOVING, cycles)

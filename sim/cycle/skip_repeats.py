@@ -15,19 +15,19 @@ kind begins or ends within the stretch.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.instructions import Engine
 from ..twins.registers import CHUNK, inlined
 from ..twins.top import FALLING, MEMORY_FALLING, MEMORY_MOVING, MEMORY_SAME, MOVING, SAME
+from ..twins.types import Code, Machine, Numbers
 from . import skip_alu, skip_banks
+from .bundles import Given, State
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 FOREVER = skip_alu.FOREVER
 
 
 @inlined
-def difference(flat: Any, kept: Any, begin: int, end: int, hint: int) -> Any:
+def difference(flat: Numbers, kept: Numbers, begin: int, end: int, hint: int) -> int:
     """Where something is not the same that must be; `end` if everything is. The `hint`, where it
     differed before, is looked at first."""
     place = hint
@@ -39,38 +39,35 @@ def difference(flat: Any, kept: Any, begin: int, end: int, hint: int) -> Any:
 
 
 @inlined
-def _chunk_is_same(flat: Any, kept: Any, at: int) -> Any:
+def _chunk_is_same(flat: Numbers, kept: Numbers, at: int) -> bool:
     """All at once: a branch for each would take longer."""
-    return (flat[at] ^ kept[at] | flat[at + 1] ^ kept[at + 1] | flat[at + 2] ^ kept[at + 2]
-            | flat[at + 3] ^ kept[at + 3]) == 0
+    differing = (flat[at] ^ kept[at] | flat[at + 1] ^ kept[at + 1] | flat[at + 2] ^ kept[at + 2]
+                 | flat[at + 3] ^ kept[at + 3])
+    return int(differing) == 0
 
 
 @inlined
-def keep(flat: Any, kept: Any) -> None:
-    for place in range(MOVING):
-        kept[place] = flat[place]
+def keep(flat: Numbers, kept: Numbers) -> None:
+    kept[:MOVING] = flat[:MOVING]
 
 
 @inlined
-def keep_memory(flat: Any, kept: Any) -> None:
+def keep_memory(flat: Numbers, kept: Numbers) -> None:
     """The memory side only."""
-    for place in range(MEMORY_SAME):
-        kept[place] = flat[place]
-    for place in range(SAME, MEMORY_FALLING):
-        kept[place] = flat[place]
-    for place in range(FALLING, MEMORY_MOVING):
-        kept[place] = flat[place]
+    kept[:MEMORY_SAME] = flat[:MEMORY_SAME]
+    kept[SAME:MEMORY_FALLING] = flat[SAME:MEMORY_FALLING]
+    kept[FALLING:MEMORY_MOVING] = flat[FALLING:MEMORY_MOVING]
 
 
 @inlined
-def forget(kept: Any) -> None:
+def forget(kept: Numbers) -> None:
     """Let nothing be equal to what was kept."""
     for number in range(len(kept)):
         kept[number, 0] = kept[number, MEMORY_SAME] = -1
 
 
 @inlined
-def periods_left(flat: Any, kept: Any, floors: Any, begin: int, end: int) -> Any:
+def periods_left(flat: Numbers, kept: Numbers, floors: Numbers, begin: int, end: int) -> int:
     """How often the period comes again before a falling register is below its floor."""
     times = FOREVER
     for place in range(begin, end):
@@ -83,52 +80,51 @@ def periods_left(flat: Any, kept: Any, floors: Any, begin: int, end: int) -> Any
 
 
 @inlined
-def move(flat: Any, kept: Any, begin: int, end: int, times: int) -> None:
+def move(flat: Numbers, kept: Numbers, begin: int, end: int, times: int) -> None:
     """Let registers go on by so many periods."""
     for place in range(begin, end):
         flat[place] += times * (flat[place] - kept[place])
 
 
 @inlined
-def skip(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any, config: Any,
-         positions: Any, floors: Any, most: int) -> Any:
+def skip(state: State, kept: State, given: Given, most: int) -> int:
     """Let as many periods pass as nothing new happens in. Returns how many; FOREVER, and lets
     none pass, if nothing ever will."""
-    times = periods_left(flat, kept, floors, SAME, FALLING)
+    machine, before, code, config = state.machine, kept.machine, given.code, given.config
+    times = periods_left(state.words, kept.words, given.floors, SAME, FALLING)
     if times == FOREVER:
         return times
     times = min(times, most)
-    if times > 0 and not boxes_go_on(machine, kept_machine, code, positions):
+    if times > 0 and not boxes_go_on(machine, before, code, given.positions):
         times = 0
     if times > 0:
-        times = skip_alu.even_steps(machine, kept_machine, code, config, times)
-    if times > 0 and not skip_banks.stay_apart(machine, kept_machine, code, config, positions,
+        times = skip_alu.even_steps(machine, before, code, config, times)
+    if times > 0 and not skip_banks.stay_apart(machine, before, code, config, given.positions,
                                                times):
         times = 0
     if times > 0:
-        skip_alu.renew_tickets(machine, kept_machine, times)
-        move(flat, kept, SAME, MOVING, times)
+        skip_alu.renew_tickets(machine, before, times)
+        move(state.words, kept.words, SAME, MOVING, times)
     return times
 
 
 @inlined
-def skip_memory(machine: Any, kept_machine: Any, flat: Any, kept: Any, code: Any,
-                positions: Any, floors: Any, most: int, forever: bool) -> Any:
+def skip_memory(state: State, kept: State, given: Given, most: int, forever: bool) -> int:
     """The same for the memory side alone; `forever` if the compute side has nothing to come."""
-    times = periods_left(flat, kept, floors, SAME, MEMORY_FALLING)
+    times = periods_left(state.words, kept.words, given.floors, SAME, MEMORY_FALLING)
     if times == FOREVER and forever:
         return times
     times = min(times, most)
-    if times > 0 and not boxes_go_on(machine, kept_machine, code, positions):
+    if times > 0 and not boxes_go_on(state.machine, kept.machine, given.code, given.positions):
         times = 0
     if times > 0:
-        move(flat, kept, SAME, MEMORY_FALLING, times)
-        move(flat, kept, FALLING, MEMORY_MOVING, times)
+        move(state.words, kept.words, SAME, MEMORY_FALLING, times)
+        move(state.words, kept.words, FALLING, MEMORY_MOVING, times)
     return times
 
 
 @inlined
-def boxes_go_on(machine: Any, kept: Any, code: Any, positions: Any) -> Any:
+def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
     """Whether no load or store that goes on will reach beyond its scratchpad, and the write of a
     load moves as its walk. It need not yet in the first period after a new row."""
     if (machine.load_steps.at != kept.load_steps.at and machine.load.queue != 0

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import alu, alu_results, gemm, store_reader
 from .registers import inlined
+from .types import Code, Machine, MicroOps, Settings, Wires
 
 NOBODY = -1
 
 
 @inlined
-def arbitrate(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> None:
+def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops: MicroOps) -> None:
     """Grant what nobody more urgent wants: GEMM, the ALU's right and left operand, STORE; and
     for writes GEMM, ALU, LOAD."""
     wires.right_granted = 0
@@ -38,7 +37,8 @@ def arbitrate(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> No
 
 
 @inlined
-def _arbitrate_writes(machine: Any, wires: Any, code: Any, config: Any, uops: Any) -> None:
+def _arbitrate_writes(machine: Machine, wires: Wires, code: Code, config: Settings,
+                      uops: MicroOps) -> None:
     results, write = machine.alu_results, machine.load_write
     wires.alu_write_granted = 0
     wires.fill_ready = 1

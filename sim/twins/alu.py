@@ -6,12 +6,11 @@ set of tickets is a number whose bit k stands for the k-th oldest.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.instructions import PARAMETER_TILES, Engine
 from . import alu_results, tokens
 from .alu_results import ACC, NOWHERE, OUT
 from .registers import Registers, inlined
+from .types import Code, Machine, Numbers, Settings, Unit, Wires
 
 ALU = int(Engine.ALU)
 
@@ -33,7 +32,7 @@ ISSUE = Registers(
 
 
 @inlined
-def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the instruction that starts, or -1."""
     sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
     commands, halt = machine.alu_queue, machine.control.halt
@@ -73,7 +72,7 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
 
 
 @inlined
-def _rest(machine: Any, wires: Any, code: Any) -> Any:
+def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     """Nothing is under way; the next instruction may start."""
     wires.alu_fault, wires.alu_end, wires.alu_wait = 0, -1, 0
     commands = machine.alu_queue
@@ -88,13 +87,13 @@ def _rest(machine: Any, wires: Any, code: Any) -> Any:
 
 
 @inlined
-def wants(reads: int, read: int, issue: Any) -> Any:
+def wants(reads: int, read: int, issue: Unit) -> bool:
     """Whether the front step asks for an operand in this cycle."""
     return issue.front != 0 and issue.front_before == 0 and reads != 0 and read == 0
 
 
 @inlined
-def _read(issue: Any, wires: Any) -> Any:
+def _read(issue: Unit, wires: Wires) -> tuple[bool, bool]:
     """Issue the front step when all it reads has been granted. Returns whether it is a vector
     that goes to the lanes, and whether it leaves the buffer."""
     left = issue.left_read or wires.left_granted
@@ -108,15 +107,15 @@ def _read(issue: Any, wires: Any) -> Any:
 
 
 @inlined
-def _begins(sequencer: Any, row: Any) -> Any:
+def _begins(sequencer: Unit, row: Settings) -> bool:
     """Whether the slot at hand is the first of an outer iteration."""
     return (row.no_work == 0 and sequencer.inner_left == row.inner
             and sequencer.middle_left == row.middle)
 
 
 @inlined
-def _enter(machine: Any, code: Any, config: Any, entering: bool, fetches: bool, taken: bool,
-           retired: int, last: bool) -> None:
+def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetches: bool,
+           taken: bool, retired: int, last: bool) -> None:
     """Make the next step and put it into the buffer; with a ticket, unless it fetches."""
     sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
     reads_left = reads_right = False
@@ -153,7 +152,7 @@ def _enter(machine: Any, code: Any, config: Any, entering: bool, fetches: bool, 
 
 
 @inlined
-def _shift(issue: Any, taken: int, retired: int) -> Any:
+def _shift(issue: Unit, taken: int, retired: int) -> bool:
     """Move the back step up when the front one has gone. Returns whether the front is free for
     the one that enters."""
     issue.front_before >>= retired
@@ -170,7 +169,7 @@ def _shift(issue: Any, taken: int, retired: int) -> Any:
 
 
 @inlined
-def _start(sequencer: Any, row: Any, position: int) -> None:
+def _start(sequencer: Unit, row: Settings, position: int) -> None:
     sequencer.running, sequencer.of = 1, position
     sequencer.outer_left, sequencer.middle_left = row.outer, row.middle
     sequencer.inner_left = row.inner
@@ -180,7 +179,7 @@ def _start(sequencer: Any, row: Any, position: int) -> None:
 
 
 @inlined
-def _advance(sequencer: Any, row: Any, last: int) -> None:
+def _advance(sequencer: Unit, row: Settings, last: int) -> None:
     """To the next slot."""
     if last:
         sequencer.running = 0

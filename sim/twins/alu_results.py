@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.instructions import Engine
 from .registers import Registers, inlined
+from .types import Unit, Wires
 
 ALU = int(Engine.ALU)
 DEPTH = 16                  # tickets
@@ -24,18 +23,18 @@ REGISTERS = Registers(
 
 
 @inlined
-def oldest(results: Any) -> Any:
+def oldest(results: Unit) -> int:
     return results.head & DEPTH - 1
 
 
 @inlined
-def wants_acc(results: Any, halt: int) -> Any:
+def wants_acc(results: Unit, halt: int) -> bool:
     """Whether the oldest result asks to be written to the accumulator."""
     return results.results != 0 and halt == 0 and results.kind[oldest(results)] == ACC
 
 
 @inlined
-def retire(results: Any, wires: Any, halt: int) -> Any:
+def retire(results: Unit, wires: Wires, halt: int) -> bool:
     """Write the oldest result, if it is there and may. Returns whether its ticket is over."""
     place = oldest(results)
     wires.alu_end = -1
@@ -49,8 +48,8 @@ def retire(results: Any, wires: Any, halt: int) -> Any:
 
 
 @inlined
-def writes_to(results: Any, reads_left: int, left: int, reads_right: int, right: int,
-              retired: int) -> Any:
+def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right: int,
+              retired: int) -> int:
     """The tickets whose writes to these tiles are still to come after this cycle."""
     before = 0
     if results.pending >> retired == 0 or not (reads_left or reads_right):
@@ -64,7 +63,7 @@ def writes_to(results: Any, reads_left: int, left: int, reads_right: int, right:
 
 
 @inlined
-def enter(results: Any, position: int, kind: int, target: int, last: int, outside: int) -> None:
+def enter(results: Unit, position: int, kind: int, target: int, last: int, outside: int) -> None:
     """Give a step its ticket. There must be one left."""
     place = (results.head + results.tickets) & DEPTH - 1
     results.of[place], results.kind[place], results.target[place] = position, kind, target
@@ -76,7 +75,7 @@ def enter(results: Any, position: int, kind: int, target: int, last: int, outsid
 
 
 @inlined
-def advance(results: Any, issued: int, retired: int) -> None:
+def advance(results: Unit, issued: int, retired: int) -> None:
     """The clock, after `enter`."""
     _move_lanes(results)
     results.results += results.arrives - retired
@@ -92,7 +91,7 @@ def advance(results: Any, issued: int, retired: int) -> None:
 
 
 @inlined
-def _move_lanes(results: Any) -> None:
+def _move_lanes(results: Unit) -> None:
     if results.edges == 0:
         return
     results.edge_in -= 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...isa.faults import Fault
@@ -11,6 +9,7 @@ from ...isa.instructions import Engine
 from ...isa.registers import counter_names
 from . import gemm
 from .registers import Registers, inlined
+from .types import Machine, Numbers, Unit, Wires
 
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
@@ -31,13 +30,13 @@ WAITS = np.array([[COUNTER_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.l
 
 
 @inlined
-def _or(raised: int, cause: int, position: int, fault: Any) -> Any:
+def _or(raised: int, cause: int, position: int, fault: tuple[int, int]) -> tuple[int, int]:
     """This fault if it is raised, else the other one."""
     return (cause, position) if raised else fault
 
 
 @inlined
-def first_fault(machine: Any, wires: Any, overflow: int) -> Any:
+def first_fault(machine: Machine, wires: Wires, overflow: int) -> tuple[int, int]:
     """Of the faults raised in this cycle, the one that is reported: cause and position."""
     fault = wires.fetch_fault, wires.fetch_position
     fault = _or(wires.load_fault, wires.load_fault, wires.load_fault_position, fault)
@@ -52,7 +51,7 @@ def first_fault(machine: Any, wires: Any, overflow: int) -> Any:
 
 
 @inlined
-def step(machine: Any, wires: Any, overflow: int) -> None:
+def step(machine: Machine, wires: Wires, overflow: int) -> None:
     """A run is over when FETCH has finished, or after a fault, and the bus is quiet."""
     control = machine.control
     cause, position = first_fault(machine, wires, overflow)
@@ -64,7 +63,7 @@ def step(machine: Any, wires: Any, overflow: int) -> None:
 
 
 @inlined
-def count_memory(counts: Any, wires: Any) -> None:
+def count_memory(counts: Unit, wires: Wires) -> None:
     """Add up what LOAD and STORE tell."""
     counts.cycles += 1
     counts.load_busy += wires.load_busy
@@ -76,7 +75,7 @@ def count_memory(counts: Any, wires: Any) -> None:
 
 
 @inlined
-def count_compute(counts: Any, wires: Any) -> None:
+def count_compute(counts: Unit, wires: Wires) -> None:
     """Add up what the others tell."""
     counts.instructions += wires.dispatched
     counts.gemm_busy += wires.gemm_busy
@@ -84,7 +83,7 @@ def count_compute(counts: Any, wires: Any) -> None:
 
 
 @inlined
-def count_waits(counters: Any, engine: int, missing: int) -> None:
+def count_waits(counters: Numbers, engine: int, missing: int) -> None:
     """Add a cycle to the counters of the engines whose tokens are missing."""
     for giver in range(len(WAITS)):
         if missing >> giver & 1:

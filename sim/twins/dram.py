@@ -6,12 +6,9 @@ Each cycle `decide` says what the memory shows and takes, from its registers and
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from ...isa.timing import HASH_MIX, HASH_STEP, Channel
 from .registers import Registers, inlined
+from .types import Settings, Unit, Wires
 
 BURSTS = 64                 # most bursts of each kind under way; a power of two
 REGISTERS = Registers(
@@ -27,32 +24,33 @@ REGISTERS = Registers(
 READ_ADDRESS, READ_DATA = int(Channel.READ_ADDRESS), int(Channel.READ_DATA)
 WRITE_ADDRESS, WRITE_DATA = int(Channel.WRITE_ADDRESS), int(Channel.WRITE_DATA)
 WRITE_RESPONSE, CHANNELS = int(Channel.WRITE_RESPONSE), len(Channel)
-STEP, FIRST_MIX, SECOND_MIX = np.uint64(HASH_STEP), np.uint64(HASH_MIX[0]), np.uint64(HASH_MIX[1])
+FIRST_MIX, SECOND_MIX = HASH_MIX
+WORD = (1 << 64) - 1
 
 
 @inlined
-def is_calm(timing: Any) -> Any:
+def is_calm(timing: Settings) -> bool:
     return timing.stalls | timing.fail_to == 0
 
 
 @inlined
-def stalled(timing: Any, cycle: int, channel: int) -> Any:
+def stalled(timing: Settings, cycle: int, channel: int) -> bool:
     """isa.timing.stalled in machine integers."""
     if timing.stalls == 0:
         return False
-    value = np.uint64(timing.seed) + np.uint64(cycle * CHANNELS + channel + 1) * STEP
-    value = (value ^ (value >> np.uint64(30))) * FIRST_MIX
-    value = (value ^ (value >> np.uint64(27))) * SECOND_MIX
-    return np.int64((value ^ (value >> np.uint64(31))) & np.uint64(255)) < timing.stalls
+    value = timing.seed + (cycle * CHANNELS + channel + 1) * HASH_STEP & WORD
+    value = (value ^ (value >> 30 & WORD >> 30)) * FIRST_MIX & WORD
+    value = (value ^ (value >> 27 & WORD >> 27)) * SECOND_MIX & WORD
+    return (value ^ value >> 31) & 255 < timing.stalls
 
 
 @inlined
-def fails(timing: Any, address: int) -> Any:
+def fails(timing: Settings, address: int) -> bool:
     return address < timing.fail_to and address + timing.bus_bytes > timing.fail_from
 
 
 @inlined
-def decide(dram: Any, timing: Any, wires: Any, wvalid: int, now: int, calm: bool) -> None:
+def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, calm: bool) -> None:
     """What the slave shows in this cycle. `wvalid`: the master has a beat to write."""
     wires.arready = dram.reads < timing.reads and (
         calm or not stalled(timing, now, READ_ADDRESS))
@@ -83,7 +81,7 @@ def decide(dram: Any, timing: Any, wires: Any, wvalid: int, now: int, calm: bool
 
 
 @inlined
-def _show_read(dram: Any, timing: Any, calm: bool) -> None:
+def _show_read(dram: Unit, timing: Settings, calm: bool) -> None:
     head = dram.reads_head
     dram.rvalid = 1
     dram.rid = dram.read_client[head]
@@ -96,7 +94,7 @@ def _show_read(dram: Any, timing: Any, calm: bool) -> None:
 
 
 @inlined
-def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int,
+def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit, now: int,
           calm: bool) -> None:
     """The cycle ends with these registers of the master; `wires` say which handshakes happened."""
     if wires.w_taken:
@@ -130,7 +128,7 @@ def clock(dram: Any, timing: Any, wires: Any, reader: Any, writer: Any, now: int
 
 
 @inlined
-def _accept_read(dram: Any, timing: Any, reader: Any, now: int) -> None:
+def _accept_read(dram: Unit, timing: Settings, reader: Unit, now: int) -> None:
     place = (dram.reads_head + dram.reads) & BURSTS - 1
     dram.read_beats[place] = reader.ar_beats
     dram.read_client[place] = reader.ar_client
@@ -142,7 +140,7 @@ def _accept_read(dram: Any, timing: Any, reader: Any, now: int) -> None:
 
 
 @inlined
-def _accept_write(dram: Any, writer: Any) -> None:
+def _accept_write(dram: Unit, writer: Unit) -> None:
     place = (dram.writes_head + dram.writes) & BURSTS - 1
     dram.write_beats[place] = writer.aw_beats
     dram.write_address[place] = writer.aw_address
@@ -153,7 +151,7 @@ def _accept_write(dram: Any, writer: Any) -> None:
 
 
 @inlined
-def _take_write(dram: Any, timing: Any, now: int, calm: bool) -> None:
+def _take_write(dram: Unit, timing: Settings, now: int, calm: bool) -> None:
     head = dram.writes_head
     place = (dram.answers_head + dram.answers) & BURSTS - 1
     if not calm:

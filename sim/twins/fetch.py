@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.faults import Fault
 from ...isa.instructions import INSTRUCTION_BYTES, Engine
 from . import queue
 from .decoded import END, SYNC
 from .reader import FETCH
 from .registers import Registers, inlined
+from .types import Code, Machine, Settings, Unit, Wires
 
 LOAD, GEMM, ALU = int(Engine.LOAD), int(Engine.GEMM), int(Engine.ALU)
 BURST, AHEAD = 8, 16        # instructions: in a burst, and fetched before they are wanted
@@ -21,7 +20,7 @@ REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished"),
 
 
 @inlined
-def offer(fetch: Any, wires: Any, config: Any, halt: int) -> None:
+def offer(fetch: Unit, wires: Wires, config: Settings, halt: int) -> None:
     """Ask for the next burst."""
     wires.fetch_requests = halt == 0 and wants(fetch, config)
     size = min(BURST, config.count - fetch.asked)
@@ -30,14 +29,14 @@ def offer(fetch: Any, wires: Any, config: Any, halt: int) -> None:
 
 
 @inlined
-def wants(fetch: Any, config: Any) -> Any:
+def wants(fetch: Unit, config: Settings) -> bool:
     """Whether the buffer has room for the next burst and all that is on its way."""
     left = config.count - fetch.asked
     return left != 0 and AHEAD - (fetch.asked - fetch.position) >= min(BURST, left)
 
 
 @inlined
-def is_asleep(machine: Any, config: Any, code: Any) -> Any:
+def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
     """Whether nothing happens here before a beat comes or a command leaves its queue, as long as
     some engine works."""
     fetch, buffer = machine.fetch, machine.buffer
@@ -52,12 +51,12 @@ def is_asleep(machine: Any, config: Any, code: Any) -> Any:
 
 
 @inlined
-def has_beat(reader: Any) -> Any:
+def has_beat(reader: Unit) -> bool:
     return reader.queue != 0 and reader.front_client == FETCH
 
 
 @inlined
-def step(machine: Any, wires: Any, config: Any, code: Any) -> None:
+def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     fetch, buffer, halt = machine.fetch, machine.buffer, machine.control.halt
     wires.put_to = -1
     wires.fetch_fault = 0
@@ -72,7 +71,7 @@ def step(machine: Any, wires: Any, config: Any, code: Any) -> None:
 
 
 @inlined
-def _dispatch(machine: Any, wires: Any, config: Any, code: Any, halt: int) -> Any:
+def _dispatch(machine: Machine, wires: Wires, config: Settings, code: Code, halt: int) -> bool:
     fetch = machine.fetch
     position = fetch.position
     valid = machine.buffer.ready != 0 and halt == 0 and fetch.finished == 0
@@ -98,7 +97,7 @@ def _dispatch(machine: Any, wires: Any, config: Any, code: Any, halt: int) -> An
 
 
 @inlined
-def _has_room(machine: Any, engine: int, depth: int) -> Any:
+def _has_room(machine: Machine, engine: int, depth: int) -> bool:
     """Whether the queue of an engine takes another command."""
     if engine == LOAD:
         return queue.has_room(machine.load_queue, depth)
@@ -110,7 +109,7 @@ def _has_room(machine: Any, engine: int, depth: int) -> Any:
 
 
 @inlined
-def _assemble(fetch: Any, wires: Any, config: Any, reader: Any) -> Any:
+def _assemble(fetch: Unit, wires: Wires, config: Settings, reader: Unit) -> bool:
     """Take the beat that is there for FETCH. Returns whether it completes an instruction."""
     if not has_beat(reader):
         return False

@@ -6,14 +6,12 @@ stage of the pipeline holds follows from that. Indices are checked when an instr
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
-
 from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import Engine, GemmFlags
+from ..llvm.marks import called, inlined
 from . import tokens
-from .registers import Registers, inlined
+from .registers import Registers
+from .types import Code, Machine, MicroOps, Numbers, Settings, Unit, Wires
 
 GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
@@ -38,12 +36,13 @@ REGISTERS = Registers(
 
 
 @inlined
-def is_stopped(gemm: Any, now: int) -> Any:
+def is_stopped(gemm: Unit, now: int) -> bool:
     return gemm.stop_at >= 0 and now >= gemm.stop_at
 
 
 @inlined
-def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, uops: Any) -> Any:
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
+         uops: MicroOps) -> int:
     """Returns the position of the gemm that starts, or -1."""
     gemm, commands, now = machine.gemm, machine.gemm_queue, machine.clock.now
     halt = machine.control.halt != 0
@@ -69,7 +68,7 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, uops:
 
 
 @inlined
-def _end(gemm: Any, wires: Any, now: int, halt: int) -> None:
+def _end(gemm: Unit, wires: Wires, now: int, halt: int) -> None:
     wires.gemm_end = -1
     if gemm.in_flight == 0:
         return
@@ -82,8 +81,9 @@ def _end(gemm: Any, wires: Any, now: int, halt: int) -> None:
         gemm.end_in -= 1
 
 
-@numba.njit
-def _start(gemm: Any, instruction: Any, config: Any, uops: Any, now: int, position: int) -> None:
+@called
+def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, now: int,
+           position: int) -> None:
     place = (gemm.head + gemm.in_flight) & IN_FLIGHT - 1
     gemm.running, gemm.slots_left = 1, instruction.slots
     gemm.of[place], gemm.first[place] = position, now + 1
@@ -102,8 +102,8 @@ def _start(gemm: Any, instruction: Any, config: Any, uops: Any, now: int, positi
             gemm.fault_position = position
 
 
-@numba.njit
-def _note_reach(gemm: Any, place: int, row: Any, config: Any, uops: Any) -> Any:
+@called
+def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: MicroOps) -> bool:
     """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are
     surely inside their scratchpads."""
     if row.uop + row.count > len(uops):
@@ -130,15 +130,15 @@ def _note_reach(gemm: Any, place: int, row: Any, config: Any, uops: Any) -> Any:
     return inside
 
 
-@numba.njit
-def _limits(row: Any, config: Any) -> Any:
+@called
+def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
     """Of accumulator tiles, activation tiles, and weight tiles or their rows."""
     return (config.acc_tiles, config.inp_tiles,
             config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1))
 
 
-@numba.njit
-def _extremes(row: Any, uops: Any, field: int) -> Any:
+@called
+def _extremes(row: Settings, uops: MicroOps, field: int) -> tuple[int, int]:
     """The least and the most that a gemm's micro-ops have of something."""
     least, most = 1 << 16, 0
     for number in range(row.uop, row.uop + row.count):
@@ -146,9 +146,9 @@ def _extremes(row: Any, uops: Any, field: int) -> Any:
     return least, most
 
 
-@numba.njit
+@called
 def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
-            by_inner: int) -> Any:
+            by_inner: int) -> tuple[int, int]:
     """Smallest and largest offset of a walk."""
     low = high = 0
     for count, stride in ((outer, by_outer), (middle, by_middle), (inner, by_inner)):
@@ -158,8 +158,8 @@ def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
     return low, high
 
 
-@numba.njit
-def _first_bad(row: Any, config: Any, uops: Any) -> Any:
+@called
+def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
     """The first slot with an index outside its scratchpad, -1 if there is none.
 
     Micro-ops that do not exist, and biases, which loops do not move, are met in the very first
@@ -188,9 +188,9 @@ def _first_bad(row: Any, config: Any, uops: Any) -> Any:
     return first * row.count + step
 
 
-@numba.njit
-def _first_outside(row: Any, least: int, most: int, by_outer: int, by_middle: int,
-                   by_inner: int) -> Any:
+@called
+def _first_outside(row: Settings, least: int, most: int, by_outer: int, by_middle: int,
+                   by_inner: int) -> int:
     """The first iteration in which a walk makes `least` negative or `most` not negative, NOWHERE
     if none does. Loop by loop: there are too many iterations to try all of them."""
     for outer in range(row.outer):
@@ -210,9 +210,9 @@ def _first_outside(row: Any, least: int, most: int, by_outer: int, by_middle: in
     return NOWHERE
 
 
-@numba.njit
-def _is_bad(row: Any, config: Any, uops: Any, step: int, inner: int, middle: int,
-            outer: int) -> Any:
+@called
+def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: int, middle: int,
+            outer: int) -> bool:
     """Whether a slot has an index outside its scratchpad, biases aside."""
     number, (accs, inps, wgts) = row.uop + step, _limits(row, config)
     dst = (uops[number, DST] + outer * row.dst_outer + middle * row.dst_middle
@@ -225,7 +225,7 @@ def _is_bad(row: Any, config: Any, uops: Any, step: int, inner: int, middle: int
 
 
 @inlined
-def _counters(row: Any, slot: int) -> Any:
+def _counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
     """Step, inner, middle and outer of a slot."""
     rest, step = divmod(slot, row.count)
     rest, inner = divmod(rest, row.inner)
@@ -234,7 +234,7 @@ def _counters(row: Any, slot: int) -> Any:
 
 
 @inlined
-def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> Any:
+def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> bool:
     """Whether a slot begins a new sum."""
     return flags & START != 0 and not (
         (flags & FIRST_UOP and step) or (flags & FIRST_INNER and inner)
@@ -242,7 +242,7 @@ def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> Any:
 
 
 @inlined
-def tile_of(gemm: Any, code: Any, uops: Any, issued: int, reads: bool) -> Any:
+def tile_of(gemm: Unit, code: Code, uops: MicroOps, issued: int, reads: bool) -> int:
     """The accumulator tile that the slot issued in a cycle reads or writes; -1 if none."""
     for number in range(gemm.in_flight):
         place = (gemm.head + number) & IN_FLIGHT - 1
@@ -258,7 +258,7 @@ def tile_of(gemm: Any, code: Any, uops: Any, issued: int, reads: bool) -> Any:
 
 
 @inlined
-def reads_from(gemm: Any, code: Any, uops: Any, issued: int, low: int, high: int) -> Any:
+def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, high: int) -> int:
     """How many slots from the one issued in a cycle on read tiles from `low` to below `high`,
     counted to the end of its micro-ops at most."""
     for number in range(gemm.in_flight):
@@ -273,7 +273,7 @@ def reads_from(gemm: Any, code: Any, uops: Any, issued: int, low: int, high: int
 
 
 @inlined
-def _reads_on(row: Any, slot: int, uops: Any, low: int, high: int) -> Any:
+def _reads_on(row: Settings, slot: int, uops: MicroOps, low: int, high: int) -> int:
     step, inner, middle, outer = _counters(row, slot)
     moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
     first = step
@@ -284,7 +284,7 @@ def _reads_on(row: Any, slot: int, uops: Any, low: int, high: int) -> Any:
 
 
 @inlined
-def _touched(row: Any, slot: int, uops: Any, reads: bool) -> Any:
+def _touched(row: Settings, slot: int, uops: MicroOps, reads: bool) -> int:
     if row.no_work:
         return -1
     step, inner, middle, outer = _counters(row, slot)

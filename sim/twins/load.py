@@ -5,12 +5,11 @@ The write side is `load_writer`, and the rows are walked by `rows`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.faults import Fault
 from ...isa.instructions import Engine
 from . import load_writer, rows, tokens
 from .registers import Registers, inlined
+from .types import Code, Machine, Numbers, Settings, Unit, Wires
 
 LOAD = int(Engine.LOAD)
 QUEUE_DEPTH = 4             # loads between the request side and the write side
@@ -20,7 +19,7 @@ REGISTERS = Registers(same=("fault", "queue", "writing"), noted=("fault_position
 
 
 @inlined
-def offer(machine: Any, wires: Any, code: Any, config: Any) -> None:
+def offer(machine: Machine, wires: Wires, code: Code, config: Settings) -> None:
     """Ask the reader for the burst at hand."""
     walker = machine.load_rows
     wires.load_requests = 0
@@ -32,7 +31,7 @@ def offer(machine: Any, wires: Any, code: Any, config: Any) -> None:
 
 
 @inlined
-def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the load that starts, or -1. `writing` counts those written."""
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
     stop = machine.control.halt != 0 or load.fault != 0
@@ -59,7 +58,7 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
 
 
 @inlined
-def _rest(machine: Any, wires: Any, code: Any) -> Any:
+def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     """Nothing is under way; the next load may start."""
     load, commands = machine.load, machine.load_queue
     wires.load_busy = wires.load_wait = wires.load_wait_memory = wires.load_bytes = 0
@@ -77,7 +76,7 @@ def _rest(machine: Any, wires: Any, code: Any) -> Any:
 
 
 @inlined
-def _note_fault(load: Any, wires: Any, code: Any, started: int, bad_row: int,
+def _note_fault(load: Unit, wires: Wires, code: Code, started: int, bad_row: int,
                 bad_position: int) -> None:
     """Keep the first fault. The write side works on older loads than the walker."""
     if wires.load_writer_fault:

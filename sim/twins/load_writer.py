@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.faults import Fault
 from ...isa.instructions import Engine
 from . import packing
 from .reader import LOAD as CLIENT
 from .registers import Registers, inlined
+from .types import Code, Machine, Numbers, Settings, Unit, Wires
 
 LOAD = int(Engine.LOAD)
 INDEX, READ_ERROR = int(Fault.INDEX), int(Fault.READ_ERROR)
@@ -21,7 +20,8 @@ REGISTERS = Registers(same=("pending", "enable", "last", "bytes"), noted=("posit
 
 
 @inlined
-def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop: int) -> Any:
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
+         stop: int) -> bool:
     """Returns whether the oldest load gave its last step."""
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
     load = machine.load
@@ -50,7 +50,7 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop:
 
 
 @inlined
-def _complete(write: Any, wires: Any, code: Any, waits: int, stop: int) -> None:
+def _complete(write: Unit, wires: Wires, code: Code, waits: int, stop: int) -> None:
     """What the write in the register does in this cycle."""
     wires.load_end = -1
     wires.load_bytes = 0
@@ -62,8 +62,8 @@ def _complete(write: Any, wires: Any, code: Any, waits: int, stop: int) -> None:
 
 
 @inlined
-def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int, waits: int,
-          beat_here: int) -> Any:
+def _take(machine: Machine, wires: Wires, box: Settings, position: int, bus_bytes: int, waits: int,
+          beat_here: int) -> bool:
     """Take the next step, and its beat, into the write register."""
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
     data = box.no_tiles == 0 and steps.section == MIDDLE and steps.run == BODY
@@ -92,7 +92,7 @@ def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int, wai
 
 
 @inlined
-def _advance(steps: Any, box: Any, data: int, moved: int, bus_bytes: int) -> Any:
+def _advance(steps: Unit, box: Settings, data: int, moved: int, bus_bytes: int) -> bool:
     """Go on by a step. Returns whether it was the last one."""
     run_ends = steps.left == moved
     steps.left -= moved
@@ -111,7 +111,7 @@ def _advance(steps: Any, box: Any, data: int, moved: int, bus_bytes: int) -> Any
 
 
 @inlined
-def _end_row(steps: Any, box: Any, bus_bytes: int) -> Any:
+def _end_row(steps: Unit, box: Settings, bus_bytes: int) -> bool:
     if steps.section == MIDDLE:
         steps.row_place += box.row_stride
         steps.lane = packing.lane_at(steps.row_place, box, bus_bytes)
@@ -130,7 +130,7 @@ def _end_row(steps: Any, box: Any, bus_bytes: int) -> Any:
 
 
 @inlined
-def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
+def _begin(steps: Unit, box: Settings, bus_bytes: int) -> None:
     steps.begun = 1
     steps.turns += 1
     steps.planes_left = box.planes
@@ -138,7 +138,7 @@ def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
 
 
 @inlined
-def _begin_plane(steps: Any, box: Any, at: int, place: int, bus_bytes: int) -> None:
+def _begin_plane(steps: Unit, box: Settings, at: int, place: int, bus_bytes: int) -> None:
     steps.plane_at = steps.at = at
     steps.plane_place = steps.row_place = place
     steps.lane = packing.lane_at(place, box, bus_bytes)
@@ -147,14 +147,14 @@ def _begin_plane(steps: Any, box: Any, at: int, place: int, bus_bytes: int) -> N
 
 
 @inlined
-def _set_section(steps: Any, box: Any, section: int) -> None:
+def _set_section(steps: Unit, box: Settings, section: int) -> None:
     steps.section = section
     steps.rows_left = (box.top if section == TOP else box.rows if section == MIDDLE
                        else box.bottom)
 
 
 @inlined
-def _set_run(steps: Any, box: Any, run: int) -> None:
+def _set_run(steps: Unit, box: Settings, run: int) -> None:
     """A run with data counts steps, the others tiles."""
     steps.run = run
     if run == BODY:
@@ -164,11 +164,11 @@ def _set_run(steps: Any, box: Any, run: int) -> None:
 
 
 @inlined
-def _first(first: int, middle: int) -> Any:
+def _first(first: int, middle: int) -> int:
     """The first of three parts that is not empty; the last one if all are."""
     return 0 if first else 1 if middle else 2
 
 
 @inlined
-def _last(first: int, middle: int, last: int) -> Any:
+def _last(first: int, middle: int, last: int) -> int:
     return 2 if last else 1 if middle else 0

@@ -6,9 +6,8 @@ are steps. Otherwise both are tiles, and `lane` is the place of the next one in 
 
 from __future__ import annotations
 
-from typing import Any
-
 from .registers import PER_BEAT, Registers, inlined
+from .types import Settings, Unit
 
 # What LOAD's and STORE's walks along their tiles have in common; `of` is the instruction, and
 # `turns` counts beginnings and ends of runs.
@@ -19,14 +18,14 @@ REGISTERS = Registers(same=("turns", "lane"),
 
 
 @inlined
-def together(steps: Any, box: Any) -> Any:
+def together(steps: Unit, box: Settings) -> bool:
     """Whether all tiles that are left of the beat move at once: their lanes are the same in the
     scratchpad."""
     return box.in_acc == 0 and steps.lane == steps.at % box.lanes
 
 
 @inlined
-def tiles_moved(steps: Any, box: Any) -> Any:
+def tiles_moved(steps: Unit, box: Settings) -> int:
     """By the next step; steps, where a tile has several beats."""
     if box.lanes == 1 or not together(steps, box):
         return 1
@@ -34,26 +33,26 @@ def tiles_moved(steps: Any, box: Any) -> Any:
 
 
 @inlined
-def ends_beat(steps: Any, box: Any) -> Any:
+def ends_beat(steps: Unit, box: Settings) -> bool:
     return (box.lanes == 1 or together(steps, box) or steps.lane == box.lanes - 1
             or steps.left == 1)
 
 
 @inlined
-def next_lane(steps: Any, box: Any) -> Any:
+def next_lane(steps: Unit, box: Settings) -> int:
     if box.lanes == 1 or together(steps, box):
         return 0
     return (steps.lane + 1) % box.lanes
 
 
 @inlined
-def lane_at(place: int, box: Any, bus_bytes: int) -> Any:
+def lane_at(place: int, box: Settings, bus_bytes: int) -> int:
     """The lane of the tile at a byte of DRAM."""
     return place % bus_bytes // box.tile_bytes if box.lanes > 1 else 0
 
 
 @inlined
-def is_outside(steps: Any, box: Any, moved: int) -> Any:
+def is_outside(steps: Unit, box: Settings, moved: int) -> bool:
     """Whether the step reaches a tile that the scratchpad does not have."""
     last = steps.at // box.parts if box.parts > 1 else steps.at + moved - 1
     return last >= box.pad_tiles

@@ -7,25 +7,24 @@ The head's `position` in the program and the engines it has to `wait` for are no
 
 from __future__ import annotations
 
-from typing import Any
-
 from .registers import Registers, inlined
+from .types import Code, Numbers, Unit
 
 REGISTERS = Registers(same=("ready", "inner", "taken"), noted=("position", "wait"))
 
 
 @inlined
-def is_empty(queue: Any) -> Any:
+def is_empty(queue: Unit) -> bool:
     return queue.inner == 0 and queue.ready == 0
 
 
 @inlined
-def has_room(queue: Any, depth: int) -> Any:
+def has_room(queue: Unit, depth: int) -> bool:
     return queue.inner != depth - 1
 
 
 @inlined
-def step(queue: Any, put: int, take: int) -> Any:
+def step(queue: Unit, put: int, take: int) -> bool:
     """`put`: something enters, which there must be room for. `take`: the head leaves. Returns
     whether there may be another head."""
     if put == 0 and take == 0 and (queue.inner == 0 or queue.ready != 0):
@@ -41,8 +40,8 @@ def step(queue: Any, put: int, take: int) -> Any:
 
 
 @inlined
-def step_of(engine: int, queue: Any, put_to: int, started: int, positions: Any,
-            code: Any) -> None:
+def step_of(engine: int, queue: Unit, put_to: int, started: int, positions: Numbers,
+            code: Code) -> None:
     """The command queue of an engine, which takes the head if it starts something."""
     if step(queue, put_to == engine, started >= 0):
         queue.position = positions[engine, queue.taken]

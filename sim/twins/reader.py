@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .registers import Registers, inlined
+from .types import Settings, Unit, Wires
 
 FETCH, LOAD = 0, 1          # clients, and ids on the bus
 QUEUE_DEPTH = 2             # beats
@@ -17,12 +16,12 @@ REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight",
 
 
 @inlined
-def is_quiet(reader: Any) -> Any:
+def is_quiet(reader: Unit) -> bool:
     return reader.in_flight == 0 and reader.queue == 0
 
 
 @inlined
-def take_request(reader: Any, wires: Any, config: Any, halt: int) -> None:
+def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> None:
     """Grant a request. `head` is the client at the head of the line."""
     wires.fetch_granted = 0
     wires.load_granted = 0
@@ -46,7 +45,7 @@ def take_request(reader: Any, wires: Any, config: Any, halt: int) -> None:
 
 
 @inlined
-def deliver(reader: Any, wires: Any) -> None:
+def deliver(reader: Unit, wires: Wires) -> None:
     """The front beat leaves if its client took it; the beat on the bus arrives if there is room.
 
     In this cycle the bus has decided already: `r_taken` says that there was room.

@@ -16,21 +16,17 @@ for which that is not enough are `wide`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
+
+from ..llvm.marks import inlined as inlined
 
 PER_BEAT = -1       # as a floor: one more than the tiles that a beat can hold
 WORD, HALF = np.dtype(np.int64), np.dtype(np.int32)
 CHUNK = 4           # words: what is `same` of a group fills a multiple of it
-
-
-# For all that is called in every cycle: a call takes longer than what most of them do, and each
-# function would lie on a page of its own. Divisors are never zero, so nobody asks.
-inlined: Callable[[Callable[..., Any]], Any] = numba.njit(forceinline=True, error_model="numpy")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.faults import Fault
 from .registers import Registers, inlined
+from .types import Code, Settings, Unit
 
 GRID_BITS = 6               # bursts are cut at multiples of 64 beats
 GRID = 1 << GRID_BITS
@@ -21,7 +20,7 @@ REGISTERS = Registers(same=("changes",),
 
 
 @inlined
-def fault(walker: Any, code: Any, stop: int) -> Any:
+def fault(walker: Unit, code: Code, stop: int) -> int:
     """What is wrong with the row that is held."""
     if walker.held == 0 or stop:
         return 0
@@ -35,19 +34,19 @@ def fault(walker: Any, code: Any, stop: int) -> Any:
 
 
 @inlined
-def ends_row(walker: Any) -> Any:
+def ends_row(walker: Unit) -> bool:
     return walker.here >> GRID_BITS == walker.last_beat >> GRID_BITS
 
 
 @inlined
-def beats(walker: Any) -> Any:
+def beats(walker: Unit) -> int:
     """Beats of the burst at hand."""
     end = walker.last_beat & GRID - 1 if ends_row(walker) else GRID - 1
     return end - (walker.here & GRID - 1) + 1
 
 
 @inlined
-def step(walker: Any, code: Any, bus_bytes: int, taken: int, stop: int, bad: int) -> None:
+def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int, bad: int) -> None:
     """`taken`: the burst at hand goes. `bad`: the row that is held is faulty."""
     if stop:
         return
@@ -62,11 +61,11 @@ def step(walker: Any, code: Any, bus_bytes: int, taken: int, stop: int, bad: int
 
 
 @inlined
-def _hand_over(walker: Any, box: Any, bus_bytes: int) -> None:
+def _hand_over(walker: Unit, box: Settings, bus_bytes: int) -> None:
     final = box.no_bytes != 0 or (walker.rows_left == 1 and walker.planes_left == 1)
     walker.cutting = 1
     walker.here = walker.row_start // bus_bytes
-    end = walker.row_start
+    end = int(walker.row_start)
     if box.no_bytes == 0:
         end += box.tiles * box.tile_bytes - 1
     walker.last_beat = end // bus_bytes
@@ -84,7 +83,7 @@ def _hand_over(walker: Any, box: Any, bus_bytes: int) -> None:
 
 
 @inlined
-def take(walker: Any, position: int, box: Any) -> None:
+def take(walker: Unit, position: int, box: Settings) -> None:
     """A new box, when none is held."""
     walker.changes += 1
     walker.held, walker.position = 1, position

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.faults import Fault
 from ...isa.instructions import Engine
 from . import rows, store_reader, tokens, writer
 from .registers import Registers, inlined
+from .types import Code, Machine, Numbers, Settings, Unit, Wires
 
 STORE = int(Engine.STORE)
 QUEUE_DEPTH = 4             # stores between the request side and the read side
@@ -22,13 +21,13 @@ REGISTERS = Registers(same=("fault", "queue", "reading", "awaited", "head"),
 
 
 @inlined
-def answers_ready(store: Any) -> Any:
+def answers_ready(store: Unit) -> bool:
     """Whether the oldest in the list waits for an answer."""
     return store.awaited != 0 and store.no_bytes[store.head] == 0
 
 
 @inlined
-def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> Any:
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the store that starts, or -1. `reading` counts those read."""
     store, walker, commands = machine.store, machine.store_rows, machine.store_queue
     if (walker.held | walker.cutting | store.awaited | store.queue
@@ -65,7 +64,7 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any) -> An
 
 
 @inlined
-def _rest(machine: Any, wires: Any, code: Any) -> Any:
+def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     """Nothing is under way; the next store may start."""
     store, beats, commands = machine.store, machine.store_beats, machine.store_queue
     wires.store_busy = wires.store_wait = wires.store_wait_memory = wires.store_bytes = 0
@@ -83,7 +82,7 @@ def _rest(machine: Any, wires: Any, code: Any) -> Any:
 
 
 @inlined
-def _complete(store: Any, answers: Any, wires: Any, stop: int) -> Any:
+def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool, int, int]:
     """Cross off the oldest entry of the list. Returns whether its answer was an error, whose
     entry it was, and how many were in the list."""
     wires.store_end = -1
@@ -99,7 +98,8 @@ def _complete(store: Any, answers: Any, wires: Any, stop: int) -> Any:
 
 
 @inlined
-def _request(machine: Any, wires: Any, code: Any, config: Any, stop: int, awaits: int) -> Any:
+def _request(machine: Machine, wires: Wires, code: Code, config: Settings, stop: int,
+             awaits: int) -> tuple[bool, int, bool, int]:
     """Offer the burst at hand. Returns whether it goes, and what the list is told of it."""
     walker = machine.store_rows
     wires.store_granted = 0
@@ -116,7 +116,7 @@ def _request(machine: Any, wires: Any, code: Any, config: Any, stop: int, awaits
 
 
 @inlined
-def _await(store: Any, of: int, final: int, no_bytes: int) -> None:
+def _await(store: Unit, of: int, final: int, no_bytes: int) -> None:
     place = (store.head + store.awaited) & AWAITED - 1
     store.of[place], store.last[place], store.no_bytes[place] = of, final, no_bytes
     store.awaited += 1

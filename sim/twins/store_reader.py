@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.faults import Fault
 from ...isa.instructions import Engine
 from . import packing, writer
 from .registers import Registers, inlined
+from .types import Code, Machine, Numbers, Settings, Unit, Wires
 
 STORE = int(Engine.STORE)
 QUEUE_DEPTH = 4             # beats; those on their way from a read to the queue included
@@ -19,7 +18,7 @@ REGISTERS = Registers(same=("reserved", "beats", "ends_1_ago", "ends_2_ago"))
 
 
 @inlined
-def reads_acc(machine: Any, code: Any) -> Any:
+def reads_acc(machine: Machine, code: Code) -> int:
     """The accumulator tile that the next step reads, if it could be taken; else -1."""
     store, steps, halt = machine.store, machine.store_steps, machine.control.halt
     if (store.queue == 0 or steps.begun == 0 or machine.store_beats.reserved == QUEUE_DEPTH
@@ -34,8 +33,8 @@ def reads_acc(machine: Any, code: Any) -> Any:
 
 
 @inlined
-def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop: int,
-         awaits: int) -> Any:
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
+         stop: int, awaits: int) -> bool:
     """Returns whether the oldest store gave its last step."""
     store, beats = machine.store, machine.store_beats
     wires.store_bytes = 0
@@ -62,7 +61,8 @@ def step(machine: Any, wires: Any, code: Any, config: Any, positions: Any, stop:
 
 
 @inlined
-def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int) -> Any:
+def _take(machine: Machine, wires: Wires, box: Settings, position: int,
+          bus_bytes: int) -> tuple[bool, bool]:
     """Take the next step. Returns whether it is the last one, and whether it ends a beat."""
     steps = machine.store_steps
     if box.no_tiles:
@@ -84,7 +84,7 @@ def _take(machine: Any, wires: Any, box: Any, position: int, bus_bytes: int) -> 
 
 
 @inlined
-def _advance(steps: Any, box: Any, moved: int, bus_bytes: int) -> Any:
+def _advance(steps: Unit, box: Settings, moved: int, bus_bytes: int) -> bool:
     """Go on by a step. Returns whether it was the last one."""
     steps.lane = packing.next_lane(steps, box)
     steps.left -= moved
@@ -111,7 +111,7 @@ def _advance(steps: Any, box: Any, moved: int, bus_bytes: int) -> Any:
 
 
 @inlined
-def _begin(steps: Any, box: Any, bus_bytes: int) -> None:
+def _begin(steps: Unit, box: Settings, bus_bytes: int) -> None:
     steps.begun = 1
     steps.turns += 1
     steps.left, steps.rows_left, steps.planes_left = box.tiles * box.parts, box.rows, box.planes

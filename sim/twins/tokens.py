@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.instructions import Engine
 from .registers import Registers, inlined
+from .types import Code, Unit
 
 ENGINES = len(Engine)
 
@@ -17,13 +16,13 @@ REGISTERS = Registers(same=("moved",), noted=("there",),
 
 
 @inlined
-def missing(tokens: Any, taker: int, wait: int) -> Any:
+def missing(tokens: Unit, taker: int, wait: int) -> int:
     """The engines in `wait` whose tokens are not there."""
     return wait & ~(tokens.there >> taker * ENGINES) & (1 << ENGINES) - 1
 
 
 @inlined
-def take(tokens: Any, code: Any, taker: int, started: int) -> None:
+def take(tokens: Unit, code: Code, taker: int, started: int) -> None:
     """Take what an instruction that starts, if one does, waited for. `post` comes after: a post
     to a full counter that is taken from in the same cycle does not overflow."""
     if started < 0 or code[started].wait == 0:
@@ -37,7 +36,7 @@ def take(tokens: Any, code: Any, taker: int, started: int) -> None:
 
 
 @inlined
-def post(tokens: Any, code: Any, giver: int, ended: int, limit: int) -> Any:
+def post(tokens: Unit, code: Code, giver: int, ended: int, limit: int) -> int:
     """Post what an instruction that ends gives. Returns the giver, as a set, if one is too many."""
     overflow = 0
     if ended < 0 or code[ended].post == 0:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer, Engine
@@ -30,6 +30,7 @@ from . import (
     writer,
 )
 from .registers import PER_BEAT, Layout, Registers, inlined
+from .types import Code, Machine, MicroOps, Numbers, OneRecord, Settings, Wires
 
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
@@ -84,7 +85,7 @@ LEVELS_PER_STAGE = 2        # of the adder tree
 PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
 
 
-def settings(config: Config, count: int, code_base: int) -> Any:
+def settings(config: Config, count: int, code_base: int) -> OneRecord:
     """What the twins ask of a configuration, and the place of the code."""
     record = _of_config(config).copy()
     record["count"], record["code_base"] = count, code_base
@@ -92,7 +93,7 @@ def settings(config: Config, count: int, code_base: int) -> Any:
 
 
 @cache
-def _of_config(config: Config) -> Any:
+def _of_config(config: Config) -> OneRecord:
     tree = max(1, -(-(config.block_in - 1).bit_length() // LEVELS_PER_STAGE))
     return _record(SETTINGS, {
         **{f"{buffer.name.lower()}_tiles": config.tiles(buffer)
@@ -104,7 +105,7 @@ def _of_config(config: Config) -> Any:
 
 
 @lru_cache(maxsize=64)
-def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
+def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneRecord:
     """What the twin of DRAM asks of a memory, some of whose addresses fail."""
     values = {name: getattr(timing, name) for name in SETTING_NAMES}
     return _record(TIMING, {**values, "bus_bytes": bus_bytes, "fail_from": failing.start,
@@ -115,20 +116,22 @@ SETTING_NAMES = ("read_latency", "write_latency", "cycles_per_beat", "reads", "w
                  "stalls", "seed")
 
 
-def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> Any:
+def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> OneRecord:
     array = np.zeros(1, dtype)
     for name, value in values.items():
         array[name] = value
     return array
 
 
-def at_rest() -> Any:
-    """The machine when a program begins, as an array of one."""
-    return _at_rest().copy().view(LAYOUT.dtype)
+def machines(count: int) -> npt.NDArray[np.void]:
+    """Machines, of which the first is as when a program begins."""
+    words = np.zeros((count, LAYOUT.dtype.itemsize // 8), np.int64)
+    words[0] = _at_rest()
+    return words.view(LAYOUT.dtype)[:, 0]
 
 
 @cache
-def _at_rest() -> Any:
+def _at_rest() -> Numbers:
     """As words: records of overlapping units would be copied register by register."""
     machine = np.zeros(1, LAYOUT.dtype)
     machine["fetch"]["broken"] = machine["gemm"]["stop_at"] = -1
@@ -136,15 +139,15 @@ def _at_rest() -> Any:
 
 
 @cache
-def floors(config: Config) -> Any:
+def floors(config: Config) -> Numbers:
     """For each falling register, the least value at which its unit still repeats."""
     lanes = max(1, *(config.bus_bytes // config.tile_bytes(buffer) for buffer in Buffer))
     return np.array([lanes + 1 if floor == PER_BEAT else floor for floor in LAYOUT.floors])
 
 
 @inlined
-def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timing: Any,
-          positions: Any, uops: Any) -> None:
+def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config: Settings,
+          timing: Settings, positions: Numbers, uops: MicroOps) -> None:
     """Advance everything by a cycle. `counters` are the machine's counts as an array."""
     halt = machine.control.halt
     _bus(machine, wires, timing, machine.clock.now, False)
@@ -167,8 +170,8 @@ def cycle(machine: Any, counters: Any, wires: Any, code: Any, config: Any, timin
 
 
 @inlined
-def memory_cycle(machine: Any, wires: Any, code: Any, config: Any, timing: Any,
-                 positions: Any, fetches: bool) -> None:
+def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, timing: Settings,
+                 positions: Numbers, fetches: bool) -> None:
     """Advance the memory side by a cycle in which it touches no accumulator, nothing halts, the
     compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep."""
     _bus(machine, wires, timing, machine.clock.now, True)
@@ -189,7 +192,7 @@ def memory_cycle(machine: Any, wires: Any, code: Any, config: Any, timing: Any,
 
 
 @inlined
-def _bus(machine: Any, wires: Any, timing: Any, now: int, calm: bool) -> None:
+def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool) -> None:
     """What memory shows, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
     wires.answers_ready = store.answers_ready(machine.store)
@@ -205,7 +208,7 @@ def _bus(machine: Any, wires: Any, timing: Any, now: int, calm: bool) -> None:
 
 
 @inlined
-def _look(machine: Any, wires: Any) -> None:
+def _look(machine: Machine, wires: Wires) -> None:
     """What others see of units in this cycle, before any of them moves on."""
     wires.quiet = reader.is_quiet(machine.reader) and writer.is_quiet(machine.writer)
     wires.finished = machine.fetch.finished
@@ -218,7 +221,7 @@ def _look(machine: Any, wires: Any) -> None:
 
 
 @inlined
-def compute_is_idle(machine: Any) -> Any:
+def compute_is_idle(machine: Machine) -> bool:
     """Whether GEMM and the ALU do nothing, and no command waits."""
     return (machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
             and queue.is_empty(machine.load_queue) and queue.is_empty(machine.gemm_queue)
@@ -226,8 +229,8 @@ def compute_is_idle(machine: Any) -> Any:
 
 
 @inlined
-def commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any,
-             positions: Any) -> Any:
+def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, config: Settings,
+             positions: Numbers) -> int:
     """Queues, waits and tokens, as instructions came, started and ended. Returns the engines
     whose posts overflow a counter."""
     put_to = wires.put_to
@@ -254,7 +257,7 @@ def commands(machine: Any, counters: Any, wires: Any, code: Any, config: Any,
 
 
 @inlined
-def news(wires: Any) -> Any:
+def news(wires: Wires) -> bool:
     """Whether an instruction starts or ends in this cycle: one of these is not -1."""
     return (wires.load_start & wires.gemm_start & wires.alu_start & wires.store_start
             & wires.load_end & wires.gemm_end & wires.alu_end & wires.store_end) >= 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .registers import Registers, inlined
+from .types import Settings, Unit, Wires
 
 BURSTS = 64                 # most bursts in flight
 
@@ -16,23 +15,23 @@ REGISTERS = Registers(
 
 
 @inlined
-def is_quiet(writer: Any) -> Any:
+def is_quiet(writer: Unit) -> bool:
     return writer.in_flight == 0 and writer.answered == 0
 
 
 @inlined
-def may_request(writer: Any, wires: Any, config: Any, halt: int) -> Any:
-    return ((writer.awvalid == 0 or wires.awready) and halt == 0
+def may_request(writer: Unit, wires: Wires, config: Settings, halt: int) -> bool:
+    return ((writer.awvalid == 0 or wires.awready != 0) and halt == 0
             and writer.in_flight != config.writes_in_flight)
 
 
 @inlined
-def wants_beat(writer: Any, wires: Any) -> Any:
-    return writer.lengths != 0 and (writer.wvalid == 0 or wires.wready)
+def wants_beat(writer: Unit, wires: Wires) -> bool:
+    return writer.lengths != 0 and (writer.wvalid == 0 or wires.wready != 0)
 
 
 @inlined
-def step(writer: Any, wires: Any, halt: int) -> None:
+def step(writer: Unit, wires: Wires, halt: int) -> None:
     """After STORE has said on the wires what it requests and offers."""
     begun = wires.store_granted
     wanted = wants_beat(writer, wires)

@@ -13,6 +13,8 @@ from microtron.sim.twins import gemm
 from microtron.sim.twins.decoded import decoded
 from microtron.sim.twins.top import settings
 
+from ..llvm.interpreted import Checked, Fields
+
 CONFIG = replace(tiny, inp_bytes=64, wgt_bytes=256, acc_bytes=512)        # 16, 16 and 32 tiles
 UOPS = 6
 LONG = Gemm(count=1, loops=(65535, 65535, 65535), dst_stride=(0, 0, 0), src_stride=(0, 0, 0))
@@ -20,7 +22,8 @@ LONG = Gemm(count=1, loops=(65535, 65535, 65535), dst_stride=(0, 0, 0), src_stri
 
 def first_bad(instruction, uops):
     code = decoded(encode([instruction]), CONFIG, (), ())
-    return gemm._first_bad(code[0], settings(CONFIG, 1, 0)[0], np.array(uops, np.uint16))
+    return gemm._first_bad(Fields(code), Fields(settings(CONFIG, 1, 0)),
+                           Checked(np.array(uops, np.uint16)))
 
 
 def by_trial(instruction, uops):

@@ -1,0 +1,1 @@
+"""The part of Python that the twins are written in, compiled with LLVM."""

@@ -1,0 +1,73 @@
+"""Functions of compiled code that Python calls."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping
+from threading import Lock
+from types import FunctionType
+from typing import Any
+
+from .functions import ENTRY, Functions
+from .kept import kept
+from .machine_code import loaded, object_file, processor
+from .values import NUMBER, Array, Kind
+
+
+class Entry:
+    """A function, compiled when it is first called, for arguments of these kinds.
+
+    name        what a person who waits for it is told
+    checksum    of everything that it is compiled from
+    """
+
+    def __init__(self, function: Callable[..., int], kinds: Mapping[str, Kind], *, name: str,
+                 checksum: int):
+        self.function, self.kinds = function, kinds
+        self.name, self.checksum = name, checksum
+        self._code: Callable[[int], int] | None = None
+        self._lock = Lock()
+
+    def __call__(self, *given: Any) -> int:
+        """With arguments in order, which are arrays, integers or tuples of them. Other threads go
+        on meanwhile."""
+        words: list[int] = []
+        for kind, each in zip(self.kinds.values(), given, strict=True):
+            _add_words(words, kind, each)
+        code = self._code or self._loaded()
+        numbers = array("q", words)
+        return code(numbers.buffer_info()[0])
+
+    def _loaded(self) -> Callable[[int], int]:
+        with self._lock:                # one thread compiles, the others want the same
+            if self._code is None:
+                made_from = f"{self.checksum:08x}\n{processor()}"
+                self._code = loaded(kept(self.name, made_from,
+                                         lambda: object_file(self.text())), ENTRY)
+            return self._code
+
+    def text(self) -> str:
+        """The function in LLVM's language, with all that it calls."""
+        functions = Functions(self.function.__name__)
+        assert isinstance(self.function, FunctionType)
+        functions.entry(self.function, tuple(self.kinds.values()))
+        return str(functions.module)
+
+
+def _add_words(words: list[int], kind: Kind, value: Any) -> None:
+    """The words of an argument: a number, an array, a record as an array of one, or a tuple."""
+    if isinstance(kind, tuple):
+        for part, each in zip(kind, value, strict=True):
+            _add_words(words, part, each)
+    elif kind is NUMBER:
+        words.append(value)
+    else:
+        dtype, shape = value.dtype, kind.shape if isinstance(kind, Array) else (1,)
+        assert dtype is kind.dtype or dtype == kind.dtype, f"an array of {dtype}"
+        assert value.flags.c_contiguous
+        words.append(value.ctypes.data)
+        for known, length in zip(shape, value.shape, strict=True):
+            if known is None:
+                words.append(length)
+            else:
+                assert length == known, f"an array has {length} elements, not {known}"

@@ -1,0 +1,147 @@
+"""A module of LLVM from functions of Python, compiled for the kinds of values they are called with.
+
+The language is the part of Python that the twins are written in: integers of 64 bits, records,
+arrays and tuples; assignments, `if`, `while`, `for … in range`, calls. What it means is what
+Python means by it, as long as no number needs more than 64 bits, no index is negative or out of
+range, and no divisor is zero: nobody checks. A function says what it returns: `int`, `bool`,
+`tuple[…]` of them, or `None`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from .marks import CALLED
+from .statements import Body
+from .values import (
+    I1,
+    I8,
+    I64,
+    NUMBER,
+    POINTER,
+    Array,
+    Kind,
+    Value,
+    from_words,
+    kind_of,
+    types_of,
+    words_of,
+)
+
+
+class Functions:
+    """The module, and the functions that it has so far."""
+
+    def __init__(self, name: str):
+        self.module = ir.Module(name)
+        self._known: dict[tuple[FunctionType, tuple[Kind, ...]], tuple[ir.Function, Kind]] = {}
+        self._constants: dict[int, Array] = {}
+        self._copy = self.module.declare_intrinsic("llvm.memcpy", [POINTER, POINTER, I64])
+        self._clear = self.module.declare_intrinsic("llvm.memset", [POINTER, I64])
+
+    def call(self, builder: ir.IRBuilder, function: FunctionType, given: Sequence[Value]) -> Value:
+        """Call a function of Python, and compile it first if it is not yet for such values."""
+        kinds = tuple(map(kind_of, given))
+        compiled, result = self.compiled(function, kinds)
+        found = builder.call(compiled, [each for value in given
+                                        for each in words_of(builder, value)])
+        count = len(types_of(result))
+        words = [found] if count == 1 else [builder.extract_value(found, number)
+                                            for number in range(count)]
+        return from_words(result, iter(words))
+
+    def compiled(self, function: FunctionType, kinds: tuple[Kind, ...]) -> tuple[ir.Function, Kind]:
+        key = function, kinds
+        if key not in self._known:
+            self._known[key] = self._translate(function, kinds)
+        return self._known[key]
+
+    def _translate(self, function: FunctionType,
+                   kinds: tuple[Kind, ...]) -> tuple[ir.Function, Kind]:
+        node = definition(function)
+        result = _result(node.returns)
+        types = types_of(result)
+        returned = (ir.VoidType() if not types else types[0] if len(types) == 1
+                    else ir.LiteralStructType(types))
+        made = ir.Function(self.module, ir.FunctionType(returned, types_of(kinds)),
+                           self.module.get_unique_name(f"{function.__module__}.{node.name}"))
+        made.linkage = "internal"
+        made.attributes.add("noinline" if function in CALLED else "alwaysinline")
+        made.attributes.add("nounwind")
+        values = from_words(kinds, iter(made.args))
+        given = dict(zip([each.arg for each in node.args.args], values, strict=True))
+        try:
+            Body(self, function.__globals__, node, made, given, result)
+        except TypeError as error:
+            error.add_note(f"in {function.__module__}.{node.name}")
+            raise
+        return made, result
+
+    def entry(self, function: FunctionType, kinds: Sequence[Kind]) -> None:
+        """A C function of the same name for Python to call: it takes the address of all words of
+        its arguments, one after the other, and returns a number."""
+        compiled, _ = self.compiled(function, tuple(kinds))
+        compiled.attributes.discard("alwaysinline")
+        made = ir.Function(self.module, ir.FunctionType(I64, [POINTER]), ENTRY)
+        builder = ir.IRBuilder(made.append_basic_block())
+        words = [builder.load(builder.gep(made.args[0], [I64(number)], source_etype=I64), typ=each)
+                 for number, each in enumerate(types_of(tuple(kinds)))]
+        builder.ret(builder.call(compiled, words))
+
+    def constant(self, array: np.ndarray[Any, np.dtype[Any]]) -> Array:
+        """A table of numbers that never changes."""
+        if id(array) not in self._constants:
+            values = [I64(int(each)) for each in array.ravel()]
+            kind = ir.ArrayType(I64, len(values))
+            table = ir.GlobalVariable(self.module, kind, self.module.get_unique_name("table"))
+            table.initializer, table.global_constant = ir.Constant(kind, values), True
+            table.linkage = "internal"
+            self._constants[id(array)] = Array(np.dtype(np.int64), array.shape, table)
+        return self._constants[id(array)]
+
+    def copy(self, builder: ir.IRBuilder, target: Array, source: Array) -> None:
+        """Copy elements from elsewhere."""
+        size, = source.shape
+        if kind_of(target) != kind_of(source) or not isinstance(size, int):
+            raise TypeError("only as many elements as are known to be there can be copied")
+        builder.call(self._copy, [target.pointer, source.pointer,
+                                  I64(size * source.dtype.itemsize), I1(0)])
+
+    def clear(self, builder: ir.IRBuilder, pointer: ir.Value, size: int) -> None:
+        builder.call(self._clear, [pointer, I8(0), I64(size), I1(0)])
+
+
+ENTRY = "entry"
+
+
+def _result(annotation: ast.expr | None) -> Kind:
+    match annotation:
+        case ast.Constant(value=None):
+            return ()
+        case ast.Name(id="int" | "bool"):
+            return NUMBER
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
+            return tuple(map(_result, parts))
+    raise TypeError("a compiled function must say that it returns int, bool, tuple[…] or None")
+
+
+def definition(function: FunctionType) -> ast.FunctionDef:
+    """A function as it was written."""
+    code = function.__code__
+    return _definitions(code.co_filename)[function.__name__, code.co_firstlineno]
+
+
+@cache
+def _definitions(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """The functions of a file by name and first line, which may be that of a decorator."""
+    return {(node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])): node
+            for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
+            if isinstance(node, ast.FunctionDef)}

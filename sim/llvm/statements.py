@@ -1,0 +1,215 @@
+"""Statements of Python as LLVM instructions: one function of compiled code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from . import arithmetic
+from .expressions import Expressions
+from .values import (
+    I64,
+    Array,
+    Kind,
+    Number,
+    Record,
+    Value,
+    element,
+    from_words,
+    kind_of,
+    load,
+    set_field,
+    store,
+    types_of,
+    words_of,
+)
+
+if TYPE_CHECKING:
+    from .functions import Functions
+
+
+class Body(Expressions):
+    """Writes a function: its variables are places on the stack, which LLVM makes values."""
+
+    def __init__(self, functions: Functions, world: Mapping[str, Any], node: ast.FunctionDef,
+                 function: ir.Function, given: Mapping[str, Value], result: Kind):
+        self.functions, self.world, self.result = functions, world, result
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self._given = dict(given)
+        self._variables: dict[str, tuple[Kind, list[ir.Value]]] = {}
+        self._assigned = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)
+                          and isinstance(each.ctx, ast.Store)}
+        self._loops: list[tuple[ir.Block, ir.Block]] = []       # where `continue`, `break` lead to
+        for name in self._assigned & set(self._given):
+            self._set_name(name, self._given.pop(name))
+        self.block(node.body)
+        if not self.builder.block.is_terminated:
+            if result:
+                self.builder.unreachable()      # or Python would return None
+            else:
+                self.builder.ret_void()
+
+    def name(self, name: str) -> Value:
+        if name in self._given:
+            return self._given[name]
+        if name in self._assigned:
+            if name not in self._variables:
+                raise TypeError(f"{name} has no value yet")
+            kind, places = self._variables[name]
+            return from_words(kind, iter([
+                self.builder.load(place, typ=each)
+                for place, each in zip(places, types_of(kind), strict=True)]))
+        return super().name(name)
+
+    def block(self, statements: Sequence[ast.stmt]) -> None:
+        for each in statements:
+            writer = getattr(self, f"_{type(each).__name__.lower()}", None)
+            if writer is None:
+                raise TypeError(f"compiled code has no {type(each).__name__}")
+            writer(each)
+            if self.builder.block.is_terminated:
+                break                           # what follows is never reached
+
+    def _expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):        # a docstring
+            self.value(node.value)
+
+    def _assign(self, node: ast.Assign) -> None:
+        value = self.value(node.value)
+        for target in node.targets:
+            self._set(target, value)
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        # Looked up twice, which has no effect, and LLVM knows that.
+        before = self.number(node.target)
+        self._set(node.target, arithmetic.combined(self.builder, type(node.op), before,
+                                                   self.number(node.value)))
+
+    def _set(self, target: ast.expr, value: Value) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._set_name(name, value)
+            case ast.Attribute(value=owner, attr=name):
+                set_field(self.builder, self.value(owner), name, value)
+            case ast.Subscript(value=owner, slice=ast.Slice() as cut):
+                self.functions.copy(self.builder, self.part(self.value(owner), cut), value)
+            case ast.Subscript(value=owner):
+                place = self.place(self.value(owner), target)
+                assert isinstance(place, Record), ast.unparse(target)
+                store(self.builder, place, value)
+            case ast.Tuple(elts=targets):
+                for each, part in zip(targets, self._parts(value), strict=True):
+                    self._set(each, part)
+            case _:
+                raise TypeError(f"nothing can be assigned to {ast.unparse(target)}")
+
+    def _parts(self, value: Value) -> Sequence[Value]:
+        if isinstance(value, Array):
+            length, = value.shape
+            assert isinstance(length, int), "only what has a known length is taken apart"
+            return [load(self.builder, _only(element(self.builder, value, number)))
+                    for number in range(length)]
+        parts: Sequence[Value] = value
+        return parts
+
+    def _set_name(self, name: str, value: Value) -> None:
+        kind = kind_of(value)
+        if name not in self._variables:
+            with self.builder.goto_entry_block():
+                self._variables[name] = kind, [self.builder.alloca(each)
+                                               for each in types_of(kind)]
+        known, places = self._variables[name]
+        if known != kind:
+            raise TypeError(f"{name} is not always the same kind of thing")
+        for place, each in zip(places, words_of(self.builder, value), strict=True):
+            self.builder.store(each, place)
+
+    def _if(self, node: ast.If) -> None:
+        yes, no, end = (self.builder.append_basic_block() for _ in range(3))
+        self.condition(node.test, yes, no)
+        for block, statements in ((yes, node.body), (no, node.orelse)):
+            self.builder.position_at_end(block)
+            self.block(statements)
+            if not self.builder.block.is_terminated:
+                self.builder.branch(end)
+        self.builder.position_at_end(end)
+
+    def _while(self, node: ast.While) -> None:
+        test, body, end = (self.builder.append_basic_block() for _ in range(3))
+        self.builder.branch(test)
+        self.builder.position_at_end(test)
+        self.condition(node.test, body, end)
+        self._repeat(body, node.body, test, end)
+
+    def _for(self, node: ast.For) -> None:
+        match node.iter:
+            case ast.Call(func=ast.Name(id="range"), args=[*bounds]) if len(bounds) < 3:
+                self._count(node, *([0] if len(bounds) == 1 else []), *map(self.number, bounds))
+            case ast.Tuple(elts=parts):         # few, and written one after the other
+                for each in parts:
+                    self._set(node.target, self.value(each))
+                    self.block(node.body)
+            case _:
+                raise TypeError(f"compiled code cannot go through {ast.unparse(node.iter)}")
+
+    def _count(self, node: ast.For, begin: Number, end: Number) -> None:
+        with self.builder.goto_entry_block():
+            counter = self.builder.alloca(I64)
+        stop = words_of(self.builder, end)[0]
+        self.builder.store(words_of(self.builder, begin)[0], counter)
+        test, body, more, after = (self.builder.append_basic_block() for _ in range(4))
+        self.builder.branch(test)
+        self.builder.position_at_end(test)
+        at = self.builder.load(counter, typ=I64)
+        self.builder.cbranch(self.builder.icmp_signed("<", at, stop), body, after)
+        self.builder.position_at_end(more)
+        self.builder.store(self.builder.add(self.builder.load(counter, typ=I64), I64(1)), counter)
+        self.builder.branch(test)
+        self.builder.position_at_end(body)
+        self._set(node.target, at)
+        self._repeat(body, node.body, more, after)
+
+    def _repeat(self, body: ir.Block, statements: Sequence[ast.stmt], again: ir.Block,
+                end: ir.Block) -> None:
+        self.builder.position_at_end(body)
+        self._loops.append((again, end))
+        self.block(statements)
+        self._loops.pop()
+        if not self.builder.block.is_terminated:
+            self.builder.branch(again)
+        self.builder.position_at_end(end)
+
+    def _continue(self, node: ast.Continue) -> None:
+        self.builder.branch(self._loops[-1][0])
+
+    def _break(self, node: ast.Break) -> None:
+        self.builder.branch(self._loops[-1][1])
+
+    def _return(self, node: ast.Return) -> None:
+        value = () if node.value is None else self.value(node.value)
+        words = words_of(self.builder, value)
+        if len(words) != len(types_of(self.result)):
+            raise TypeError(f"{ast.unparse(node)} is not what the function is said to return")
+        if not words:
+            self.builder.ret_void()
+        elif len(words) == 1:
+            self.builder.ret(words[0])
+        else:
+            self.builder.ret(_joined(self.builder, words))
+
+
+def _joined(builder: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:
+    """Several words as one value."""
+    joined: ir.Value = ir.Constant(ir.LiteralStructType([each.type for each in words]),
+                                   ir.Undefined)
+    for number, each in enumerate(words):
+        joined = builder.insert_value(joined, each, number)
+    return joined
+
+
+def _only(place: Array | Record) -> Record:
+    assert isinstance(place, Record)
+    return place

@@ -1,0 +1,64 @@
+"""What twins work on, for type checkers: records of NumPy, whose fields are known by name."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+MicroOps: TypeAlias = npt.NDArray[np.uint16]        # a row of fields for each tile
+OneRecord: TypeAlias = Any      # an array of one record: compiled code takes it for the record
+
+
+class Register(int):
+    """A number, or, if it is `storage`, a list of numbers. There are none: NumPy has its own."""
+
+    def __getitem__(self, place: int) -> int:
+        raise TypeError("a register of a record is meant")
+
+    def __setitem__(self, place: int, number: int) -> None:
+        raise TypeError("a register of a record is meant")
+
+
+class Unit(Protocol):
+    """The registers of one unit (see `registers.Registers`)."""
+
+    def __getattr__(self, name: str) -> Register: ...
+    def __setattr__(self, name: str, number: int) -> None: ...
+
+
+class Machine(Protocol):
+    """All units, by their names in `top.LAYOUT`."""
+
+    def __getattr__(self, name: str) -> Unit: ...
+
+
+class Machines(Protocol):
+    """Several of them."""
+
+    @overload
+    def __getitem__(self, number: int) -> Machine: ...
+    @overload
+    def __getitem__(self, number: slice) -> Machines: ...
+
+
+class Wires(Protocol):
+    """The signals of one cycle, `top.WIRES`."""
+
+    def __getattr__(self, name: str) -> int: ...
+    def __setattr__(self, name: str, number: int) -> None: ...
+
+
+class Settings(Protocol):
+    """What a run does not change: `top.SETTINGS` of the accelerator, `top.TIMING` of memory, or
+    `decoded.ROW` of an instruction."""
+
+    def __getattr__(self, name: str) -> int: ...
+
+
+class Code(Protocol):
+    """The instructions of a program, by position."""
+
+    def __getitem__(self, position: int) -> Settings: ...

@@ -1,0 +1,25 @@
+"""The simulator as plain Python, which checks every index and every number, does the same."""
+
+import pytest
+
+from microtron.isa.config import tiny
+from microtron.runtime.campaign import right_case, wrong_case
+from microtron.sim.cycle import loop
+from microtron.sim.cycle.run import run_cycles
+
+from ..llvm.interpreted import interpreted
+
+
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize(("make", "seed"), [(right_case, 2), (right_case, 4), (wrong_case, 1),
+                                            (wrong_case, 2), (wrong_case, 4)])
+def test_compiled_code_does_what_python_does(make, seed, skip, monkeypatch):
+    case = make(tiny, seed)
+    options = {"timing": case.timing, "failing": case.failing, "limit": case.limit, "skip": skip}
+    ours = run_cycles(case.program, **options)
+    monkeypatch.setattr(loop, "compiled", interpreted(loop.compiled))
+    theirs = run_cycles(case.program, **options)
+    assert (ours.cycles, ours.counters, ours.fault, ours.stuck, ours.most_tokens) == (
+        theirs.cycles, theirs.counters, theirs.fault, theirs.stuck, theirs.most_tokens)
+    for name in ("dispatched", "start", "end", "waits"):
+        assert (getattr(ours.timeline, name) == getattr(theirs.timeline, name)).all(), name
