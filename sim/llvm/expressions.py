@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from llvmlite import ir
@@ -32,9 +32,6 @@ from .values import (
     words_of,
 )
 
-if TYPE_CHECKING:
-    from .functions import Functions
-
 # What these mean in compiled code; `range` stands in loops only.
 KNOWN: Mapping[Any, Callable[..., Value]] = {
     min: arithmetic.least, max: arithmetic.most, int: arithmetic.whole, bool: truth,
@@ -43,11 +40,21 @@ UNARY: Mapping[type[ast.unaryop], Callable[[ir.IRBuilder, Number], Number]] = {
     ast.Not: arithmetic.inverted, ast.USub: arithmetic.negated, ast.Invert: arithmetic.complemented}
 
 
+class Surroundings(Protocol):
+    """What an expression needs of the module around it (see `functions.Functions`)."""
+
+    def call(self, builder: ir.IRBuilder, function: FunctionType,
+             given: Sequence[Value]) -> Value: ...
+    def constant(self, array: np.ndarray[Any, np.dtype[Any]]) -> Array: ...
+    def clear(self, builder: ir.IRBuilder, pointer: ir.Value, size: int) -> None: ...
+    def copy(self, builder: ir.IRBuilder, target: Array, source: Array) -> None: ...
+
+
 class Expressions:
     """Writes the expressions of a function at the end of the block that its builder is in."""
 
     builder: ir.IRBuilder
-    functions: Functions
+    functions: Surroundings
     world: Mapping[str, Any]                    # the function's globals
 
     def name(self, name: str) -> Value:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
 from . import arithmetic
-from .expressions import Expressions
+from .expressions import Expressions, Surroundings
 from .values import (
     I64,
     Array,
@@ -27,14 +27,11 @@ from .values import (
     words_of,
 )
 
-if TYPE_CHECKING:
-    from .functions import Functions
-
 
 class Body(Expressions):
     """Writes a function: its variables are places on the stack, which LLVM makes values."""
 
-    def __init__(self, functions: Functions, world: Mapping[str, Any], node: ast.FunctionDef,
+    def __init__(self, functions: Surroundings, world: Mapping[str, Any], node: ast.FunctionDef,
                  function: ir.Function, given: Mapping[str, Value], result: Kind):
         self.functions, self.world, self.result = functions, world, result
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
