@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
 from enum import Enum
@@ -19,6 +20,7 @@ import typer
 from .cli_devices import Memory
 from .cli_files import AsJson
 from .isa.errors import MicrotronError
+from .isa.values import shown
 
 if TYPE_CHECKING:
     from .compiler.operators.kernel import Operator
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 LINES = 40                  # of a stream that are shown unless all are wanted
 MOST_DIGITS = 20            # of a number: no option takes a longer one
+NUMBER = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}")
 PARTS = ("schedule", "nest", "stream", "cycles")
 
 kernels = typer.Typer(rich_markup_mode=None)
@@ -168,7 +171,7 @@ def _kernel(spec: Any, config: Any, knobs: str, timing: MemoryTiming,
 
 
 def _given(text: str, best: Any) -> dict[str, int]:
-    """Knobs by name."""
+    """Knobs by name; the compiler says whether their values are right."""
     if text and not is_dataclass(best):
         raise MicrotronError("--knobs: this operator has several parts, each with its own; none "
                              "can be given")
@@ -177,14 +180,11 @@ def _given(text: str, best: Any) -> dict[str, int]:
     given: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
-        plain = value.isascii() and value.isdecimal() and len(value) <= MOST_DIGITS
-        number = int(value) if plain else 0
-        if name not in names or name in given or (number < 1 and value != "0") or (
-                value == "0" and getattr(best, name) is not True):
-            raise MicrotronError(f"--knobs: {part[:40]!r} must be one of {', '.join(names)} and a "
-                                 f"number from 1 on, as in {names[0]}=2")
-        flag = isinstance(getattr(best, name), bool)
-        given[name] = bool(number) if flag else number
+        if name not in names or name in given or not NUMBER.fullmatch(value):
+            raise MicrotronError(f"--knobs: {shown(part)} must be one of {', '.join(names)}, once, "
+                                 f"and a number, as in {names[0]}=2")
+        flag = isinstance(getattr(best, name), bool) and value in ("0", "1")
+        given[name] = value == "1" if flag else int(value)
     return given
 
 

@@ -17,6 +17,7 @@ from ...isa.errors import ConfigError, ExecutionError
 from ...isa.instructions import Buffer
 from ...isa.program import Program
 from ...isa.timing import MemoryTiming
+from ...isa.values import integer, shown
 from ..errors import CompileError
 from .form import Template, TensorForm
 
@@ -46,6 +47,35 @@ class Compiled(Protocol):
 
 
 Result = TypeVar("Result", bound=Compiled)
+
+
+def checked_knobs(template: Template, form: TensorForm, given: Any) -> Any:
+    """Knobs of the template that somebody chose, as plain numbers. Refuses any that is none, or
+    beyond the sizes of the form."""
+    if not isinstance(given, template.knobs):
+        raise CompileError(f"knobs are {shown(given)}, but must be a "
+                           f"{template.knobs.__module__.rpartition('.')[2]}.Knobs")
+    largest = template.largest(form)
+    return type(given)(**{each.name: _checked(
+        f"{form.spec.operator}: knob {each.name}", getattr(given, each.name),
+        getattr(largest, each.name), least=0 if each.default == 0 else 1)
+        for each in fields(given)})
+
+
+def _checked(place: str, value: Any, largest: Any, *, least: int) -> Any:
+    if isinstance(largest, bool):
+        if not isinstance(value, bool):
+            raise CompileError(f"{place} is {shown(value)}, but must be True or False")
+        return value
+    if isinstance(largest, tuple):
+        if not isinstance(value, tuple) or len(value) != len(largest):
+            raise CompileError(f"{place} is {shown(value)}, but must be {len(largest)} numbers")
+        return tuple(_checked(f"{place}[{number}]", each, most, least=least)
+                     for number, (each, most) in enumerate(zip(value, largest, strict=True)))
+    number = integer(value)
+    if number is None or not least <= number <= largest:
+        raise CompileError(f"{place} is {shown(value)}, but must be from {least} to {largest}")
+    return number
 
 
 def columns_of(template: Template, form: Any) -> Any | None:

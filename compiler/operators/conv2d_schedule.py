@@ -131,6 +131,13 @@ def _kept_inputs(form: Conv2dForm, knobs: Knobs) -> Any:
     return np.where(fit & (count <= _most_kept(form)), count, 2)
 
 
+def largest(form: Conv2dForm) -> Knobs:
+    groups, outputs, depth = form.extents
+    return Knobs(groups=groups, blocks=outputs, rows=form.spec.out_height,
+                 columns=form.spec.out_width, depth=depth, tap_rows=form.spec.kernel[0],
+                 tap_columns=form.spec.kernel[1])
+
+
 def grids(form: Conv2dForm) -> Iterator[Knobs]:
     """The kernel is taken apart only if it does not fit."""
     groups, outputs, depth = form.extents
@@ -195,5 +202,6 @@ def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:
     return Knobs(**mean), last
 
 
-TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
 OPERATOR = Operator(description=Conv2d, forms=forms_of, template=TEMPLATE)

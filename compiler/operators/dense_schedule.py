@@ -21,7 +21,7 @@ from .kernel import Operator
 from .pace import Steps
 
 SCRATCHPADS = (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
-MICRO_KERNELS = 16          # sequences of micro-ops at most: three buffers, whole and rest
+MICRO_KERNELS = 16          # sequences of micro-ops to keep: three buffers, whole and rest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +149,11 @@ def tiles(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
             Buffer.ACC: knobs.rows * knobs.blocks, Buffer.OUT: knobs.rows * knobs.blocks}
 
 
+def largest(form: DenseForm) -> Knobs:
+    _, rows, outputs, depth = form.extents
+    return Knobs(rows=rows, blocks=outputs, depth=depth)
+
+
 def grids(form: DenseForm) -> Iterator[Knobs]:
     """Without double buffers only if nothing fits with them."""
     _, rows, outputs, depth = form.extents
@@ -159,8 +164,8 @@ def grids(form: DenseForm) -> Iterator[Knobs]:
 
 
 def fits(form: DenseForm, knobs: Knobs) -> Any:
-    """Whether all buffers find room. Parameters are resident only where they would be loaded
-    again."""
+    """Whether all buffers find room, and micro-ops stay in their scratchpad unless it is smaller
+    than any sum. Parameters are resident only where they would be loaded again."""
     config, whole = form.config, pieces(form, knobs)[2] == 1
     sizes, numbers = tiles(form, knobs), copies(form, knobs)
     need = {buffer: sizes[buffer] * numbers[buffer] for buffer in SCRATCHPADS}
@@ -174,11 +179,10 @@ def fits(form: DenseForm, knobs: Knobs) -> Any:
         need[other] = need[other] + 1
         need[Buffer.ACC] = (need[Buffer.ACC] + size * numbers[Buffer.ACC]
                             + knobs.rows * knobs.blocks)
-    sequences = MICRO_KERNELS if knobs.doubled else 1 + len(form.corrections)
     again = (form.extents[2] > knobs.blocks) & (
         np.asarray(knobs.data_stays, bool) | (form.extents[0] > 1))
     return (np.all([need[buffer] <= config.tiles(buffer) for buffer in SCRATCHPADS], 0)
-            & (sequences * knobs.depth <= config.tiles(Buffer.UOP))
+            & (knobs.depth <= max(1, config.tiles(Buffer.UOP) // MICRO_KERNELS))
             & (np.logical_not(knobs.resident) | again))
 
 
@@ -212,6 +216,7 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     return steps + moved * memory.cycles_per_beat / config.bus_bytes
 
 
-TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
 OPERATOR = Operator(description=Dense, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

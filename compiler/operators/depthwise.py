@@ -18,7 +18,6 @@ import numpy as np
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ..accelerator.intrinsic import lane_product
-from ..errors import CompileError
 from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .conv2d import Conv2d, convolution_bytes
@@ -165,14 +164,11 @@ class DepthwiseForm(TensorForm):
 
 
 def chunks_of(spec: Depthwise, config: Config) -> Chunks:
-    """The whole window, or the fewest even pieces whose input and weights fit twice."""
+    """The whole window, or the fewest even pieces whose input and weights fit twice, and whose
+    micro-ops stay in their scratchpad. A single tap always fits."""
     taps = list(spec.kernel)
     while not _fits(taps, spec, config):
         longer = 0 if taps[0] >= taps[1] else 1
-        if taps[longer] == 1:
-            raise CompileError(f"depthwise: not even one tap fits: uop_bytes is "
-                               f"{config.uop_bytes}, but must be "
-                               f"{MICRO_OPS * config.tile_bytes(Buffer.UOP)} or more")
         pieces = blocks_of(spec.kernel[longer], taps[longer]) + 1
         taps[longer] = min(blocks_of(spec.kernel[longer], pieces), taps[longer] - 1)
     height, width = taps
@@ -185,7 +181,7 @@ def _fits(taps: list[int], spec: Depthwise, config: Config) -> bool:
                                                                    strict=True)]
     return (reach[0] * reach[1] <= config.tiles(Buffer.INP) // 2
             and blocks_of(taps[0] * taps[1], config.block_out) <= config.tiles(Buffer.WGT) // 2
-            and MICRO_OPS * taps[0] * taps[1] <= config.tiles(Buffer.UOP))
+            and taps[0] * taps[1] <= max(1, config.tiles(Buffer.UOP) // MICRO_OPS))
 
 
 def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:

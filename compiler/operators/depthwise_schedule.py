@@ -63,6 +63,11 @@ def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
     return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
 
 
+def largest(form: DepthwiseForm) -> Knobs:
+    return Knobs(blocks=form.output.shape[1], rows=form.spec.out_height,
+                 columns=form.spec.out_width)
+
+
 def grids(form: DepthwiseForm) -> Iterator[Knobs]:
     yield grid(Knobs, blocks=even_sizes(form.output.shape[1]),
                columns=even_sizes(form.spec.out_width), rows=even_sizes(form.spec.out_height))
@@ -109,6 +114,7 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         parameters=parameters, wgt_stays=False).cycles(config, memory)
 
 
-TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
 OPERATOR = Operator(description=Depthwise, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

@@ -57,6 +57,10 @@ def _copies(form: ElementwiseForm, knobs: Knobs) -> Any:
     return np.where(knobs.doubled & (knobs.tiles < form.output.shape[0]), 2, 1)
 
 
+def largest(form: ElementwiseForm) -> Knobs:
+    return Knobs(tiles=form.output.shape[0])
+
+
 def grids(form: ElementwiseForm) -> Iterator[Knobs]:
     """Without double buffers only if nothing fits with them."""
     for doubled in (True, False):
@@ -83,6 +87,7 @@ def estimate(form: ElementwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     return max(moved, passes) * tiles + pieces * STEP_START + apart
 
 
-TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
 OPERATOR = Operator(description=Elementwise, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

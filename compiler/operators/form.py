@@ -96,6 +96,7 @@ class Template:
     are arrays stands for as many candidates, and is judged as a whole.
 
     knobs       their type
+    largest     the largest ones that make sense
     grids       knobs in columns; the first grid of which something fits is taken
     fits        whether all buffers find room
     estimate    cycles, roughly
@@ -103,6 +104,7 @@ class Template:
     """
 
     knobs: type[Any]
+    largest: Callable[[Any], Any]
     grids: Callable[[Any], Iterator[Any]]
     fits: Callable[[Any, Any], Any]
     estimate: Callable[[Any, Any, MemoryTiming], Any]

@@ -18,7 +18,7 @@ from ...isa.timing import MemoryTiming
 from ..accelerator.pipeline import build
 from ..errors import CompileError
 from ..nest.nest import Nest
-from .choice import Candidate, Cost, fastest, ranked
+from .choice import Candidate, Cost, checked_knobs, fastest, ranked
 from .description import Description
 from .form import Form, Template
 from .packing import Array, checked
@@ -114,11 +114,9 @@ def best_kernel(template: Template, forms: list[Any], options: Options) -> Kerne
     """The fastest of some forms of the same operator: with knobs that are given, or the best that
     are found."""
     if options.knobs is not None:
-        if not isinstance(options.knobs, template.knobs):
-            raise CompileError(f"knobs are {options.knobs!r}, but must be a "
-                               f"{template.knobs.__module__.rpartition('.')[2]}.Knobs")
         form = min(forms, key=lambda each: each.handicap)       # all of it by the accelerator
-        return _kernel(template, Candidate(0, form, options.knobs), options.hide_latency)
+        knobs = checked_knobs(template, form, options.knobs)
+        return _kernel(template, Candidate(0, form, knobs), options.hide_latency)
     ordered = ranked(template, forms, options.memory)
     least = min(form.work.bound(form.config, options.memory).cycles for form in forms)
     chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, True), least,

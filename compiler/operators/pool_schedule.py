@@ -132,6 +132,11 @@ def accumulators(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
     return own + sets * PARAMETER_TILES * rows * columns, knobs.blocks * height * width
 
 
+def largest(form: PoolForm) -> Knobs:
+    _, blocks, rows, columns = form.output.shape[:4]
+    return Knobs(blocks=blocks, rows=rows, columns=columns, window=form.spec.kernel)
+
+
 def grids(form: PoolForm) -> Iterator[Knobs]:
     """A window is divided, and double buffers are given up, only if nothing fits otherwise."""
     spec = form.spec
@@ -197,6 +202,7 @@ def _apart(config: Config, own: Any, loaded: Any) -> Any:
     return (config.tiles(Buffer.ACC) - first) // 2 // bank * bank >= loaded
 
 
-TEMPLATE = Template(knobs=Knobs, grids=grids, fits=fits, estimate=estimate, schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
 OPERATOR = Operator(description=Pool, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

@@ -99,7 +99,7 @@ REFUSED = {
         r"knobs are Knobs\(rows=1, .*\), but must be a conv2d_schedule.Knobs"),
     "nothing at once": (
         {"knobs": conv2d_schedule.Knobs(blocks=0, rows=1, columns=1, depth=1)},
-        "is 0, but must be a whole number from 1"),
+        "conv2d: knob blocks is 0, but must be from 1 to "),
     "no knobs": ({"knobs": {"rows": 2}}, r"knobs are \{'rows': 2\}, but must be a conv2d_sched"),
     "no flag": ({"hide_latency": "no"}, "hide_latency is 'no', but must be a bool"),
     "no timing": ({"memory": "slow"}, "memory is 'slow', but must be a MemoryTiming"),

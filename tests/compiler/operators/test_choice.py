@@ -187,7 +187,7 @@ def estimates_of(form, knobs, memory):
 
 
 STAND_IN = Template(
-    knobs=Size, grids=lambda form: iter([Size(np.arange(len(form.estimates)))]),
+    knobs=Size, largest=None, grids=lambda form: iter([Size(np.arange(len(form.estimates)))]),
     fits=lambda form, knobs: knobs.size < form.room, estimate=estimates_of, schedule=None)
 
 
