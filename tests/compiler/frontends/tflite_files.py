@@ -126,7 +126,8 @@ def _tensor(builder: Any, tensor: Tensor, buffer: int, number: int) -> int:
 
 def _code(builder: Any, name: str, custom: str) -> int:
     number = getattr(tflite.BuiltinOperator, name)
-    fields = {"DeprecatedBuiltinCode": min(number, 127), "BuiltinCode": number, "Version": 1}
+    fields = {"DeprecatedBuiltinCode": min(number, 127), "BuiltinCode": number,
+              "Version": 2 if name == "BROADCAST_TO" else 1}
     if custom:
         fields["CustomCode"] = builder.CreateString(custom)
     return _table(builder, "OperatorCode", fields)
@@ -143,12 +144,14 @@ def _operator(builder: Any, operator: Operator, code: int) -> int:
     return _table(builder, "Operator", fields)
 
 
-def reference(data: bytes, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What TFLite's reference kernels give."""
+def reference(data: bytes, inputs: Sequence[np.ndarray], *,
+              optimized: bool = False) -> list[np.ndarray]:
+    """What TFLite's reference kernels give, or those it prefers on this machine."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    interpreter = Interpreter(model_content=data,
-                              experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    kernels = (OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if optimized
+               else OpResolverType.BUILTIN_REF)
+    interpreter = Interpreter(model_content=data, experimental_op_resolver_type=kernels)
     interpreter.allocate_tensors()
     for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.set_tensor(detail["index"], array)
