@@ -21,7 +21,7 @@ BIN := .venv/bin
 # the scripts are modules of their own folders.
 LINK := .venv/src/microtron
 TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli*.py __main__.py)) \
-	$(wildcard examples/*.py benchmarks/*.py tools/*.py)
+	$(wildcard examples/*.py examples/*/*.py benchmarks/*.py benchmarks/*/*.py tools/*.py)
 # What a developer runs every few minutes: no hardware is built, and nothing large is compiled.
 QUICK = tests/test_project.py tests/isa tests/tools tests/compiler/expression tests/compiler/nest \
 	tests/compiler/schedule tests/compiler/accelerator tests/compiler/operators/test_description.py \

@@ -1,0 +1,1 @@
+"""Known networks as quantized ONNX models with seeded weights: benchmarks without downloads."""

@@ -1,0 +1,111 @@
+"""Trains the network of the demo on scikit-learn's digits and writes it, quantized, as ONNX.
+
+    pip install "microtron[models,train]"
+    python examples/digits/train.py
+
+writes digits.onnx (int8, QDQ) and digits_test.npz (the digits that it has not seen) beside this
+file, in about a minute. Both are in the repository; nothing else needs this script.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from network import Array, Parameters, forward, gradients, initial
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))     # for the writer of quantized models
+
+SEED = 1
+HELD_OUT = 360                  # of 1797 digits
+CALIBRATED_ON = 256
+EPOCHS, BATCH = 40, 32
+RATE, DECAY = 2e-3, 1e-4        # of Adam; weights decay by themselves
+BRIGHTEST = 16                  # of a pixel
+
+
+def main() -> None:
+    training, labels, test, test_labels = digits()
+    parameters = trained(training, labels)
+    print(f"real numbers: {accuracy(parameters, test, test_labels):.2%} of {len(test)} digits")
+    write(parameters, training[:CALIBRATED_ON], HERE / "digits.onnx")
+    np.savez_compressed(HERE / "digits_test.npz", images=test[..., 0].astype(np.uint8),
+                        labels=test_labels.astype(np.uint8))
+
+
+def digits() -> tuple[Array, Array, Array, Array]:
+    """Images (n, 8, 8, 1) with pixels from 0 to 16 and labels, to train with and to test with."""
+    from sklearn.datasets import load_digits
+
+    data: Any = load_digits()
+    order = np.random.default_rng(SEED).permutation(len(data.target))
+    images = data.images[order].astype(np.float32)[..., None]
+    labels = data.target[order]
+    return images[HELD_OUT:], labels[HELD_OUT:], images[:HELD_OUT], labels[:HELD_OUT]
+
+
+def trained(images: Array, labels: Array) -> Parameters:
+    """Parameters after some epochs of Adam on images that are moved by up to a pixel."""
+    rng = np.random.default_rng(SEED)
+    parameters = initial(rng)
+    parameters["first"] /= BRIGHTEST / 2                    # pixels are not near 1
+    means = {name: np.zeros_like(each) for name, each in parameters.items()}
+    squares = {name: np.zeros_like(each) for name, each in parameters.items()}
+    steps = 0
+    total = EPOCHS * (len(images) // BATCH)
+    for epoch in range(EPOCHS):
+        losses = []
+        for chosen in np.split(rng.permutation(len(images))[:len(images) // BATCH * BATCH],
+                               len(images) // BATCH):
+            loss, found = gradients(parameters, moved(images[chosen], rng), labels[chosen])
+            losses.append(loss)
+            steps += 1
+            rate = RATE * (1 + np.cos(np.pi * steps / total)) / 2
+            for name, each in found.items():
+                means[name] += 0.1 * (each - means[name])
+                squares[name] += 0.001 * (each * each - squares[name])
+                size = np.sqrt(squares[name] / (1 - 0.999 ** steps)) + 1e-8
+                parameters[name] -= (rate * (means[name] / (1 - 0.9 ** steps) / size
+                                             + DECAY * parameters[name])).astype(np.float32)
+        if epoch % 5 == 4:
+            print(f"epoch {epoch + 1}: loss {np.mean(losses):.4f}")
+    return parameters
+
+
+def moved(images: Array, rng: np.random.Generator) -> Array:
+    """Images moved by up to a pixel in both directions."""
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    places = rng.integers(0, 3, (len(images), 2))
+    return np.stack([each[y:y + 8, x:x + 8] for each, (y, x) in zip(padded, places, strict=True)])
+
+
+def accuracy(parameters: Parameters, images: Array, labels: Array) -> float:
+    return float((forward(parameters, images)["dense"].argmax(axis=1) == labels).mean())
+
+
+def write(parameters: Parameters, sample: Array, path: Path) -> None:
+    """The network as a quantized model, calibrated on some images."""
+    from models.qdq import Writer
+
+    def weights(name: str) -> tuple[Array, Array]:
+        """As ONNX has them: (output, input, y, x)."""
+        return parameters[name].transpose(3, 2, 0, 1), parameters[f"{name}.bias"]
+
+    writer = Writer("digits")
+    image = writer.input("image", (1, 1, 8, 8), sample.transpose(0, 3, 1, 2))
+    first = writer.conv(image, *weights("first"), pad=1, activation="Relu")
+    second = writer.conv(first, *weights("second"), stride=2, pad=1, activation="Relu")
+    matrix, bias = parameters["depthwise"].transpose(2, 3, 0, 1), parameters["depthwise.bias"]
+    deep = writer.conv(second, matrix, bias, pad=1, groups=len(matrix), activation="Relu")
+    deep = writer.conv(deep, *weights("pointwise"))
+    mean = writer.global_average(writer.add(second, deep, activation="Relu"))
+    writer.output("scores", writer.dense(mean, parameters["dense"].T, parameters["dense.bias"]),
+                  (1, 10))
+    writer.save(path)
+
+
+if __name__ == "__main__":
+    main()
