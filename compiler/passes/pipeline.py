@@ -12,6 +12,8 @@ from .fold_batch_norm import fold_batch_norm
 from .fold_constants import fold_constants, fold_dequantized
 from .fold_pad import fold_pad
 from .fuse_clamp import fuse_clamp
+from .integer_moves import integer_moves
+from .integer_operators import integer_operators
 from .merge_equal import merge_equal
 from .normalize import normalize
 from .remove_dead import remove_dead
@@ -28,6 +30,8 @@ class Pass(NamedTuple):
 
 PASSES: tuple[Pass, ...] = (
     Pass("fold_constants", fold_constants),
+    Pass("integer_moves", integer_moves),
+    Pass("integer_operators", integer_operators),
     Pass("fold_batch_norm", fold_batch_norm),
     Pass("fold_dequantized", fold_dequantized),     # what is left of real weights
     Pass("normalize", normalize),

@@ -1,0 +1,249 @@
+"""From real operators between Dequantize and Quantize to integer operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeVar
+
+import numpy as np
+
+from ...isa.instructions import Rounding
+from ..graph.graph import Graph, Node
+from ..graph.operation import normalized_axes
+from ..graph.operations.elementwise import Binary, BinaryKind
+from ..graph.operations.matrix import MatMul
+from ..graph.operations.quantize import Dequantize, Lookup, Quantize, Rescale
+from ..graph.operations.reduction import Reduce, ReduceKind
+from ..graph.operations.scaled import Scaled, check_scale
+from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
+from ..graph.types import Array, GraphError, Quantization, TensorType
+from .integer_moves import single
+from .rewrite import Edit, without
+from .tables import table_of
+
+EIGHT_BITS = ("int8", "uint8")
+Product = Conv | TransposedConv | MatMul
+Average = TypeVar("Average", Pool, Reduce)
+LARGEST_SCALE = 0.5             # with which rounding a bias stays below a quarter of a step
+CLOSE = 1e-4                    # relative difference of scales that mean the same
+
+
+def integer_operators(graph: Graph) -> Graph:
+    """Compute with integers what is real only between Dequantize and Quantize.
+
+        a = Dequantize(x)
+        b = Dequantize(w)
+        c = Conv(a, b)
+        y = Quantize(c)                 becomes     y = Conv(x, w, scales=(0.013,), rounding=EVEN)
+
+    So do products of matrices, sums, products, averages, and Quantize right after Dequantize, which
+    is a Rescale or nothing. A bias becomes integers at the scale of the sums. Any other function of
+    one tensor of 8 bits becomes a Lookup. Results differ by one step at most, where real numbers
+    round differently. A real result that something else reads too stays as it is, and so does what
+    has no integer form, such as a softmax.
+    """
+    change = _Change(Edit(graph))
+    same: dict[str, str] = {}
+    for name, node in graph.nodes.items():
+        if isinstance(node.operation, Quantize) and single(node.type.quantization):
+            stored = change.stored(node.operation.x)
+            if stored is not None and graph.type_of(stored) == node.type:
+                same[name] = stored
+            elif change.replaced(name, node, node.operation):
+                continue
+        change.edit.keep(name)
+    return without(change.edit.finished(), same)
+
+
+@dataclass
+class _Change:
+    edit: Edit
+
+    @property
+    def graph(self) -> Graph:
+        return self.edit.graph
+
+    def source(self, name: str) -> TensorType | None:
+        """The type of the integers of 8 bits for which a tensor stands, all with one scale."""
+        stored = self.stored(name)
+        type_ = None if stored is None else self.graph.type_of(stored)
+        return type_ if type_ is not None and single(type_.quantization) and (
+            type_.dtype in EIGHT_BITS) else None
+
+    def stored(self, name: str) -> str | None:
+        """The tensor of integers for which a tensor stands."""
+        node = self.graph.nodes.get(name)
+        return node.operation.x if node is not None and isinstance(
+            node.operation, Dequantize) else None
+
+    def integers(self, *names: str) -> dict[str, str]:
+        """The integers that real operands stand for."""
+        return {name: found for name in names if (found := self.stored(name)) is not None}
+
+    def replaced(self, name: str, node: Node, quantize: Quantize) -> bool:
+        """Put an integer operator in place of a Quantize, if there is one."""
+        if quantize.rounding != Rounding.EVEN or node.type.dtype not in EIGHT_BITS:
+            return False
+        before = self.graph.nodes.get(quantize.x)
+        found: Scaled | Rescale | Lookup | None = None
+        if before is not None and isinstance(before.operation, Dequantize):
+            found = self._rescale(before.operation)
+        elif before is not None and self.graph.uses[quantize.x] == 1:
+            found = self._operator(before, node.type)
+        if found is None:
+            found = self._lookup(name, quantize.x, node.type)
+        if found is None:
+            return False
+        self.edit.put(name, found, node.type, (before.origin if before else "") or node.origin)
+        return True
+
+    def _rescale(self, dequantize: Dequantize) -> Rescale | None:
+        known = self.graph.type_of(dequantize.x)
+        if not single(known.quantization) or known.dtype not in EIGHT_BITS:
+            return None
+        return Rescale(x=dequantize.x, rounding=Rounding.EVEN)
+
+    def _operator(self, node: Node, result: TensorType) -> Scaled | None:
+        match node.operation:
+            case Conv() | TransposedConv() | MatMul() as product:
+                return self._product(product, None, result)
+            case Binary(kind=BinaryKind.ADD, left=left, right=right) if (
+                    (unbiased := self._unbiased(left)) is not None):
+                return self._product(unbiased, right, result)
+            case Binary() as binary:
+                return self._binary(binary, result)
+            case Pool(kind=PoolKind.AVERAGE) as pool:
+                return self._average(pool, 1, result)
+            case Reduce(kind=ReduceKind.MEAN | ReduceKind.SUM, x=x) as reduce:
+                shape = self.graph.type_of(x).shape
+                count = prod(shape[axis] for axis in normalized_axes(reduce.axes, len(shape)))
+                return self._average(reduce, count if reduce.kind == ReduceKind.MEAN else 1, result)
+            case _:
+                return None
+
+    def _average(self, operation: Average, count: int, result: TensorType) -> Average | None:
+        """An average or a sum of integers of the same type as its result. `count` is what an
+        operation does not divide by itself."""
+        type_ = self.source(operation.x)
+        if type_ is None or type_.dtype != result.dtype:
+            return None
+        ratio = np.float32(type_.known().scale) / np.float32(result.known().scale)
+        scales = valid((float(ratio) / max(count, 1),))
+        return None if scales is None else replace(
+            operation, x=self.integers(operation.x)[operation.x], scales=scales,
+            rounding=Rounding.EVEN)
+
+    def _binary(self, binary: Binary, result: TensorType) -> Binary | None:
+        left, right = self.source(binary.left), self.source(binary.right)
+        if left is None or right is None or not left.dtype == right.dtype == result.dtype or (
+                binary.kind not in (BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL)):
+            return None
+        scales: tuple[float, ...] | None = ()
+        if binary.kind == BinaryKind.MUL:
+            unit = np.float32(left.known().scale) * np.float32(right.known().scale)
+            scales = valid((float(unit / np.float32(result.known().scale)),))
+        found = self.integers(binary.left, binary.right)
+        return None if scales is None else Binary(
+            kind=binary.kind, left=found[binary.left], right=found[binary.right], scales=scales,
+            rounding=Rounding.EVEN)
+
+    def _unbiased(self, name: str) -> Product | None:
+        """A product without a bias that only one node reads."""
+        node = self.graph.nodes.get(name)
+        if node is None or self.graph.uses[name] != 1:
+            return None
+        operation = node.operation
+        return operation if isinstance(operation, Product) and operation.bias is None else None
+
+    def _product(self, product: Product, added: str | None, result: TensorType) -> Product | None:
+        x, weights = _sides(product)
+        left, right = self.source(x), self._weights(product, weights)
+        if left is None or right is None:
+            return None
+        unit = np.float32(left.known().scale) * np.asarray(right.known().scales, np.float32)
+        scales = valid(tuple((unit / np.float32(result.known().scale)).tolist()))
+        if scales is None:
+            return None
+        bias = None
+        if (added or product.bias) is not None:
+            bias = self._bias(product, str(added or product.bias), unit, max(scales))
+            if bias is None:
+                return None
+        return replace(product.renamed(lambda each: self.stored(each) or each), bias=bias,
+                       scales=scales, rounding=Rounding.EVEN)
+
+    def _weights(self, product: Product, name: str) -> TensorType | None:
+        """The type of weights: integers of 8 bits with one scale, or one for each output."""
+        stored = self.stored(name)
+        if stored is None:
+            return None
+        type_ = self.graph.type_of(stored)
+        axis = len(type_.shape) - 1 if isinstance(product, MatMul) else 0
+        known = type_.known()
+        along = known.axis is not None and known.axis % len(type_.shape) == axis
+        return type_ if type_.dtype in EIGHT_BITS and (len(known.scales) == 1 or along) else None
+
+    def _bias(self, product: Product, name: str, unit: Array, scale: float) -> str | None:
+        """A constant bias as integers at the scale of the sums."""
+        outputs = self.graph.type_of(_sides(product)[1]).shape[-1 if isinstance(
+            product, MatMul) else 0]
+        shape = self.graph.type_of(name).shape
+        along = -1 if isinstance(product, MatMul) else 1
+        if prod(shape) != outputs or (len(shape) > 1 and shape[along] != outputs):
+            return None
+        stored = self.stored(name)
+        array = self.graph.array(stored)
+        if stored is not None and array is not None and array.dtype == np.int32 and (
+                _same(self.graph.type_of(stored).known(), unit)):
+            return self.edit.constant(f"{name}.stored", array.reshape(outputs))
+        real = self.graph.array(name)
+        if real is None and array is not None and stored is not None:
+            known = self.graph.type_of(stored).known()
+            real = (array - known.along(known.zero_points, array.ndim)) * known.along(
+                known.scales, array.ndim)
+        if real is None:
+            return None
+        sums = real.reshape(outputs).astype(np.float64) / unit
+        whole = np.rint(sums)
+        if np.abs(whole).max(initial=0) > np.iinfo(np.int32).max // 2 or (
+                scale > LARGEST_SCALE and np.abs(whole - sums).max(initial=0) > CLOSE):
+            return None
+        return self.edit.constant(f"{name}.stored", whole.astype(np.int32))
+
+    def _lookup(self, name: str, real: str, result: TensorType) -> Lookup | None:
+        found = table_of(self.graph, real, result)
+        if found is None:
+            return None
+        stored, table = found
+        return Lookup(x=stored, table=self.edit.constant(f"{name}.table", table,
+                                                         result.quantization))
+
+
+def _sides(product: Product) -> tuple[str, str]:
+    """What is multiplied with what."""
+    if isinstance(product, MatMul):
+        return product.left, product.right
+    return product.x, product.weights
+
+
+def _same(known: Quantization, unit: Array) -> bool:
+    """Whether a bias is at the scale of the sums already."""
+    if any(known.zero_points):
+        return False
+    try:
+        return bool(np.allclose(np.asarray(known.scales), unit, rtol=CLOSE, atol=0))
+    except ValueError:              # other numbers of scales
+        return False
+
+
+def valid(scales: tuple[float, ...]) -> tuple[float, ...] | None:
+    """Scales, if they are some."""
+    try:
+        for each in scales:
+            check_scale(each)
+    except GraphError:
+        return None
+    return scales
+
+

@@ -1,0 +1,80 @@
+"""Any function of one quantized tensor of 8 bits as a table of its results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..graph.evaluate import computed
+from ..graph.graph import Graph, Node
+from ..graph.operation import Value
+from ..graph.operations.elementwise import Binary
+from ..graph.operations.functions import Cast, Unary
+from ..graph.operations.logic import Compare, Where
+from ..graph.operations.quantize import Clamp, Dequantize, Quantize
+from ..graph.types import Array, TensorType
+
+ONE_BY_ONE = (Unary, Clamp, Binary, Cast, Compare, Where)
+EIGHT_BITS = ("int8", "uint8")
+MOST_NODES = 32             # of a function
+
+
+def table_of(graph: Graph, name: str, result: TensorType) -> tuple[str, Array] | None:
+    """The integers of which a real tensor is a function, number by number, and for each of them,
+    beginning with the least, the integer that stands for the function's value. None if it is no
+    such function."""
+    nodes = _function(graph, name)
+    if nodes is None:
+        return None
+    sources = {node.operation.x for node in nodes.values()
+               if isinstance(node.operation, Dequantize) and not _is_known(graph, node.operation.x)}
+    if len(sources) != 1:
+        return None
+    stored = sources.pop()
+    type_ = graph.type_of(stored)
+    if type_.dtype not in EIGHT_BITS or type_.shape != graph.type_of(name).shape:
+        return None
+    low, high = type_.range
+    values = {stored: np.arange(low, high + 1).astype(type_.dtype)}
+    for each, node in nodes.items():
+        values[each] = _values(graph, node, values)
+    every = TensorType((high - low + 1,), graph.type_of(name).dtype)
+    quantized = Node(Quantize(x=name), TensorType(every.shape, result.dtype, result.quantization))
+    real = np.broadcast_to(values[name], every.shape)
+    return stored, computed(quantized, [Value(every, real)])
+
+
+def _is_known(graph: Graph, name: str) -> bool:
+    """Whether a tensor is a single constant number."""
+    return name in graph.constants and graph.constants[name].type.size == 1
+
+
+def _function(graph: Graph, name: str) -> dict[str, Node] | None:
+    """The nodes that compute a tensor from Dequantize on, in order; None if there are others."""
+    found: dict[str, Node] = {}
+
+    def visit(each: str, depth: int) -> bool:
+        node = graph.nodes.get(each)
+        if each in found or _is_known(graph, each):
+            return True
+        if node is None or max(depth, len(found)) >= MOST_NODES:
+            return False
+        if not isinstance(node.operation, Dequantize) and not (
+                isinstance(node.operation, ONE_BY_ONE)
+                and all(visit(operand, depth + 1) for operand in node.operation.operands())):
+            return False
+        found[each] = node
+        return True
+
+    return found if visit(name, 0) else None
+
+
+def _values(graph: Graph, node: Node, values: dict[str, Array]) -> Array:
+    """The results of a node for every integer, or a single one where operands are single."""
+    operands = []
+    for each in node.operation.operands():
+        constant = graph.array(each)
+        array = values[each] if constant is None else constant.reshape(())
+        known = graph.type_of(each)
+        operands.append(Value(TensorType(array.shape, known.dtype, known.quantization), array))
+    shape = np.broadcast_shapes(*(each.array.shape for each in operands))
+    return computed(Node(node.operation, TensorType(shape, node.type.dtype)), operands)
