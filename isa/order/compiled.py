@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 import numba
 
+from ..numba_cache import enable_cache
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 njit: Any = numba.njit
@@ -26,7 +28,8 @@ NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 def entry(function: Function) -> Function:
     """A compiled function for Python to call, kept in numba's cache."""
-    compiled: Function = njit(cache=True, **OPTIONS)(function)
+    compiled: Function = njit(**OPTIONS)(function)
+    enable_cache(compiled, "verifier")
     return compiled
 
 

@@ -18,6 +18,9 @@ import numba.core.cgutils
 import numba.extending
 from llvmlite import ir
 from numba import types
+from numba.core.ccallback import CFunc
+
+from ...isa.numba_cache import enable_cache
 
 # Half of numba has types, and they do not help.
 Decorator = Callable[[Callable[..., Any]], Any]
@@ -29,6 +32,17 @@ intrinsic_of_constants: Decorator = extending.intrinsic(prefer_literal=True)
 # For what only compiled functions call: nothing that Python could call is made of it.
 njit: Any = numba.njit
 helper: Decorator = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+
+SIMULATOR = "functional simulator"      # what a person who waits for numba is told
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A function of arrays and numbers for Python to call, compiled or from numba's cache. Other
+    threads go on while it runs."""
+    compiled = njit(nogil=True)(function)
+    enable_cache(compiled, SIMULATOR)
+    return compiled
+
 
 NUMBER = 8                  # bytes of an address or any other number in a list
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
@@ -43,9 +57,12 @@ def c_function(function: Callable[[Any, Any], Any], made_from: int) -> int:
     the checksum `made_from` to say, which becomes part of the name.
     """
     function.__qualname__ += f"_{made_from:08x}"
-    made: Any = numba.cfunc(types.int64(types.int64, types.int64), cache=True,
-                            error_model="numpy")(function)
-    address: int = made.address
+    made = CFunc(function, ((types.int64, types.int64), types.int64), locals={},
+                 options={"error_model": "numpy"})
+    enable_cache(made, SIMULATOR)
+    made.compile()
+    address = made.address
+    assert address is not None
     _alive.append(made)
     return address
 

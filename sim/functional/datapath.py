@@ -16,7 +16,7 @@ from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import AluOp, Buffer, GemmFlags, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import NEVER
-from ..compiled.vectors import callable_at, is_set
+from ..compiled.vectors import callable_at, is_set, kernel
 from . import gemm_plan
 from . import requantize_kernels as in_fours
 from .gemm_kernels import kernel_for
@@ -47,19 +47,18 @@ def gemm(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_st
          src_stride: Any, wgt_stride: Any, stop: int = NEVER.address) -> None:
     """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
     uops = np.ascontiguousarray(uops, np.uint16)
-    kernel = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
+    sums = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
     row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
-    if not kernel or not _done(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), stop,
-                               kernel):
+    if not sums or not _done(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), stop, sums):
         gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride, stop)
 
 
 def _done(function: int, row: tuple[int, ...], pads: tuple[Any, ...], stop: int,
-          kernel: int = 0) -> bool:
+          sums: int = 0) -> bool:
     """Whether a compiled function does an instruction on scratchpads, in the order of buffers."""
     space = gemm_plan.space()
-    numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, stop=stop, dense=kernel,
-                      depthwise=kernel, plan=space.ctypes.data)
+    numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, stop=stop, dense=sums,
+                      depthwise=sums, plan=space.ctypes.data)
     words = np.array(row, np.int64)
     heard = callable_at(function, locks=stop == NEVER.address)(words.ctypes.data,
                                                                numbers.ctypes.data)
@@ -76,7 +75,7 @@ def _index(uops: Any, step: int, field: int) -> Any:
     return np.int64(uops[step, field])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def gemm_by_slots(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any,
                   dst_stride: Any, src_stride: Any, wgt_stride: Any, stop: int,
                   formulas: float = FORMULAS) -> None:
@@ -147,7 +146,7 @@ def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_str
     alui_by_lanes(target, acc, op, dst, src, loops, dst_stride, src_stride, immediate, stop)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def alu_by_lanes(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any,
                  dst_stride: Any, rhs_stride: Any, stop: int, formulas: float = FORMULAS) -> None:
     """What `alu` means, word for word."""
@@ -167,7 +166,7 @@ def alu_by_lanes(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, l
                         to[row, lane] = value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def alui_by_lanes(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any,
                   dst_stride: Any, src_stride: Any, immediate: int, stop: int,
                   formulas: float = FORMULAS) -> None:
@@ -198,7 +197,7 @@ def requantize(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: 
                             src_stride, params_stride, zero_point, low, high, stop)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def requantize_by_lanes(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int,
                         params: int, loops: Any, dst_stride: Any, src_stride: Any,
                         params_stride: int, zero_point: int, low: int, high: int,

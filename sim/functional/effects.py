@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +17,7 @@ from ...isa.program import Program
 from ...isa.stream import positions_of
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import Stop, interruptible
-from ..compiled.vectors import address_of, call, callable_at
+from ..compiled.vectors import address_of, call, callable_at, kernel
 from ..limit import HEAVY, lane_operations
 from . import (
     alu_kernels,
@@ -126,7 +125,7 @@ def function_of(opcode: int) -> int:
     return FUNCTIONS[opcode]()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def execute(order: Any, first: int, rows: Any, functions: Any, machine: Any,
             formulas: float = CHECKSUM) -> Any:
     """What `execute_all` does."""
