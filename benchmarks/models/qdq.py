@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import pi, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ class Writer:
 
     def gelu(self, x: Tensor) -> Tensor:
         """The sample has the usual approximation; a range needs no more."""
-        inner = np.sqrt(2 / np.pi) * (x.sample + 0.044715 * x.sample ** 3)
+        inner = sqrt(2 / pi) * (x.sample + 0.044715 * x.sample ** 3)
         return self._operator("Gelu", [x.name], x.sample / 2 * (1 + np.tanh(inner)))
 
     def layer_norm(self, x: Tensor, scale: Array, bias: Array) -> Tensor:
@@ -274,11 +275,12 @@ def convolved(x: Array, weights: Array, stride: int, pad: int, groups: int) -> A
     sides = [(size - taps) // stride + 1 for size, taps in zip(images.shape[1:3], kernel,
                                                               strict=True)]
     grouped = weights.reshape(groups, outputs // groups, depth, *kernel)
+    by_tap = np.ascontiguousarray(grouped.transpose(3, 4, 0, 2, 1))
     total = np.zeros((len(x), *sides, groups, outputs // groups), np.float32)
     for i, j in np.ndindex(*kernel):
         here = images[:, i:, j:][:, ::stride, ::stride][:, :sides[0], :sides[1]]
         here = here.reshape(*here.shape[:3], groups, 1, depth)
-        factors = grouped[..., i, j].swapaxes(1, 2)
+        factors = by_tap[i, j]
         total += here[..., 0, :] * factors[:, 0] if depth == 1 else (
             here[..., 0, :] @ factors[0] if groups == 1 else (here @ factors)[..., 0, :])
     return total.reshape(*total.shape[:3], outputs).transpose(0, 3, 1, 2)
