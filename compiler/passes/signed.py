@@ -10,11 +10,24 @@ from ...isa.instructions import Rounding
 from ..graph.graph import Constant, Graph, Node
 from ..graph.operation import Operation
 from ..graph.operations.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
+from ..graph.operations.eight_bit import (
+    FixedPointPrelu,
+    FixedPointReduce,
+    FixedPointSquaredDifference,
+)
 from ..graph.operations.elementwise import Binary
+from ..graph.operations.fixed_point import FixedPointSoftmax
 from ..graph.operations.indexing import Expand, Gather, GatherNd, Tile
 from ..graph.operations.logic import Compare, Where
 from ..graph.operations.matrix import MatMul
-from ..graph.operations.quantize import Clamp, Dequantize, Lookup, Quantize, Rescale
+from ..graph.operations.quantize import (
+    Clamp,
+    Dequantize,
+    Lookup,
+    Quantize,
+    Reinterpret,
+    Rescale,
+)
 from ..graph.operations.reduction import Arg, Reduce
 from ..graph.operations.resize import Resize, ResizeKind
 from ..graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
@@ -27,7 +40,8 @@ STORED = ("low", "high", "value")       # fields that hold stored numbers of the
 # These only look at stored numbers without zero points, or compare and move them.
 THE_SAME = (Conv, TransposedConv, MatMul, Binary, Rescale, Clamp, Quantize, Dequantize, Lookup,
             Reduce, Arg, Compare, Where, Reshape, Transpose, Concat, Slice, Pad, Gather, GatherNd,
-            Tile, Expand, DepthToSpace, SpaceToDepth, SpaceToBatch, BatchToSpace)
+            Tile, Expand, DepthToSpace, SpaceToDepth, SpaceToBatch, BatchToSpace,
+            FixedPointSoftmax, FixedPointReduce, FixedPointPrelu, FixedPointSquaredDifference)
 
 
 def signed(graph: Graph) -> Graph:
@@ -159,6 +173,9 @@ def _same(operation: Operation, result: TensorType, graph: Graph) -> Operation |
             return _pool(operation, result, graph.type_of(operation.x))
         case Resize():
             return operation if operation.kind == ResizeKind.NEAREST else None
+        case Reinterpret():
+            both = changes(result) and changes(graph.type_of(operation.x))
+            return operation if both else None
         case Lookup():
             right = changes(result) or not is_unsigned(graph.type_of(operation.table))
             return operation if right and operation.table in graph.constants else None

@@ -9,12 +9,19 @@ import pytest
 from hypothesis import given, settings
 
 from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.operations.eight_bit import (
+    FixedPointPrelu,
+    FixedPointReduce,
+    FixedPointSquaredDifference,
+)
+from microtron.compiler.graph.operations.fixed_point import FixedPointSoftmax
 from microtron.compiler.graph.operations.indexing import OneHot
 from microtron.compiler.graph.operations.quantize import (
     Clamp,
     Dequantize,
     Lookup,
     Quantize,
+    Reinterpret,
     Rescale,
 )
 from microtron.compiler.graph.operations.resize import Resize, ResizeKind
@@ -114,6 +121,31 @@ def test_what_looks_at_stored_numbers_gets_them_as_they_were():
     builder.add("y", Dequantize(x="n"))
     found = changed(signed, builder.graph(("y",)))
     assert [found.type_of(name).dtype for name in "arn"] == ["int8", "uint8", "int8"]
+
+
+def test_tflite_s_own_functions_become_signed():
+    builder = Builder()
+    builder.input("x", TensorType((3, 10), "uint8", KNOWN))
+    builder.constant("slopes", RNG.integers(0, 256, (10,)).astype(np.uint8),
+                     Quantization((0.01,), (7,)))
+    builder.add("p", FixedPointPrelu(x="x", slopes="slopes"), quantization=KNOWN)
+    builder.add("d", FixedPointSquaredDifference(left="x", right="p"),
+                quantization=Quantization((20.0,), (9,)))
+    builder.add("r", FixedPointReduce(x="d", axes=(0,), multiplier=(1 << 30) // 3, shift=30),
+                quantization=Quantization((20.0,), (4,)))
+    builder.add("y", FixedPointSoftmax(x="r", beta=0.1), quantization=Quantization((1 / 256,)))
+    found = changed(signed, builder.graph(("y",)))
+    assert {found.type_of(name).dtype for name in ("p", "d", "r", "y.signed")} == {"int8"}
+
+
+@pytest.mark.parametrize("after", [Quantization((0.25,), (77,)), None])
+def test_numbers_that_stand_for_others_are_the_same_numbers(after):
+    builder = with_input()
+    builder.add("a", Reinterpret(x="x"), quantization=after)
+    builder.add("b", Reinterpret(x="a"), quantization=KNOWN)
+    builder.add("y", Dequantize(x="b"))
+    found = changed(signed, builder.graph(("y",)))
+    assert found.type_of("a").dtype == ("int8" if after else "uint8")
 
 
 def test_scales_along_an_axis_stay_unsigned():
