@@ -18,7 +18,7 @@ declared in the same way (examples/new_intrinsic.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -207,6 +207,16 @@ def requantize_function(*, rounding: Rounding, zero_point: int, low: int,
     name = f"requantize.{rounding.name.lower()}[{zero_point},{low},{high}]"
     return Requantization(name, "int8", evaluate, Requantize(
         flags=ROUNDING_FLAGS[rounding], zero_point=zero_point, low=low, high=high))
+
+
+def clamp_function(*, rounding: Rounding, zero_point: int, low: int, high: int) -> Requantization:
+    """A requantization to 8 bits whose results stay in the accumulator."""
+    narrow = requantize_function(rounding=rounding, zero_point=zero_point, low=low, high=high)
+
+    def evaluate(*values: Any) -> Any:
+        return narrow.evaluate(*values).astype(np.int32)
+    return Requantization(f"{narrow.name}.acc", "int32", evaluate, replace(
+        narrow.pattern, flags=narrow.pattern.flags | RequantizeFlags.ACC))
 
 
 def requantize(config: Config, function: Function) -> Intrinsic:

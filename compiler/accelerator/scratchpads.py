@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from math import prod
 
 from ...isa.config import Config
@@ -85,35 +86,46 @@ def _outermost(buffer: Buffer) -> int:
     return next((place for place in range(len(strides_of(buffer))) if buffer.shape[place] > 1), 0)
 
 
+class Banks(Enum):
+    """How the accumulator's banks are divided among buffers that are used by turns."""
+
+    WIDE = "as far apart as possible, parameters in a bank of their own"
+    CLOSE = "each in the next bank, the first beside the parameters"
+    SHARED = "side by side"
+
+
 def place_buffers(nest: Nest, config: Config) -> dict[Buffer, Place]:
     """A place for every buffer that is allocated on the chip, in banks of their own if all fit."""
-    places: dict[Buffer, Place] = {}
-    try:
-        _place(nest.body, config, {}, 1, places, apart=True)
-    except CompileError:
-        places = {}
-        _place(nest.body, config, {}, 1, places, apart=False)
+    for banks in Banks:
+        places: dict[Buffer, Place] = {}
+        try:
+            _place(nest.body, config, {}, 1, places, banks)
+        except CompileError:
+            if banks == Banks.SHARED:
+                raise
+        else:
+            break
     return places
 
 
 def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], threads: int,
-           places: dict[Buffer, Place], *, apart: bool) -> None:
+           places: dict[Buffer, Place], banks: Banks) -> None:
     if isinstance(statement, Allocate) and statement.buffer.scope in SCRATCHPADS:
         scope = statement.buffer.scope
         top = tops.get(scope, 0)
-        place = _placed(statement, config, top, threads, places, apart=apart)
+        place = _placed(statement, config, top, threads, places, banks)
         places[statement.buffer] = place
         end = place.first + (statement.copies * threads - 1) * place.step + place.tiles
-        _place(statement.body, config, {**tops, scope: end}, threads, places, apart=apart)
+        _place(statement.body, config, {**tops, scope: end}, threads, places, banks)
         return
     if isinstance(statement, Loop) and statement.kind == LoopKind.THREADS:
         threads *= statement.axis.extent
     for child in statement.children():
-        _place(child, config, tops, threads, places, apart=apart)
+        _place(child, config, tops, threads, places, banks)
 
 
 def _placed(statement: Allocate, config: Config, top: int, threads: int,
-            places: Mapping[Buffer, Place], *, apart: bool) -> Place:
+            places: Mapping[Buffer, Place], banks: Banks) -> Place:
     buffer = statement.buffer
     capacity, tiles = config.tiles(SCRATCHPADS[buffer.scope]), tiles_of(buffer)
     count = statement.copies * threads
@@ -124,14 +136,19 @@ def _placed(statement: Allocate, config: Config, top: int, threads: int,
         raise CompileError(f"{buffer.name} does not fit in {buffer.scope.value}: it takes "
                            f"{count} × {tiles} tiles{' beside ' + others if others else ''}, but "
                            f"there are {capacity}: {need - capacity} too many")
-    if not apart or buffer.scope != Scope.ACC:
+    if banks == Banks.SHARED or buffer.scope != Scope.ACC:
         return Place(top, tiles, tiles, statement.copies)
     place = _spread(statement, config, top, count)
-    if place:
+    if place and banks == Banks.WIDE:
         return place
     # Few tiles that are only loaded, such as parameters, leave the banks to others.
     if count > 1 and (4 * tiles >= config.acc_bank_tiles or not _is_loaded(statement)):
-        first, step = _in_banks(top, tiles, count, capacity, config.acc_bank_tiles)
+        if banks == Banks.CLOSE:
+            first, step = _in_next_banks(top, tiles, config.acc_bank_tiles, places)
+            if first + (count - 1) * step + tiles > capacity:
+                raise CompileError(f"{buffer.name} does not find banks of its own")
+        else:
+            first, step = _in_banks(top, tiles, count, capacity, config.acc_bank_tiles)
         return Place(first, tiles, step, statement.copies)
     return Place(top, tiles, tiles, statement.copies)
 
@@ -164,6 +181,18 @@ def _in_banks(top: int, tiles: int, count: int, capacity: int, bank: int) -> tup
             if all(end < begin for end, begin in zip(ends, begins[1:], strict=False)):
                 return first, step
     return top, tiles
+
+
+def _in_next_banks(top: int, tiles: int, bank: int,
+                   places: Mapping[Buffer, Place]) -> tuple[int, int]:
+    """The first copy from here on, or if another that is used by turns is in this bank, or it
+    does not fit, in the next one; the others each in a bank further on."""
+    shared = any(place.copies > 1 and place.step >= place.tiles and place.step > bank // 2
+                 and place.of(0, place.copies - 1) // bank == (top - 1) // bank
+                 for buffer, place in places.items() if buffer.scope == Scope.ACC)
+    first = top if not shared and top % bank + tiles <= bank else -(-top // bank) * bank
+    begin = -(-(first + tiles) // bank) * bank          # of the second
+    return first, begin - first if first % bank else -(-tiles // bank) * bank
 
 
 def _leaves_in_parts(statement: Allocate) -> bool:

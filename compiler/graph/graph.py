@@ -119,14 +119,15 @@ class Builder:
 
     def add(self, name: str, operation: Operation, *, dtype: str | None = None,
             quantization: Quantization | None = None, origin: str = "") -> str:
-        """Add a node. The shape of its result, and unless told otherwise the type of its numbers,
-        follow from its operands."""
+        """Add a node. The shape of its result, and unless told otherwise the type of its numbers
+        and what they stand for, follow from its operands."""
         self._is_new(name)
         place = origin or name
         try:
             types = [self.type_of(each) for each in operation.operands()]
             expected = operation.infer(*types)
-            type_ = TensorType(expected.shape, dtype or expected.dtype, quantization)
+            type_ = TensorType(expected.shape, dtype or expected.dtype,
+                               quantization if dtype or quantization else expected.quantization)
             operation.check(type_, *types)
         except GraphError as error:
             raise GraphError(f"{named(place)}: {operation.title()}: {error}") from None

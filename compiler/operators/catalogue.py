@@ -16,6 +16,7 @@ from . import (
     elementwise_schedule,
     grouped,
     pool_schedule,
+    residual,
     transposed,
 )
 from .description import Description
@@ -46,5 +47,5 @@ def operator_of(spec: Any) -> Operator:
 
 
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
-               pool_schedule, elementwise_schedule):
+               pool_schedule, elementwise_schedule, residual):
     register(module.OPERATOR)

@@ -29,6 +29,7 @@ from .packing import (
     unpack_activations,
     weight_operand,
 )
+from .tiled import AluSteps
 from .window import Windowed
 from .work import Work, used, weight_bytes
 
@@ -73,6 +74,7 @@ class Conv2dForm(TensorForm):
     weights: Tensor
     parameters: Tensor
     sums: Tensor
+    between: AluSteps | None = None     # of the ALU, from sums to results
 
     @property
     def extents(self) -> tuple[int, int, int]:

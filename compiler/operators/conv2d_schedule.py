@@ -48,7 +48,8 @@ class Knobs:
 def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     """The template: weights of some output blocks stay while the image passes by; every step
     loads input rows, sums, requantizes and stores, each in buffers that are used by turns."""
-    plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one)
+    plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one,
+                                between=form.between)
     stage = plan[sums]
     n, *groups, o, y, x, b, j, c, ky, kx, k = stage.leaves
     tap_rows, tap_columns = knobs.taps(form.spec.kernel)
@@ -163,6 +164,11 @@ def fits(form: Conv2dForm, knobs: Knobs) -> Any:
 
 def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly."""
+    return steps_of(form, knobs).cycles(form.config, memory)
+
+
+def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
+    """What engines do, step by step."""
     config, spec = form.config, form.spec
     groups, steps, pieces = _far(form, knobs)
     even, last = _even(form, knobs)
@@ -180,7 +186,7 @@ def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
         inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
         wgt_stays=kept >= pieces * parts,
-        wgt_ahead=_has_room_ahead(form, knobs)).cycles(config, memory)
+        wgt_ahead=_has_room_ahead(form, knobs))
 
 
 def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from ..accelerator.intrinsic import Intrinsic
+from ..expression.expression import Axis
 from ..expression.tensor import Tensor
 from ..nest.nest import Scope
-from ..schedule.schedule import Schedule
+from ..schedule.schedule import Schedule, Stage
 
 
-def tiled(form: Any, knobs: Any, *, one_by_one: bool = False,
-          kept_parameters: int = 2) -> tuple[Schedule, Tensor, Tensor]:
+@dataclass(frozen=True)
+class AluSteps:
+    """What the ALU computes between sums and results: tensors in order, each with its intrinsic;
+    what is loaded for it; and parameters that are the same for all. Each step is computed in place
+    of the last that it reads."""
+
+    steps: dict[Tensor, Intrinsic]
+    wide: Tensor
+    parameters: Tensor
+
+
+def tiled(form: Any, knobs: Any, *, one_by_one: bool = False, kept_parameters: int = 2,
+          between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
     """A schedule in which sums, results and the output are computed box by box, with channel
     blocks outside; how a box is summed up is left to the template. Results are requantized and
     stored whole, or block by block. Returns it with the weights on the chip and the sums."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, Scope.OUT)
-    parameters = plan.cache_read(form.parameters, Scope.ACC, inside)
+    parameters = _cached(plan, form.parameters, inside, between)
+    if between is not None:
+        _cached(plan, between.parameters, inside, between)      # once for all
     weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
     sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
     plan[form.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
@@ -38,7 +54,35 @@ def tiled(form: Any, knobs: Any, *, one_by_one: bool = False,
     for loaded in (form.padded, weights, parameters):
         plan[loaded].dma(plan[loaded].leaves[0])
     last.dma(y_near if one_by_one else last.leaves[last.leaves.index(x_far) + 1])
+    if between is not None:
+        _through_the_alu(plan, last, x_far, between)
     return plan, weights, sums
+
+
+def _cached(plan: Schedule, parameters: Tensor, inside: Tensor,
+            between: AluSteps | None) -> Tensor:
+    """Parameters on the chip, for whoever reads them; the last readers first."""
+    steps = reversed(between.steps) if between is not None else ()
+    readers = [plan.renewed(each) for each in (inside, *steps)]
+    return plan.cache_read(parameters, Scope.ACC, *(
+        each for each in readers if parameters in each.inputs()))
+
+
+def _through_the_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps) -> None:
+    """Steps on a whole box, in place. What is loaded for it has two buffers."""
+    wide = plan[between.wide]
+    wide.scope = Scope.ACC
+    wide.compute_at(last, axis)
+    wide.double_buffer(axis)
+    wide.dma(wide.leaves[0])
+    for step, intrinsic in between.steps.items():
+        each = plan[plan.renewed(step)]
+        each.scope = Scope.ACC
+        each.compute_at(last, axis)
+        each.compute_in_place(next(
+            source for source in each.tensor.inputs()
+            if source in plan.stages and source.shape == each.tensor.shape))
+        each.tensorize(each.leaves[-2], intrinsic.name)
 
 
 def first_of_all(plan: Schedule, tensor: Tensor) -> None:

@@ -50,6 +50,7 @@ class Lowering:
     stages: dict[Tensor, Stage] = field(default_factory=dict)
     bodies: dict[Tensor, Expression] = field(default_factory=dict)
     inside: dict[tuple[Stage, Axis], list[Stage]] = field(default_factory=dict)
+    above: dict[Tensor, Stage] = field(default_factory=dict)    # computed in place of a tensor
 
 
 def lower(schedule: Schedule) -> Nest:
@@ -60,6 +61,9 @@ def lower(schedule: Schedule) -> Nest:
         stage.check_mark()
         state.stages[stage.tensor] = stage
         state.bodies[stage.tensor] = _body(stage, schedule)
+    state.above = {stage.over: stage for stage in stages if stage.over is not None}
+    for stage in state.above.values():
+        _check_in_place(state, stage)
     inputs = []
     for tensor in in_order(*schedule.outputs):
         if tensor.body is None:
@@ -87,6 +91,25 @@ def _check_readers(state: Lowering, stage: Stage) -> None:
         why = f"but {strangers[0]} reads it too" if strangers else "but no stage reads it"
         raise CompileError(f"{stage} is computed in loop {axis} of {around}, {why}; it must be a "
                            f"loop around all its readers")
+
+
+def _check_in_place(state: Lowering, stage: Stage) -> None:
+    """Refuse to write over a tensor that somebody else reads, or that lies elsewhere."""
+    assert stage.over is not None
+    source, body = state.stages.get(stage.over), state.bodies[stage.tensor]
+    if source is None or (source.attach, source.scope, stage.over.shape, stage.over.dtype) != (
+            stage.attach, stage.scope, stage.tensor.shape, stage.tensor.dtype):
+        raise CompileError(f"{stage} cannot be computed in place of {stage.over.name}: both must "
+                           f"be computed in the same loop, in the same scope, with the same shape "
+                           f"and type")
+    others = [each.name for each, other in state.bodies.items()
+              if each is not stage.tensor and stage.over in _tensors(other)]
+    elements = [each for each in walk(body) if isinstance(each, Element)
+                and each.tensor is stage.over]
+    if others or isinstance(body, Reduction) or any(
+            each.indices != tuple(stage.tensor.axes) for each in elements):
+        why = f"{others[0]} reads it too" if others else "it is not read element by element"
+        raise CompileError(f"{stage} cannot be computed in place of {stage.over.name}: {why}")
 
 
 def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],
@@ -117,6 +140,11 @@ def _realize(state: Lowering, stage: Stage, part: Part) -> Buffer:
     if stage.uncut:
         part = with_whole(tensor, part, stage.uncut)
     state.parts[tensor] = part
+    above = state.above.get(tensor)
+    if above is not None:                   # whose buffer is there already: readers come first
+        assert state.parts[above.tensor].extents == part.extents, "it reads element by element"
+        state.buffers[tensor] = state.buffers[above.tensor]
+        return state.buffers[tensor]
     state.buffers[tensor] = Buffer(tensor.name, part.extents, tensor.dtype, stage.scope,
                                    stage.tile_rows)
     return state.buffers[tensor]
@@ -165,7 +193,8 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     inner = _loops(state, frame, place + 1, first_reduction)
     statement = in_sequence(*(_produce(state, each) for each in attached), inner)
     for each in reversed(attached):
-        statement = Allocate(state.buffers[each.tensor], statement, each.copies)
+        if each.over is None:               # otherwise the buffer is that of the source
+            statement = Allocate(state.buffers[each.tensor], statement, each.copies)
     return Loop(frame.axes[axis], statement,
                 stage.kinds.get(axis, Loop.kind))
 

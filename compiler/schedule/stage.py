@@ -49,6 +49,7 @@ class Stage:
     copies: int = 1                                     # buffers that take turns
     tile_rows: int = 0                                  # rows of a tile, if addressed one by one
     uncut: list[Axis] = field(default_factory=list)     # computed whole where a part would do
+    over: Tensor | None = None                          # computed in the buffer of this one
 
     def split(self, axis: Axis, factor: int) -> tuple[Axis, Axis]:
         """Make two loops of one.
@@ -166,6 +167,16 @@ class Stage:
         """
         reader._place(axis)
         self.attach = reader, axis
+
+    def compute_in_place(self, source: Tensor) -> None:
+        """Write each element where one of the source was, which nobody needs any more.
+
+            x.acc[i] = …; y.acc[i] = x.acc[i] + 1    →    x.acc[i] = …; x.acc[i] = x.acc[i] + 1
+
+        Both are computed in the same loop, and this is the only one that reads the source, element
+        by element; lowering refuses anything else.
+        """
+        self.over = source
 
     def compute_inline(self) -> None:
         """Put the body in place of every element that is read.

@@ -51,7 +51,8 @@ class Binary(Scaled):
         if left.dtype != right.dtype:
             raise GraphError(f"one side is {left.plain()} and the other {right.plain()}, but both "
                              f"must be of one type")
-        return TensorType(broadcast(left.shape, right.shape), left.dtype, left.quantization)
+        same = left.quantization if self.kind in (BinaryKind.MIN, BinaryKind.MAX) else None
+        return TensorType(broadcast(left.shape, right.shape), left.dtype, same)
 
     def check(self, result: TensorType, *types: TensorType) -> None:
         expected = self.infer(*types)
