@@ -7,7 +7,8 @@ programs as possible.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...isa.config import Config
 from ...isa.program import Tensor
@@ -20,6 +21,7 @@ from ..graph.types import Shape
 from ..operators.choice import Cost
 from ..operators.elementwise import Elementwise
 from ..operators.layout import Layout
+from .fusion import residual_tasks
 from .layers import CompiledLayer, LayerCompiler, Misfit
 from .link import ARENA, INPUTS, NAMES, OUTPUTS, Grid, Layer, Place, Sizes, link
 from .network import (
@@ -33,7 +35,7 @@ from .network import (
     Where,
 )
 from .plan import Life, planned
-from .task import Task, root, task_of
+from .task import Task, task_of
 
 Progress = Callable[[str, int, int], None]      # a node, its number, and how many there are
 
@@ -47,6 +49,7 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     config = named(config)
     compiler = LayerCompiler(config, cost, memory)
     tasks, decisions = _tasks(graph, compiler, progress)
+    _fuse(graph, compiler, tasks, decisions)
     if require_accelerator:
         _check_all(graph, decisions)
     steps: list[Step] = []
@@ -81,13 +84,33 @@ def _tasks(graph: Graph, compiler: LayerCompiler,
     return tasks, decisions
 
 
+def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
+          decisions: dict[str, Decision]) -> None:
+    """Make one layer of several nodes where it takes fewer cycles than they do apart."""
+    for name, part, task in list(residual_tasks(graph, tasks)):
+        try:
+            together = compiler.cycles(task.spec)
+        except CompileError:
+            continue                    # no room for both at once
+        apart = compiler.cycles(tasks[part].spec) + compiler.cycles(
+            _alone(compiler, tasks[name], graph))
+        if together < apart:
+            tasks[name] = task
+            del tasks[part]
+            decisions[part] = Decision(Where.FUSED, name)
+
+
+def _alone(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
+    """The description of a task that reads tensors in layouts of its own."""
+    if not isinstance(task.spec, Elementwise):
+        return task.spec
+    tensor = next(iter(task.reads.values()))
+    return compiler.spec_of(task, compiler.natural(graph.type_of(tensor).shape))
+
+
 def _try(compiler: LayerCompiler, task: Task, graph: Graph) -> None:
     """Compile a task as if it were alone, which refuses what this configuration cannot do."""
-    if isinstance(task.spec, Elementwise):
-        tensor = next(iter(task.reads.values()))
-        compiler.kernel(compiler.spec_of(task, compiler.natural(graph.type_of(tensor).shape)))
-    else:
-        compiler.kernel(task.spec)
+    compiler.kernel(_alone(compiler, task, graph))
 
 
 def _check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:
@@ -128,6 +151,9 @@ def _groups(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, Dec
             yield host
             host = []
         layer, begins = _layer(graph, name, tasks[name], compiler, group)
+        layer = replace(layer, parts=tuple(
+            each for each, decision in decisions.items()
+            if decision == Decision(Where.FUSED, name)))
         if begins and group is not None:
             yield group
         if begins or group is None:
@@ -142,8 +168,8 @@ def _groups(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, Dec
 def _layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
            group: Group | None) -> tuple[CompiledLayer, bool]:
     """A node as the next layer of a group, or as the first of another."""
-    shapes: dict[str, Shape] = {tensor: _seen(graph, name, tensor)
-                                for tensor in task.reads.values()}
+    shapes: dict[str, Shape] = {tensor: task.shapes.get(operand, graph.type_of(tensor).shape)
+                                for operand, tensor in task.reads.items()}
     result = graph.nodes[name].type.shape
     try:
         return compiler.layer(name, task, shapes, result, group.made if group else {}), False
@@ -151,17 +177,11 @@ def _layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
         return compiler.layer(name, task, shapes, result, {}), True
 
 
-def _seen(graph: Graph, name: str, tensor: str) -> Shape:
-    """The shape in which a node sees a tensor: after the reshapes between them."""
-    return next(graph.type_of(each).shape for each in graph.nodes[name].operation.operands()
-                if root(graph, each) == tensor)
-
-
 def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
     """Nodes so that turns between accelerator and CPU are few: what is ready goes on where the
     last one ran. Views are left out."""
-    waiting = {name: {each for each in node.operation.operands() if each in graph.nodes}
-               for name, node in graph.nodes.items()}
+    waiting = {name: _needs(graph, name, decisions) for name in graph.nodes
+               if decisions[name].where != Where.FUSED}
     done: set[str] = set()
     here = Where.ACCELERATOR
     while waiting:
@@ -176,6 +196,16 @@ def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
         if not views and not mine:
             assert ready, "a graph that was verified has no cycle"
             here = Where.CPU if here == Where.ACCELERATOR else Where.ACCELERATOR
+
+
+def _needs(graph: Graph, name: str, decisions: Mapping[str, Decision]) -> set[str]:
+    """The nodes whose results a node reads, with what is computed together with it."""
+    found: set[str] = set()
+    for each in graph.nodes[name].operation.operands():
+        if each in graph.nodes:
+            found |= (_needs(graph, each, decisions) if decisions[each].where == Where.FUSED
+                      else {each})
+    return found
 
 
 def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
@@ -220,9 +250,9 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
                 inputs[tensor, layout] = Transfer(tensor, f"input{len(inputs)}", layout)
     lives: dict[str, Life] = {}
     outputs: list[Transfer] = []
-    own = {layer.node for layer in group.layers}
+    inner = {name for layer in group.layers for name in (layer.node, *layer.parts)}
     for number, layer in enumerate(group.layers):
-        if layer.node in graph.outputs or _read_outside(graph, layer.node, own):
+        if layer.node in graph.outputs or _read_outside(graph, layer.node, inner):
             outputs.append(Transfer(layer.node, f"output{len(outputs)}", layer.output))
         else:
             lives[layer.node] = Life(layer.output.size, number, last.get(layer.node, number))

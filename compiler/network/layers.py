@@ -41,6 +41,7 @@ class CompiledLayer:
     reads: Mapping[str, tuple[str, Layout]]         # tensor of the program → tensor, layout
     output: Layout
     constants: Mapping[str, Array]
+    parts: tuple[str, ...] = ()                     # other nodes that are computed with it
 
 
 @dataclass
@@ -65,6 +66,13 @@ class LayerCompiler:
             self.kernels[key] = found
         return self.kernels[key]
 
+    def cycles(self, spec: Any) -> float:
+        """What a description takes alone: as the cost says, or at least."""
+        kernel = self.kernel(spec)
+        if self.cost is None:
+            return kernel.form.work.bound(self.config, self.memory or MemoryTiming()).cycles
+        return self.cost(kernel.program)
+
     def layer(self, node: str, task: Task, shapes: Mapping[str, Shape], result: Shape,
               made: Mapping[str, Layout]) -> CompiledLayer:
         """A node's layer, where some tensors are in a program already. Raises Misfit if one of
@@ -79,12 +87,13 @@ class LayerCompiler:
         else:
             kernel = self.kernel(task.spec, plain=type(task.spec) is Conv2d and tensor in made)
             layouts = {name: layout if task.axes is None else layout.on(
-                result if name == OUTPUT else shapes[tensor], task.axes)
+                result if name == OUTPUT else shapes[task.reads[name]], task.axes)
                 for name, layout in kernel.form.layouts.items()}
-        if tensor in made and not same_bytes(made[tensor], layouts["data"]):
+        reads = {operand: (each, layouts[operand]) for operand, each in task.reads.items()}
+        if any(each in made and not same_bytes(made[each], layout)
+               for each, layout in reads.values()):
             raise Misfit
-        return CompiledLayer(node, kernel, {"data": (tensor, layouts["data"])}, layouts[OUTPUT],
-                             self._constants(kernel, task))
+        return CompiledLayer(node, kernel, reads, layouts[OUTPUT], self._constants(kernel, task))
 
     def _constants(self, kernel: Kernel, task: Task) -> dict[str, Array]:
         """Weights and parameters as the program takes them."""

@@ -18,6 +18,7 @@ from .plan import Plan
 class Where(Enum):
     ACCELERATOR = "accelerator"
     CPU = "cpu"
+    FUSED = "fused"             # on the accelerator, as part of another node, which is the reason
     VIEW = "view"               # nothing to do: the same bytes under another name
 
 

@@ -21,7 +21,7 @@ from ..graph.operations.quantize import Clamp, Rescale
 from ..graph.operations.scaled import Clamped
 from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
-from ..graph.types import Array, TensorType
+from ..graph.types import Array, Shape, TensorType
 from ..operators.conv2d import Conv2d
 from ..operators.dense import Dense
 from ..operators.depthwise import Depthwise
@@ -49,6 +49,7 @@ class Task:
     reads: Mapping[str, str]                        # operand → tensor
     constants: Mapping[str, Array] = field(default_factory=dict)
     axes: tuple[int, ...] | None = None             # of (image, channel, row, column)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)       # by operand
 
 
 def task_of(graph: Graph, name: str, config: Config) -> Task:
@@ -65,8 +66,10 @@ def task_of(graph: Graph, name: str, config: Config) -> Task:
         raise
     except CompileError as error:
         raise RefusalError(str(error)) from None
-    return replace(task, reads={operand: root(graph, tensor)
-                                for operand, tensor in task.reads.items()})
+    return replace(task, shapes={operand: graph.type_of(tensor).shape
+                                 for operand, tensor in task.reads.items()},
+                   reads={operand: root(graph, tensor)
+                          for operand, tensor in task.reads.items()})
 
 
 # What the accelerator lacks, for operations that networks often have.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from microtron.compiler.operators.conv2d import Conv2d
@@ -10,6 +12,7 @@ from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise, Operation
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Kind, Pool, division
+from microtron.compiler.operators.residual import ResidualConv2d
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.arithmetic import quantize_scale, requantize_array, scale_array
 from microtron.isa.instructions import Rounding
@@ -157,5 +160,13 @@ def rounded_to_even(sums, counts):
     return below + ((2 * rest > counts) | ((2 * rest == counts) & (below % 2 == 1)))
 
 
-REFERENCES = {Conv2d: conv2d, Depthwise: depthwise, Grouped: grouped, Transposed: transposed,
-              Dense: dense, Pool: pool, Elementwise: elementwise}
+def residual(spec, data, weights, residual, **parameters):
+    """The convolution, then the addition."""
+    own = {each.name: getattr(spec, each.name) for each in dataclasses.fields(Conv2d)} | {
+        "zero_point_out": spec.zero_point_conv, "low": spec.low_conv, "high": spec.high_conv}
+    return elementwise(spec.addition(), conv2d(Conv2d(**own), data, weights, **parameters),
+                       residual)
+
+
+REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, Depthwise: depthwise, Grouped: grouped,
+              Transposed: transposed, Dense: dense, Pool: pool, Elementwise: elementwise}

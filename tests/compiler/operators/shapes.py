@@ -13,6 +13,7 @@ from microtron.compiler.operators.elementwise import Elementwise, Operation
 from microtron.compiler.operators.first_layer import Fold, folded_forms
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Kind, Pool, global_average
+from microtron.compiler.operators.residual import ResidualConv2d
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.instructions import Rounding
 
@@ -97,6 +98,10 @@ ANY = {
     "first layer": specs(Conv2d, **WINDOW | {"dilation": pairs(1, 2)}, **ZERO_POINT,
                          channels_in=st.integers(1, 3), channels_out=either((1, 17), 18)),
     "depthwise": multiples(Depthwise, "", **WINDOW, **ZERO_POINT),
+    "residual": specs(ResidualConv2d, **WINDOW, **CHANNELS, **ZERO_POINT, scale_conv=SCALES,
+                      scale_residual=SCALES, scale_out=SCALES, zero_point_conv=BYTES,
+                      zero_point_residual=BYTES, low_conv=st.sampled_from((-128, -20)),
+                      high_conv=st.sampled_from((127, 60))),
     "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT),
     "transposed": specs(Transposed, **WINDOW | {"stride": PHASES, "height": either((1, 2), 5),
                                                 "width": either((1, 2), 5)},
@@ -186,6 +191,8 @@ CORNERS = {
     "conv2d": _named(_split(Conv2d, ""), WINDOWS),
     "first layer": _named(_split(Conv2d, "", channels_in=3), WINDOWS),
     "depthwise": _named(_split(Depthwise, ""), WINDOWS),
+    "residual": _named(_split(ResidualConv2d, "", scale_conv=0.5, scale_residual=0.3,
+                              scale_out=0.8, zero_point_conv=5, low_conv=5), WINDOWS),
     "grouped": _named(_split(Grouped, "groups"), WINDOWS),
     "transposed": _named(_split(Transposed, ""), WINDOWS, CUT),
     "dense": _named(_product(zero_point_in=9), PRODUCTS),

@@ -18,6 +18,7 @@ from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Pool, global_average
+from microtron.compiler.operators.residual import ResidualConv2d
 from microtron.compiler.operators.transposed import Transposed
 from microtron.compiler.operators.work import Bound, Work, used
 from microtron.isa.config import base, small, tiny, wide
@@ -93,6 +94,10 @@ CASES = {
     "global average": (
         global_average(height=7, width=7, channels=512), base,
         Work(macs=0, products=0, bytes=49 * 512 + 512, passes=32 * 49)),
+    "a convolution with a residual": (
+        ResidualConv2d(height=7, width=7, channels_in=64, channels_out=32, kernel=1), base,
+        Work(macs=49 * 64 * 32, products=49 * 4 * 2, bytes=49 * (64 + 32 + 32) + 64 * 32,
+             passes=49 * 2 * 5)),
     "addition of equal scales": (
         Elementwise(operation="add", channels=64, height=7, width=7), base,
         Work(macs=0, products=0, bytes=3 * 49 * 64, passes=49 * 4 * 4)),

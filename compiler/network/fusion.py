@@ -1,0 +1,56 @@
+"""Several nodes as one layer, where that is faster: a convolution and the residual addition that
+follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from ..graph.graph import Graph
+from ..graph.operations.elementwise import Binary, BinaryKind
+from ..graph.operations.window import Conv
+from ..operators.conv2d import Conv2d
+from ..operators.elementwise import Elementwise
+from ..operators.residual import ResidualConv2d
+from .task import Task
+
+
+def residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+    """Additions that may be done with a convolution before them: the addition, the convolution,
+    and the task of both. Of two convolutions, the one that does more hides the addition better."""
+    for name, task in tasks.items():
+        operation = graph.nodes[name].operation
+        if not isinstance(operation, Binary) or operation.kind != BinaryKind.ADD:
+            continue
+        candidates = [(side, each) for side, each in (("left", operation.left),
+                                                      ("right", operation.right))
+                      if each in tasks and _can_join(graph, each, tasks[each], task)]
+        if candidates and operation.left != operation.right:
+            side, chosen = max(candidates, key=lambda pair: tasks[pair[1]].spec.macs)  # type: ignore[attr-defined]
+            yield name, chosen, _joined(tasks[chosen], task, side)
+
+
+def _can_join(graph: Graph, conv: str, task: Task, addition: Task) -> bool:
+    """A plain convolution whose result nobody else reads, and that rounds as the addition does."""
+    return (type(task.spec) is Conv2d and isinstance(graph.nodes[conv].operation, Conv)
+            and graph.uses[conv] == 1 and isinstance(addition.spec, Elementwise)
+            and task.spec.rounding == addition.spec.rounding)
+
+
+def _joined(conv: Task, addition: Task, side: str) -> Task:
+    """The task of a convolution and an addition of which it is one side."""
+    spec, add = conv.spec, addition.spec
+    assert isinstance(spec, Conv2d)
+    assert isinstance(add, Elementwise)
+    other = "right" if side == "left" else "left"
+    own = {each.name: getattr(spec, each.name) for each in fields(Conv2d)}
+    joined = ResidualConv2d(**own | {
+        "zero_point_conv": spec.zero_point_out, "low_conv": spec.low, "high_conv": spec.high,
+        "scale_conv": getattr(add, f"scale_{side}"),
+        "scale_residual": getattr(add, f"scale_{other}"),
+        "zero_point_residual": getattr(add, f"zero_point_{other}"),
+        "scale_out": add.scale_out, "zero_point_out": add.zero_point_out, "low": add.low,
+        "high": add.high})
+    return Task(joined, {"data": conv.reads["data"], "residual": addition.reads[other]},
+                conv.constants, conv.axes,
+                {"data": conv.shapes["data"], "residual": addition.shapes[other]})

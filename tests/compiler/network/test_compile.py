@@ -1,0 +1,89 @@
+"""Networks in one stream: every tensor as the graph means it, on every device, and why not the
+rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from microtron.compiler.errors import CompileError
+from microtron.compiler.graph.evaluate import evaluate_all
+from microtron.compiler.network.compile import compile_network
+from microtron.compiler.network.network import AcceleratorStep, HostStep, Where
+from microtron.isa.config import small, tiny
+from microtron.isa.verifier import verify
+
+from .networks import block, classifier, executed
+
+CONFIGS = {"tiny": tiny, "small": small, "batch 2": replace(tiny, batch=2),
+           "more in than out": replace(tiny, block_in=8)}
+
+
+def inputs_for(graph, seed=0):
+    rng = np.random.default_rng(seed)
+    return {name: rng.integers(-128, 128, type_.shape).astype(type_.dtype)
+            for name, type_ in graph.inputs.items()}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
+@pytest.mark.parametrize("channel_axis", [1, 3])
+def test_a_small_network_gives_what_its_graph_means(config, channel_axis):
+    graph = classifier(channel_axis)
+    network = compile_network(graph, config)
+    given = inputs_for(graph)
+    right = evaluate_all(graph, given)
+    for program in network.programs:
+        verify(program)
+    for device in ("functional", "cycle"):
+        found = executed(network, given, device)
+        for name, values in found.items():
+            np.testing.assert_array_equal(values, right[name], f"{name} on {device}")
+
+
+def test_consecutive_layers_are_one_program_and_its_labels_are_the_nodes():
+    graph = classifier(3)
+    network = compile_network(graph, small)
+    first, last = network.steps
+    assert isinstance(first, AcceleratorStep)
+    assert isinstance(last, HostStep)
+    assert last.nodes == ("probabilities",)
+    assert list(first.program.labels) == [layer.label for layer in first.layers]
+    assert network.decisions["probabilities"].reason == "no exponential in the ALU"
+    assert network.decisions["flat"].where == Where.VIEW
+    assert first.plan.peak < first.plan.total
+
+
+def test_a_residual_addition_is_part_of_its_convolution():
+    graph = block(channels=16, size=8)
+    network = compile_network(graph, small)
+    assert network.decisions["second"].where == Where.FUSED
+    assert network.decisions["second"].reason == "sum"
+    step, = network.steps
+    assert [layer.node for layer in step.layers] == ["first", "sum"]
+    given = inputs_for(graph)
+    assert (executed(network, given, "cycle")["sum"] == evaluate_all(graph, given)["sum"]).all()
+
+
+def test_an_accelerator_that_is_too_small_leaves_a_layer_to_the_cpu_and_says_so():
+    graph = block(channels=16, size=8)
+    cramped = replace(tiny, uop_bytes=16, acc_bytes=128, inp_bytes=16, acc_banks=1)
+    network = compile_network(graph, cramped)
+    reasons = {decision.reason for decision in network.decisions.values()
+               if decision.where == Where.CPU}
+    assert any("but must be" in reason for reason in reasons)
+    given = inputs_for(graph)
+    assert (executed(network, given, "functional")["sum"]
+            == evaluate_all(graph, given)["sum"]).all()
+    with pytest.raises(CompileError, match="the accelerator does not take"):
+        compile_network(graph, cramped, require_accelerator=True)
+
+
+def test_constants_that_are_alike_are_in_memory_once():
+    graph = block(channels=16, size=8)
+    alone = compile_network(graph, small).programs[0].segment("constants").size
+    same = {name: replace(constant, array=graph.constants["first.w"].array)
+            if name == "second.w" else constant for name, constant in graph.constants.items()}
+    shared = compile_network(replace(graph, constants=same), small)
+    assert shared.programs[0].segment("constants").size <= alone - 16 * 16 * 9
