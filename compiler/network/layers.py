@@ -80,7 +80,8 @@ class LayerCompiler:
         if isinstance(task.spec, Elementwise):
             return self._elementwise(node, task, shapes, made)
         tensor = task.reads["data"]
-        if isinstance(task.spec, Dense) and tensor in made:
+        one_row = isinstance(task.spec, Dense) and task.spec.rows == self.config.batch == 1
+        if one_row and tensor in made:
             task = self._by_positions(task, made[tensor])
             kernel = self.kernel(task.spec)
             layouts = {**kernel.form.layouts, "data": made[tensor]}
@@ -104,12 +105,10 @@ class LayerCompiler:
         return {name: each for name, each in packed.items() if name not in task.reads}
 
     def _by_positions(self, task: Task, layout: Layout) -> Task:
-        """A fully connected layer over tiles as they lie: its weights are moved to where their
-        inputs are."""
+        """A fully connected layer of one row over tiles as they lie: its weights are moved to where
+        their inputs are."""
         spec = task.spec
         assert isinstance(spec, Dense), "others have no free order of inputs"
-        if spec.rows != 1 or self.config.batch != 1:
-            return task
         where = positions(layout)
         weights = task.constants["weights"]
         moved = np.where(where > 0, weights[:, np.maximum(where - 1, 0)], 0).astype(np.int8)

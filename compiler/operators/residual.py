@@ -193,6 +193,7 @@ def estimate(form: ResidualForm, knobs: Knobs, memory: MemoryTiming) -> Any:
                    inp=steps.inp + more / steps.pieces).cycles(config, memory)
 
 
-TEMPLATE = Template(knobs=Knobs, grids=conv2d_schedule.grids, fits=fits, estimate=estimate,
+TEMPLATE = Template(knobs=Knobs, largest=conv2d_schedule.largest, grids=conv2d_schedule.grids,
+                    fits=fits, estimate=estimate,
                     schedule=conv2d_schedule.schedule)
 OPERATOR = Operator(description=ResidualConv2d, forms=forms_of, template=TEMPLATE)

@@ -52,7 +52,8 @@ def classifier(channel_axis):
     layers = Layers(shape, channel_axis)
     builder = layers.builder
     layers.conv("stem", "x", 8, 3, stride=(2, 2), low=-5)
-    builder.add("pooled", Pool(x="stem", kind=PoolKind.MAX, kernel=(2, 2), channel_axis=channel_axis))
+    builder.add("pooled", Pool(x="stem", kind=PoolKind.MAX, kernel=(2, 2),
+                               channel_axis=channel_axis))
     layers.conv("depthwise", "pooled", 8, 3, groups=8)
     layers.conv("pointwise", "depthwise", 8, 1, low=-5, high=100)
     layers.add("sum", "pointwise", "pooled")

@@ -48,7 +48,7 @@ def test_consecutive_layers_are_one_program_and_its_labels_are_the_nodes():
     first, last = network.steps
     assert isinstance(first, AcceleratorStep)
     assert isinstance(last, HostStep)
-    assert last.nodes == ("probabilities",)
+    assert last.nodes == ("real", "probabilities")
     assert list(first.program.labels) == [layer.label for layer in first.layers]
     assert network.decisions["probabilities"].reason == "no exponential in the ALU"
     assert network.decisions["flat"].where == Where.VIEW
