@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from .isa.program import Program
     from .isa.timing import MemoryTiming
     from .runtime.kernel import Kernel
-    from .sim.simulate import Job, simulate, simulate_many
+    from .sim.many import Job, simulate_many
+    from .sim.simulate import simulate
 
 __version__ = "0.1.0"
 __all__ = ["Job", "__version__", "compile_op", "simulate", "simulate_many", "simulated_cost"]
@@ -47,6 +48,6 @@ def simulated_cost(memory: MemoryTiming | None = None) -> Callable[[Program], in
 def __getattr__(name: str) -> Any:
     """What the package offers at its top is imported when it is asked for."""
     if name in ("Job", "simulate", "simulate_many"):
-        from .sim import simulate as module
+        from .sim import many as module
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,7 @@ class Report:
     cycles: int | None = None
     counters: dict[str, int] = field(default_factory=dict)  # by isa.registers.counter_names()
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
+    name: str = field(default="", compare=False)        # of the job that it belongs to
 
     @property
     def macs(self) -> int:
@@ -58,7 +59,7 @@ class Report:
         Runs on the same kind of device have the same columns, in the same order.
         """
         counts = self.counts
-        row: dict[str, int | float | str] = {"device": self.device}
+        row: dict[str, int | float | str] = {"name": self.name, "device": self.device}
         row |= {f"config_{name}": value for name, value in self.config.to_dict().items()}
         if self.memory is not None:
             row |= {f"memory_{name}": int(value)

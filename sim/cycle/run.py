@@ -49,7 +49,7 @@ def run_cycles(program: Program, *, config: Config | None = None,
     """
     config = config or program.config
     check_meaning(config, program.config)
-    return run_prepared(prepare(program, config), _image(program), timing=timing, limit=limit,
+    return run_prepared(prepare(program, config), image(program), timing=timing, limit=limit,
                         failing=failing, skip=skip)
 
 
@@ -83,13 +83,13 @@ def registers_at(program: Program, cycle: int, *, timing: MemoryTiming | None = 
     """What every register of every unit holds at the beginning of a cycle, by unit and name."""
     count = len(program.code)
     times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
-    registers, _ = _simulate(prepare(program, program.config), _image(program),
+    registers, _ = _simulate(prepare(program, program.config), image(program),
                              timing or MemoryTiming(), failing, times, waits, cycle, False)
     return {unit: {name: registers[0][unit][name].tolist() for name in registers.dtype[unit].names}
             for unit in registers.dtype.names}
 
 
-def _image(program: Program) -> list[Bytes | None]:
+def image(program: Program) -> list[Bytes | None]:
     """Memory as the program brings it."""
     return [segment.data for segment in program.segments]
 

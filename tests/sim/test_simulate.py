@@ -16,8 +16,11 @@ from microtron.isa.generator import random_program
 from microtron.isa.instructions import AluI, Engines, Gemm, Load
 from microtron.isa.registers import counter_names
 from microtron.isa.timing import MemoryTiming
+from microtron.sim import many
+from microtron.sim.cycle.prepared import prepare
 from microtron.sim.functional.simulator import Functional
-from microtron.sim.simulate import Job, simulate, simulate_many
+from microtron.sim.many import Job, simulate_many
+from microtron.sim.simulate import simulate
 
 from .functional.support import program
 
@@ -64,8 +67,14 @@ def test_a_program_that_does_not_end_is_an_error_that_says_why(broken, message):
         simulate(broken)
 
 
+@pytest.fixture(params=[-1, 0, float("inf")], ids=["at once", "soon", "never"])
+def start(request, monkeypatch):
+    """When processes begin: before anything is done, after the first batch, or not at all."""
+    monkeypatch.setattr(many, "ALONE", request.param)
+
+
 @pytest.mark.parametrize("processes", [1, 2])
-def test_many_simulations_report_in_the_order_of_their_jobs(processes):
+def test_many_simulations_report_in_the_order_of_their_jobs(processes, start):
     expected = [simulate(each) for each in PROGRAMS]
     assert len({report.cycles for report in expected}) > 10
     reports = simulate_many(PROGRAMS, processes)
@@ -73,7 +82,7 @@ def test_many_simulations_report_in_the_order_of_their_jobs(processes):
     assert all(report.timeline is None for report in reports)
 
 
-def test_jobs_may_differ_in_everything_and_come_from_a_generator():
+def test_jobs_may_differ_in_everything_and_come_from_a_generator(start):
     moody = MemoryTiming(stalls=100, seed=3)
     wide = replace(tiny, bus_bits=128)
     jobs = (Job(program=each, config=config, memory=memory, name=f"{number}")
@@ -81,11 +90,41 @@ def test_jobs_may_differ_in_everything_and_come_from_a_generator():
             for config in (None, wide) for memory in (None, moody))
     expected = [simulate(each, config, memory) for each in PROGRAMS[:4]
                 for config in (None, wide) for memory in (None, moody)]
-    assert simulate_many(jobs, processes=2) == expected
+    reports = simulate_many(jobs, processes=2)
+    assert reports == expected
+    assert [each.to_row()["name"] for each in reports] == [
+        f"{number}" for number in range(4) for _ in range(4)]
+
+
+def test_a_long_job_goes_to_a_process_at_once(monkeypatch):
+    """With -1 they begin at once, whatever comes; with infinity only a long job starts them."""
+    begun = []
+    monkeypatch.setattr(many, "_by_processes",
+                        lambda batches, workers: begun.append(workers) or many._here(batches))
+    monkeypatch.setattr(many, "ALONE", float("inf"))
+    assert len(simulate_many([COPY] * 8, processes=2)) == 8
+    assert begun == []
+    monkeypatch.setattr(many, "LONG", 10)
+    assert len(simulate_many([COPY] * 8, processes=2)) == 8
+    assert begun == [2]
+
+
+def test_a_program_that_comes_again_is_worked_out_once(monkeypatch):
+    made = []
+    monkeypatch.setattr("microtron.sim.simulate.prepare",
+                        lambda *given: made.append(given) or prepare(*given))
+    memories = [MemoryTiming(read_latency=each) for each in range(1, 7)]
+    wide = replace(tiny, bus_bits=128)
+    jobs = [Job(program=each, config=config, memory=memory)
+            for each in PROGRAMS[:2] for config in (None, wide) for memory in memories]
+    expected = [simulate(job.program, job.config, job.memory) for job in jobs]
+    made.clear()
+    assert simulate_many(jobs, processes=1) == expected
+    assert len(made) == 4
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_first_job_that_fails_is_named(processes):
+def test_the_first_job_that_fails_is_named(processes, start):
     jobs = [*PROGRAMS, Job(program=WRONG, name="tile 7"), STUCK, *PROGRAMS]
     with pytest.raises(ExecutionError, match=r"^job 20 \(tile 7\): instruction 0 \(alui"):
         simulate_many(jobs, processes)
@@ -116,6 +155,9 @@ ENDLESS = """
 import multiprocessing
 from microtron import simulate_many
 from microtron.isa.assembly import assemble
+from microtron.sim import many
+
+many.ALONE = -1
 
 PROGRAM = assemble(".config tiny\\n.code\\n    sync.end\\n")
 
@@ -172,11 +214,27 @@ def test_no_process_outlives_a_parent_that_was_killed(endless):
     assert endless.returncode == -signal.SIGKILL
 
 
-def test_a_script_without_a_guard_is_told_so(tmp_path):
+UNGUARDED = """
+from threading import Event, Thread
+from microtron import simulate_many
+from microtron.isa.assembly import assemble
+from microtron.sim import many
+
+many.ALONE = -1
+THREAD
+print(len(simulate_many([assemble(".config tiny\\n.code\\n    sync.end\\n")] * 40, processes=2)))
+"""
+
+
+def test_a_script_needs_a_guard_only_if_it_has_threads(tmp_path):
+    """Without, processes are copies of it; else they are new ones, which run the script again."""
     script = tmp_path / "unguarded.py"
-    body = ENDLESS.replace('if __name__ == "__main__":', "if True:")
-    script.write_text(body)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    script.write_text(UNGUARDED.replace("THREAD", ""))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("40\n", 0)
+    thread = "Thread(target=Event().wait, daemon=True).start()"
+    script.write_text(UNGUARDED.replace("THREAD", thread))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert done.returncode == 1
     assert re.search(r"MicrotronError: a process .* outside `if __name__ == \"__main__\":`",
                      done.stderr)

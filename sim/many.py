@@ -1,0 +1,246 @@
+"""Many exact simulations at once, spread over processes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+
+from ..isa.config import Config, tiny
+from ..isa.errors import MicrotronError
+from ..isa.instructions import Sync
+from ..isa.program import Program
+from ..isa.stream import encode
+from ..isa.timing import MemoryTiming
+from .arguments import at_least_one, check_memory, check_program, check_type, chosen_config
+from .limit import checked_limit, least_cycles
+from .report import Report
+from .simulate import Ready, simulate
+
+AHEAD = 4                   # batches for each process that wait or run: none of them is ever idle
+BATCH = 8                   # jobs that go to a process at once: small ones cost no more to send
+ALONE = 0.1                 # seconds of work that are not worth a process
+LONG = 1_000_000            # cycles of a job that are
+REFRESH = 0.1               # seconds from one state of the progress bar to the next
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One simulation of many. Its report has its name, and errors call it by name and number."""
+
+    program: Program
+    config: Config | str | None = None
+    memory: MemoryTiming | None = None
+    name: str = ""
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_program(self.program)
+        chosen_config(self.config, self.program.config)
+        check_memory(self.memory)
+        check_type("name", self.name, str, "a string")
+        checked_limit(self.limit)
+
+
+def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
+                  progress: bool = True) -> list[Report]:
+    """Simulate every job and report in the order of the jobs, without timelines.
+
+    The result is the same for any number of processes; by default each processor has one, and
+    with one the work is done here. Jobs may come from a generator: they are taken as needed. The
+    first job that fails, in their order, ends everything with an error that names it. So does
+    Ctrl-C: what has not begun never begins, and no process stays behind. Progress is shown only
+    where a person sees it, on a terminal.
+    """
+    workers = _processors() if processes is None else at_least_one("processes", processes)
+    total = len(jobs) if isinstance(jobs, Sized) else None
+    if total is not None:
+        workers = min(workers, max(1, total))
+    batches = _batches(jobs, _batch_size(total, workers))
+    done = _here(batches) if workers == 1 else _spread(batches, workers)
+    reports: list[Report] = []
+    with closing(done), _shown(progress, total) as advance:
+        for some in done:
+            reports += some
+            advance(len(some))
+    return reports
+
+
+Batch = list[tuple[int, Job]]       # with their numbers
+
+
+def _batch_size(total: int | None, workers: int) -> int:
+    """Jobs that are handed out at once: few enough for every process to get some twice."""
+    if workers == 1:
+        return 1
+    return BATCH if total is None else max(1, min(BATCH, total // (2 * workers)))
+
+
+def _batches(jobs: Iterable[Program | Job], size: int) -> Iterator[Batch]:
+    numbered = enumerate(map(_job, _iterated(jobs)))
+    while batch := list(itertools.islice(numbered, size)):
+        yield batch
+
+
+def _iterated(jobs: Iterable[Program | Job]) -> Iterator[Program | Job]:
+    check_type("jobs", jobs, Iterable, "a sequence of programs or Jobs")
+    return iter(jobs)
+
+
+def _job(each: Program | Job) -> Job:
+    if isinstance(each, Program):
+        return Job(program=each)
+    check_type("a job", each, Job, "a Program or a Job")
+    return each
+
+
+class Simulator:
+    """Simulates batches. A program that comes several times in a row is worked out once."""
+
+    def __init__(self) -> None:
+        self._ready: Ready | None = None
+
+    def __call__(self, batch: Batch) -> list[Report]:
+        return [self._simulated(*each) for each in batch]
+
+    def _simulated(self, number: int, job: Job) -> Report:
+        try:
+            report = self._made_ready(job).simulate(job.memory, job.limit)
+        except MicrotronError as error:
+            raise type(error)(f"{_called(number, job)}: {error}") from None
+        except Exception as error:
+            error.add_note(f"while simulating {_called(number, job)}")
+            raise
+        return replace(report, name=job.name, timeline=None)
+
+    def is_long(self, numbered: tuple[int, Job]) -> bool:
+        """Whether a job surely takes long."""
+        job = numbered[1]
+        ready = self._made_ready(job)
+        return least_cycles(job.program, job.memory or MemoryTiming(), ready.counts,
+                            ready.config) > LONG
+
+    def _made_ready(self, job: Job) -> Ready:
+        config, last = chosen_config(job.config, job.program.config), self._ready
+        if last is None or last.program is not job.program or last.config != config:
+            self._ready = last = Ready(job.program, config)
+        return last
+
+
+def _called(number: int, job: Job) -> str:
+    return f"job {number} ({job.name})" if job.name else f"job {number}"
+
+
+def _here(batches: Iterator[Batch]) -> Generator[list[Report]]:
+    yield from map(Simulator(), batches)
+
+
+def _spread(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:
+    """The reports of each batch, in order, from processes of their own; the first ones from here,
+    as long as nothing takes long: a few small jobs are done before a process has begun."""
+    begin, alone = time.monotonic(), Simulator()
+    for batch in batches:
+        if time.monotonic() - begin > ALONE or any(map(alone.is_long, batch)):
+            yield from _by_processes(itertools.chain([batch], batches), workers)
+        else:
+            yield alone(batch)
+
+
+def _by_processes(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:
+    waiting: deque[Future[list[Report]]] = deque()
+    with _processes(workers) as pool:
+        for batch in batches:
+            waiting.append(pool.submit(_simulator, batch))
+            if len(waiting) == workers * AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+_simulator = Simulator()            # of this process, if it is one of many
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that simulate: copies of this one, if it has no other threads that would be cut
+    off in the midst of something, so that they begin at once; else new ones, in a second."""
+    from multiprocessing import get_context
+
+    simulate(Program(tiny, encode([Sync()])))       # compiles, if it must, once for all
+    copies = sys.platform == "linux" and threading.active_count() == 1
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("fork" if copies else "spawn"),
+                               initializer=_watch_parent)
+    try:
+        with warnings.catch_warnings():             # NumPy's threads, which rest, are no danger
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pool.submit(int)                        # all of them begin now
+        yield pool
+    except BrokenProcessPool:
+        raise MicrotronError(
+            "a process that simulated ended by itself: it had too little memory, or the script "
+            "that calls simulate_many does so outside `if __name__ == \"__main__\":`") from None
+    except BaseException:       # an error, Ctrl-C, or nobody wants the rest
+        _stop(pool)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the processes at once. They only compute, so nothing is lost with them."""
+    for process in list((pool._processes or {}).values()):      # terminate_workers() in 3.14
+        process.terminate()
+
+
+def _watch_parent() -> None:
+    """Runs first in each process: Ctrl-C is the parent's to handle, and its end is ours."""
+    import signal
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)       # a copy has the parent's handler
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _shown(wanted: bool, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, if that is a terminal. Yields what advances it."""
+    if not (wanted and sys.stderr.isatty()):
+        yield lambda jobs: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    with Progress(*Progress.get_default_columns()[:-1], MofNCompleteColumn(),
+                  TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+                  auto_refresh=False) as bar:       # it would take a thread
+        task, shown = bar.add_task("simulating", total=total), 0.0
+
+        def advance(jobs: int) -> None:
+            nonlocal shown
+            bar.advance(task, jobs)
+            if time.monotonic() - shown > REFRESH:
+                shown = time.monotonic()
+                bar.refresh()
+        yield advance
