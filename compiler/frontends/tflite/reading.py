@@ -17,10 +17,17 @@ import tflite
 
 from ...graph.graph import Builder
 from ...graph.operation import Operation, Value
+from ...graph.operations.elementwise import Binary
+from ...graph.operations.functions import Cast, Unary
+from ...graph.operations.indexing import Gather
+from ...graph.operations.reduction import Reduce
+from ...graph.operations.shape import Concat, Reshape, Slice, Transpose
 from ...graph.types import Array, GraphError, Quantization, TensorType
 from .file import DTYPES, NO_TENSOR, Model, Operator, Tensor, damage_is_an_error
 
 MOST_FOLDED = 1 << 12           # elements of a result that is computed while reading
+# What computes shapes; windows and borders could be large whatever their operands.
+FOLDED = (Reshape, Transpose, Concat, Slice, Gather, Binary, Unary, Cast, Reduce)
 MOST_COPIES = 16                # of the file, in constants that are stored in another order
 COPIES_AT_LEAST = 1 << 24       # bytes
 # A table without fields, whose accessors give defaults: an operator may come without options.
@@ -60,6 +67,22 @@ class Reading:
     builder: Builder
     names: dict[int, str] = field(default_factory=dict)     # tensors of the file → of the graph
     copied: int = 0                                         # bytes of constants stored anew
+    used: dict[str, int] = field(default_factory=dict)      # names that were made, and how often
+    reserved: frozenset[str] = frozenset()                  # names of what the file computes
+
+    def __post_init__(self) -> None:
+        self.reserved = frozenset(each.name for each in self.model.tensors if each.data is None)
+
+    def fresh(self, name: str) -> str:
+        """A name that no tensor has yet, nor will have: one step for each that was made."""
+        builder, number = self.builder, self.used.get(name, 0)
+        while True:
+            number += 1
+            found = name if number == 1 else f"{name}.{number}"
+            if not (found in self.reserved or found in builder.inputs
+                    or found in builder.constants or found in builder.nodes):
+                self.used[name] = number
+                return found
 
     def name_of(self, index: int) -> str:
         """What the graph calls a tensor. Constants enter it where they are first read."""
@@ -71,7 +94,7 @@ class Reading:
                 raise GraphError(f"{tensor.name} is read before it is computed; operators must "
                                  f"come in order")
             self.names[index] = self.builder.constant(
-                tensor.name, self.numbers(tensor), tensor.quantization)
+                self.fresh(tensor.name), self.numbers(tensor), tensor.quantization)
         return self.names[index]
 
     def numbers(self, tensor: Tensor) -> Array:
@@ -187,7 +210,7 @@ class Node:
              quantization: Quantization | None = None) -> str:
         """Add an operation on the way to the result; returns the name of what it computes."""
         builder = self.reading.builder
-        name = builder.fresh(f"{self.declared().name}.{what}")
+        name = self.reading.fresh(f"{self.declared().name}.{what}")
         if dtype is None:
             types = [builder.type_of(each) for each in operation.operands()]
             expected = self._inferred(operation, types)
@@ -209,7 +232,7 @@ class Node:
                     origin=f"{self.operator.name} {self.operator.number}")
         arrays = [builder.array(each) for each in operation.operands()]
         type_ = builder.type_of(name)
-        if arrays and type_.size <= MOST_FOLDED and all(
+        if isinstance(operation, FOLDED) and type_.size <= MOST_FOLDED and all(
                 each is not None and each.size <= MOST_FOLDED for each in arrays):
             values = [Value(builder.type_of(each), array) for each, array
                       in zip(operation.operands(), arrays, strict=True) if array is not None]
@@ -221,19 +244,15 @@ class Node:
 
     def same(self, name: str, position: int = 0) -> None:
         """A result that is another tensor under another name."""
-        from ...graph.operations.shape import Reshape
-
         self.add(Reshape(x=name, shape=self.reading.builder.type_of(name).shape), position)
 
     def constant(self, what: str, array: Array, quantization: Quantization | None = None) -> str:
         """A constant that belongs to this operator."""
-        return self.reading.builder.constant(f"{self.declared().name}.{what}",
-                                             self.reading.copy(array), quantization)
+        name = self.reading.fresh(f"{self.declared().name}.{what}")
+        return self.reading.builder.constant(name, self.reading.copy(array), quantization)
 
     def permuted(self, position: int, order: Sequence[int]) -> str:
         """An input with its axes in another order; a constant is stored that way."""
-        from ...graph.operations.shape import Transpose
-
         tensor = self.tensor(position)
         if len(tensor.shape) != len(order):
             raise GraphError(f"{tensor.name} has shape {tensor.shape}, but must have "
@@ -249,4 +268,4 @@ class Node:
                                         list(order).index(quantization.axis))
         array = self.reading.copy(np.ascontiguousarray(
             self.reading.numbers(tensor).transpose(order)))
-        return self.reading.builder.constant(tensor.name, array, quantization)
+        return self.reading.builder.constant(self.reading.fresh(tensor.name), array, quantization)

@@ -25,7 +25,8 @@ EXPONENTIALS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 
 EXP_OF_MINUS_EIGHTH = 1895147668
 THIRD = 715827883
 FORTY_EIGHT_SEVENTEENTHS, MINUS_THIRTY_TWO_SEVENTEENTHS = 1515870810, -1010580540   # 2 bits
-ONE_OF_TWO_BITS = 1 << 29
+ONE_OF_TWO_BITS, ONE_OF_THREE_BITS = 1 << 29, 1 << 28
+ONE_AND_A_HALF, HALF_ROOT_OF_TWO = 3 << 27, 1518500250              # 3 bits, and none
 
 
 def product(left: Array, right: Array | int) -> Array:
@@ -68,33 +69,29 @@ def exp_of_negative(value: Array, integer_bits: int) -> Array:
     return np.where(value == 0, ONE, result)
 
 
-def reciprocal_of_two_bits(value: Array) -> Array:
-    """2 / (1 + value) for numbers from 0 to 1 without integer bits, by Newton's method. The result
-    has two integer bits."""
+def one_over_one_plus(value: Array) -> Array:
+    """1 / (1 + value) for numbers from 0 to 1, by Newton's method; nothing has integer bits, but
+    for what is between: 2 / (1 + value) with two."""
     half = (value + ONE + 1) >> 1
     x = FORTY_EIGHT_SEVENTEENTHS + product(half, MINUS_THIRTY_TWO_SEVENTEENTHS)
     for _ in range(3):
         x = x + shifted_left(product(x, ONE_OF_TWO_BITS - product(half, x)), 2)
-    return x
+    return shifted_left(x, 1)
 
 
-def one_over_one_plus(value: Array) -> Array:
-    """1 / (1 + value) for numbers from 0 to 1; nothing has integer bits."""
-    return shifted_left(reciprocal_of_two_bits(value), 1)
-
-
-def logistic(value: Array, integer_bits: int) -> Array:
-    """1 / (1 + exp(−value)), without integer bits."""
-    positive = one_over_one_plus(exp_of_negative(-np.abs(value), integer_bits))
-    found = np.where(value < 0, ONE - positive, positive)
-    return np.where(value == 0, 1 << 30, found)
-
-
-def tanh(value: Array, integer_bits: int) -> Array:
-    """The hyperbolic tangent, without integer bits."""
-    twice = exp_of_negative(-np.abs(value), integer_bits + 1)
-    magnitude = shifted_left(reciprocal_of_two_bits(twice) - ONE_OF_TWO_BITS, 2)
-    return np.where(value == 0, 0, np.where(value < 0, -magnitude, magnitude))
+def inverse_square_root(value: Array) -> tuple[Array, Array]:
+    """1 / √value of whole numbers, as a number without integer bits and what it is to be shifted
+    right by: five steps of Newton's method, from 1, on a number with three integer bits."""
+    pairs = (leading_zeros(value) - 1) // 2 - 1         # of bits that there is room for
+    half = shifted_right((value << 2 * pairs) >> 1, 1)
+    x = np.full_like(value, ONE_OF_THREE_BITS)
+    for _ in range(5):
+        cube = shifted_left(product(product(x, x), x), 6)
+        x = shifted_left(product(x, ONE_AND_A_HALF) - product(half, cube), 3)
+    x, shift = product(x, HALF_ROOT_OF_TWO), 11 - pairs
+    x = np.where(shift < 0, x << np.maximum(-shift, 0), x)
+    few = value <= 1
+    return np.where(few, ONE, x), np.where(few, 0, np.maximum(shift, 0))
 
 
 def input_radius(integer_bits: int, left_shift: int) -> int:

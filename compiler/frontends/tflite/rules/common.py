@@ -19,6 +19,8 @@ ACTIVATIONS: dict[int, Bounds] = {
     tflite.ActivationFunctionType.RELU_N1_TO_1: (-1, 1),
     tflite.ActivationFunctionType.RELU6: (0, 6)}
 EIGHT_BITS = ("int8", "uint8")
+FURTHEST = 1 << 31              # beyond any stored number
+LONGEST_SIDE = 1 << 16          # of an image
 PADDINGS = {tflite.Padding.SAME: "same", tflite.Padding.VALID: "valid"}
 
 
@@ -42,7 +44,8 @@ def stored(quantization: Quantization | None, real: float) -> float:
     if quantization is None:
         return real
     ratio = np.float32(real) / np.float32(quantization.scale)
-    return quantization.zero_point + int(rounded(np.asarray(ratio, np.float64)))
+    nearest = rounded(np.asarray(ratio, np.float64))
+    return quantization.zero_point + int(np.clip(nearest, -FURTHEST, FURTHEST))
 
 
 def rounded(values: Array) -> Array:
@@ -72,9 +75,9 @@ def pads(node: Node, sizes: tuple[int, int], kernel: tuple[int, ...], stride: tu
 def image_sides(node: Node, position: int = 0) -> tuple[int, int]:
     """Rows and columns of an input that holds images."""
     shape = node.type(position).shape
-    if len(shape) != 4:
+    if len(shape) != 4 or max(shape[1:3]) > LONGEST_SIDE:
         raise GraphError(f"input {position} has shape {shape}, but must be images: (n, y, x, "
-                         f"channel)")
+                         f"channel), of at most {LONGEST_SIDE} rows and columns")
     return shape[1], shape[2]
 
 

@@ -16,12 +16,13 @@ from .common import EIGHT_BITS, Bounds, bounded
 from .tables import (
     add_table,
     hard_swish_table,
+    hyperbolic_tangent,
+    inverse_root_table,
     leaky_table,
-    logistic_table,
+    logistic,
     real_function,
     scaled,
     single,
-    tanh_table,
 )
 
 RELUS: dict[str, Bounds] = {"RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1),
@@ -32,7 +33,7 @@ REAL_FUNCTIONS = {
     "SIN": UnaryKind.SIN, "COS": UnaryKind.COS, "FLOOR": UnaryKind.FLOOR, "CEIL": UnaryKind.CEIL,
     "ROUND": UnaryKind.ROUND}
 SIGNED = ("int8",)              # the only 8-bit type of some kernels
-TABLED = (UnaryKind.EXP, UnaryKind.LOG, UnaryKind.RSQRT)
+TABLED = (UnaryKind.EXP, UnaryKind.LOG)
 
 
 @reads(*RELUS)
@@ -66,8 +67,10 @@ def function(node: Node) -> None:
     """Few of them have a kernel for 8-bit numbers."""
     kind, x = REAL_FUNCTIONS[node.operator.name], node.type(0)
     if kind == UnaryKind.ABS and x.is_quantized:
-        real = x.known().scale / node.declared_quantization().scale
-        add_table(node, lambda values: scaled(np.abs(values), real), SIGNED)
+        real = single(x.known().scale) / single(node.declared_quantization().scale)
+        add_table(node, lambda values: scaled(np.abs(values), float(real)), SIGNED)
+    elif kind == UnaryKind.RSQRT and x.is_quantized:
+        add_table(node, inverse_root_table(x.known(), node.declared_quantization()), SIGNED)
     else:
         of_reals(node, kind, SIGNED if kind in TABLED else ())
 
@@ -97,8 +100,8 @@ def sigmoid(node: Node) -> None:
     if (after.scale, after.zero_point) != right:
         raise GraphError(f"the result has scale {after.scale:.6g} and zero point "
                          f"{after.zero_point}, but must have {right[0]:.6g} and {right[1]}")
-    table = logistic_table if kind == UnaryKind.SIGMOID else tanh_table
-    add_table(node, table(x.known()))
+    function = logistic if kind == UnaryKind.SIGMOID else hyperbolic_tangent
+    add_table(node, real_function(x.known(), after, function))
 
 
 @reads("HARD_SWISH")

@@ -10,7 +10,7 @@ from ....graph.operations.indexing import Gather
 from ....graph.operations.resize import Coordinates, Nearest, Resize, ResizeKind
 from ....graph.types import Array, GraphError
 from ..reading import Node, reads
-from .common import image_sides
+from .common import LONGEST_SIDE, image_sides
 from .shape import few
 
 
@@ -18,8 +18,10 @@ def sizes(node: Node) -> tuple[int, int]:
     """Rows and columns of the result."""
     height, width = few(node.integers(1, "the sizes"), 2, "rows and columns")
     image_sides(node)
-    if min(height, width) < 1 or 0 in node.type(0).shape:
-        raise GraphError(f"{node.type(0).shape} cannot become {height} × {width}")
+    if not 1 <= min(height, width) <= max(height, width) <= LONGEST_SIDE or (
+            0 in node.type(0).shape):
+        raise GraphError(f"{node.type(0).shape} cannot become {height} × {width}; sides are from "
+                         f"1 to {LONGEST_SIDE}")
     return height, width
 
 

@@ -143,4 +143,4 @@ def bounds(entry: tuple[int, ...], size: int, bits: dict[str, bool]) -> tuple[in
         return start, start + 1, 1
     found = slice(None if bits["Begin"] else start, None if bits["End"] else stop,
                   step).indices(size)
-    return found
+    return found if len(range(*found)) else (0, 0, 1)

@@ -11,20 +11,18 @@ from .....isa.arithmetic import TWICE, quantize_scale, scale_array
 from .....isa.errors import MicrotronError
 from ....graph.operations.fixed_point import (
     FRACTION_BITS,
-    input_radius,
-    logistic,
+    inverse_square_root,
     shifted_right,
-    tanh,
 )
 from ....graph.operations.quantize import Lookup
 from ....graph.types import Array, GraphError, Quantization
 from ..reading import Node
 from .common import EIGHT_BITS, rounded
 
-INPUT_BITS = 4                  # integer bits of what logistic and tanh are taken of
+INVERSE_ROOT_BITS = 20          # bits by which inverse square roots are shifted left
 HIGH_RESOLUTION = 7             # bits by which hard swish shifts its input left
 SIXTEENTH_SHIFT = 15            # of 16-bit products
-FURTHEST = (1 << FRACTION_BITS) - 1
+FURTHEST = 1 << FRACTION_BITS   # beyond any stored number
 RELUISH_SCALE = np.float32(3) / np.float32(32768)
 
 
@@ -46,8 +44,13 @@ def add_table(node: Node, function: Callable[[Array], Array],
 
 def scaled(values: Array, real: float) -> Array:
     """Values times a real scale, rounded twice."""
+    return scale_array(values, *multiplier_of(real), TWICE).astype(np.int64)
+
+
+def multiplier_of(real: float) -> tuple[int, int]:
+    """The multiplier and shift of a real scale."""
     try:
-        return scale_array(values, *quantize_scale(real), TWICE).astype(np.int64)
+        return quantize_scale(real)
     except MicrotronError as error:
         raise GraphError(str(error)) from None
 
@@ -67,23 +70,28 @@ def real_function(before: Quantization, after: Quantization,
     return stored
 
 
-def saturating(before: Quantization, values: Array,
-               function: Callable[[Array, int], Array]) -> Array:
-    """A function of numbers with 4 integer bits; beyond those, of the furthest that fit."""
-    real = before.scale * (1 << (FRACTION_BITS - INPUT_BITS))
-    multiplier, shift = quantize_scale(real)
-    radius = input_radius(INPUT_BITS, FRACTION_BITS - shift)
-    inside = scale_array(values, multiplier, shift, TWICE).astype(np.int64)
-    limit = np.where(values > 0, FURTHEST, -FURTHEST)
-    return function(np.where(np.abs(values) < radius, inside, limit), INPUT_BITS)
+def logistic(reals: Array) -> Array:
+    """1 / (1 + exp(−x)), each step rounded to 32 bits."""
+    powers = np.exp(-reals.astype(np.float64)).astype(np.float32)
+    found: Array = np.float32(1) / (np.float32(1) + powers)
+    return found
 
 
-def logistic_table(before: Quantization) -> Callable[[Array], Array]:
-    return lambda values: shifted_right(saturating(before, values, logistic), FRACTION_BITS - 8)
+def hyperbolic_tangent(reals: Array) -> Array:
+    return np.tanh(reals.astype(np.float64)).astype(np.float32)
 
 
-def tanh_table(before: Quantization) -> Callable[[Array], Array]:
-    return lambda values: shifted_right(saturating(before, values, tanh), FRACTION_BITS - 7)
+def inverse_root_table(before: Quantization, after: Quantization) -> Callable[[Array], Array]:
+    """1 / √x in fixed point; what is not above zero gives the largest number."""
+    real = 1 / float(np.sqrt(single(before.scale)) * single(after.scale))
+
+    def stored(values: Array) -> Array:
+        inverse, shift = inverse_square_root(np.maximum(values, 1))
+        fine = scale_array(1, inverse, FRACTION_BITS - INVERSE_ROOT_BITS + shift, TWICE)
+        multiplier, right = multiplier_of(real)
+        found = scale_array(fine, multiplier, right + INVERSE_ROOT_BITS, TWICE)
+        return np.where(values > 0, found.astype(np.int64), FURTHEST)
+    return stored
 
 
 def leaky_table(before: Quantization, after: Quantization,
@@ -96,10 +104,7 @@ def leaky_table(before: Quantization, after: Quantization,
 
 def sixteen_bit_multiplier(real: float) -> tuple[int, int]:
     """A multiplier of 16 bits and its exponent."""
-    try:
-        multiplier, shift = quantize_scale(real)
-    except MicrotronError as error:
-        raise GraphError(str(error)) from None
+    multiplier, shift = multiplier_of(real)
     return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1), FRACTION_BITS - shift
 
 
