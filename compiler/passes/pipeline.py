@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from ..graph.graph import Graph
 from ..graph.types import GraphError
 from ..graph.verify import verify_graph
@@ -49,7 +51,8 @@ def optimized(graph: Graph, observe: Callable[[str, Graph], None] | None = None)
     """The graph after all passes, verified after each. `observe` gets the name of each pass and
     the graph after it."""
     for each in PASSES:
-        graph = each.run(graph)
+        with np.errstate(all="ignore"):         # as in `evaluate`: infinities are numbers
+            graph = each.run(graph)
         try:
             verify_graph(graph)
         except GraphError as error:

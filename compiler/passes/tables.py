@@ -31,7 +31,8 @@ def table_of(graph: Graph, name: str, result: TensorType) -> tuple[str, Array] |
         return None
     stored = sources.pop()
     type_ = graph.type_of(stored)
-    if type_.dtype not in EIGHT_BITS or type_.shape != graph.type_of(name).shape:
+    if stored in graph.constants or type_.dtype not in EIGHT_BITS or (
+            type_.shape != graph.type_of(name).shape):
         return None
     low, high = type_.range
     values = {stored: np.arange(low, high + 1).astype(type_.dtype)}

@@ -61,11 +61,11 @@ def range_(call: Call) -> None:
                           in enumerate(("start", "limit", "delta")))
     if not all(map(isfinite, (start, limit, step))) or step == 0:
         raise GraphError(f"a range from {start} to {limit} in steps of {step} has no end")
-    count = max(ceil((limit - start) / step), 0)
+    count = (limit - start) / step
     if count > LARGEST_FOLDED:
-        raise GraphError(f"a range of {count} numbers has more than {LARGEST_FOLDED}")
+        raise GraphError(f"a range of {count:.0f} numbers has more than {LARGEST_FOLDED}")
     dtype = call.type(0).dtype
-    call.same(call.constant((start + step * np.arange(count)).astype(dtype)))
+    call.same(call.constant((start + step * np.arange(max(ceil(count), 0))).astype(dtype)))
 
 
 @operator("Identity")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from ....isa.values import integer, listed, shown
+from ....isa.values import integer, listed, named, shown
 from ...graph.graph import Builder, Graph
 from ...graph.operations.shape import Reshape
 from ...graph.types import GraphError, Shape, TensorType
@@ -27,6 +27,8 @@ from .file import DTYPES, array_of, dtype_of, parsed, type_name
 from .reader import Reader
 from .table import DOMAINS, OPERATORS, Operator, supported
 
+MOST_PROBLEMS = 40          # that one message lists
+
 
 def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = None) -> Graph:
     """The network in an ONNX file. `shapes` are those of inputs whose sizes the file leaves open;
@@ -34,8 +36,8 @@ def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = 
     try:
         return _read(parsed(data), name, shapes or {})
     except GraphError as error:
-        text = " ".join(str(error).split())
-        raise GraphError(f"{name}: {text}" if name else text) from None
+        text = f"{named(name)}: {error}" if name else str(error)
+        raise GraphError("".join(each if each.isprintable() else "?" for each in text)) from None
 
 
 def _read(model: ModelProto, name: str, shapes: Mapping[str, Shape]) -> Graph:
@@ -43,7 +45,7 @@ def _read(model: ModelProto, name: str, shapes: Mapping[str, Shape]) -> Graph:
     graph = model.graph
     problems = list(_problems(graph, opset))
     if problems:
-        raise GraphError(listed(problems))
+        raise GraphError("; ".join(problems))
     reader = Reader(Builder(name), opset)
     for tensor in graph.initializer:
         if tensor.name in reader.arrays:
@@ -70,27 +72,36 @@ def _operator(node: NodeProto) -> Operator:
 
 
 def _problems(graph: GraphProto, opset: int) -> Iterator[str]:
-    """Everything in a model that cannot be read, each in a few words."""
+    """Everything in a model that cannot be read, each once, with the nodes or tensors that have
+    it."""
+    found: dict[str, list[str]] = {}
     unknown = False
     for node in graph.node:
-        key = DOMAINS.get(node.domain, node.domain), node.op_type
-        found = OPERATORS.get(key)
-        if found is None:
+        domain = DOMAINS.get(node.domain, node.domain)
+        known = OPERATORS.get((domain, node.op_type))
+        title = f"{domain}.{node.op_type}" if domain else node.op_type
+        place = shown(node.name or next(filter(None, node.output), ""))
+        if known is None:
             unknown = True
-            yield f"{_place(node)}: unknown operator"
+            found.setdefault(f"operator {shown(title)} is unknown", []).append(place)
             continue
-        first, last = found.versions
-        if not key[0] and not first <= opset <= last:
-            yield f"{_place(node)}: is supported from opset {first} to {last}, not in {opset}"
+        first, last = known.versions
+        if not domain and not first <= opset <= last:
+            found.setdefault(f"{title} is supported from opset {first} to {last}, but this is "
+                             f"{opset}", []).append(place)
         for each in node.attribute:
-            if each.name not in found.attributes:
-                yield (f"{_place(node)}: unknown attribute {shown(each.name)}, known are "
-                       f"{', '.join(sorted(found.attributes)) or 'none'}")
+            if each.name not in known.attributes:
+                found.setdefault(
+                    f"{title} has an unknown attribute {shown(each.name)}, known are "
+                    f"{', '.join(sorted(known.attributes)) or 'none'}", []).append(place)
     for tensor in graph.initializer:
         if tensor.data_type not in DTYPES:
-            yield f"{shown(tensor.name)}: unknown type {type_name(tensor.data_type)}"
+            found.setdefault(f"type {type_name(tensor.data_type)} is unknown, known are "
+                             f"{', '.join(map(type_name, DTYPES))}", []).append(shown(tensor.name))
+    for problem, places in list(found.items())[:MOST_PROBLEMS]:
+        yield f"{problem} ({listed(places)})"
     if graph.sparse_initializer:
-        yield "sparse tensors: not supported"
+        yield "sparse tensors are not supported"
     if unknown:
         yield f"supported operators are {', '.join(supported())}"
 

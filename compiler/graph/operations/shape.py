@@ -76,7 +76,8 @@ class Concat(_Moved):
         axis = normalized_axis(self.axis, len(types[0].shape))
         first = types[0]
         for each in types:
-            if (each.dtype, each.quantization) != (first.dtype, first.quantization) or (
+            if (each.dtype, each.quantization, len(each.shape)) != (
+                    first.dtype, first.quantization, len(first.shape)) or (
                     [*each.shape[:axis], *each.shape[axis + 1:]]
                     != [*first.shape[:axis], *first.shape[axis + 1:]]):
                 raise GraphError(f"{each} cannot be joined to {first} along axis {axis}")
