@@ -12,7 +12,7 @@ not have the size of the model: a network of convolutions is calibrated on small
 
 The form is QDQ, as ONNX Runtime's quantizer writes it: each operator between DequantizeLinear and
 QuantizeLinear; activations int8 with a zero point, weights int8 with a scale for each channel, the
-bias of a convolution int32 with the product of both scales.
+bias of a layer int32 with the product of both scales.
 """
 
 from __future__ import annotations
@@ -122,13 +122,13 @@ class Writer:
 
     def linear(self, x: Tensor, weights: Array, bias: Array) -> Tensor:
         """A fully connected layer of the last axis, as transformers have it: a matrix product and
-        a sum. Weights are (input, output)."""
-        names, real = self._weights(x, weights, None, axis=1)
-        product = self._operator("MatMul", [x.name, *names], x.sample @ real)
-        return self.add(product, self.constant(bias))
+        a sum, quantized after both. Weights are (input, output)."""
+        (matrix, sums), real = self._weights(x, weights, bias, axis=1)
+        product = self._node("MatMul", [x.name, matrix])
+        return self._operator("Add", [product, sums], x.sample @ real + bias)
 
     def constant(self, values: Array) -> Tensor:
-        """Quantized numbers with one scale: an embedding, or a bias that is added."""
+        """Quantized numbers with one scale: an embedding."""
         scale = Scale.of(values)
         name = self._fresh("constant")
         self._constant(f"{name}.stored", scale.stored(values))
@@ -225,24 +225,23 @@ class Writer:
         real = self._node("DequantizeLinear", [stored, *parameters])
         return Tensor(real, scale.rounded(sample), scale)
 
-    def _weights(self, x: Tensor, weights: Array, bias: Array | None,
-                 axis: int) -> tuple[list[str], Array]:
-        """Weights, and a bias if there is one, with a scale for each channel; and the real numbers
-        that the weights then are."""
+    def _weights(self, x: Tensor, weights: Array, bias: Array,
+                 axis: int) -> tuple[tuple[str, str], Array]:
+        """Weights and a bias with a scale for each channel, and the real numbers that the weights
+        then are."""
         others = tuple(each for each in range(weights.ndim) if each != axis)
         scales = (np.maximum(np.abs(weights).max(axis=others), 1e-6) / HIGH).astype(np.float32)
         shaped = scales.reshape([-1 if each == axis else 1 for each in range(weights.ndim)])
         stored = np.clip(np.rint(weights / shaped), -HIGH, HIGH).astype(np.int8)
         name = self._fresh("weights")
         self._constant(f"{name}.stored", stored)
-        names = [self._dequantized(f"{name}.stored", name, scales, np.zeros(len(scales), np.int8),
-                                   axis)]
-        if bias is not None:
-            sums = (x.scale.scale * scales).astype(np.float32)
-            self._constant(f"{name}.bias.stored", np.rint(bias / sums).astype(np.int32))
-            names.append(self._dequantized(f"{name}.bias.stored", f"{name}.bias", sums,
-                                           np.zeros(len(sums), np.int32), 0))
-        return names, stored.astype(np.float32) * shaped
+        matrix = self._dequantized(f"{name}.stored", name, scales, np.zeros(len(scales), np.int8),
+                                   axis)
+        units = (x.scale.scale * scales).astype(np.float32)
+        self._constant(f"{name}.bias.stored", np.rint(bias / units).astype(np.int32))
+        sums = self._dequantized(f"{name}.bias.stored", f"{name}.bias", units,
+                                 np.zeros(len(units), np.int32), 0)
+        return (matrix, sums), stored.astype(np.float32) * shaped
 
     def _dequantized(self, stored: str, name: str, scale: Any, zero: Any,
                      axis: int | None = None) -> str:

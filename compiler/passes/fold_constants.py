@@ -10,6 +10,8 @@ from ..graph.operations.quantize import Dequantize
 from ..graph.types import GraphError
 
 LARGEST_GROWTH = 1 << 20        # bytes by which a result may be larger than what it comes from
+MOST_IN_ALL = 1 << 26           # bytes of results, besides some times what the model has itself
+TIMES_THE_MODEL = 8             # reals of 32 bits, and those moved once, for weights of 8 bits
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -20,7 +22,8 @@ def fold_constants(graph: Graph) -> Graph:
         y = MatMul(x, t)                    becomes    y = MatMul(x, t), where t is a constant
 
     A result that is much larger than its operands, such as a repeated number, is left to run time:
-    it would only fill the image. So are outputs, which stay nodes. A Dequantize of weights is
+    it would only fill the image; so is everything once results in all are many times what the
+    model has itself. Outputs stay nodes. A Dequantize of weights is
     half of a pattern that `integer_operators` looks for; `fold_dequantized` folds what is left.
     """
     return _folded(graph, dequantize=False)
@@ -37,14 +40,17 @@ def fold_dequantized(graph: Graph) -> Graph:
 
 def _folded(graph: Graph, *, dequantize: bool) -> Graph:
     constants, nodes = dict(graph.constants), {}
+    left = MOST_IN_ALL + TIMES_THE_MODEL * sum(each.type.bytes for each in constants.values())
     for name, node in graph.nodes.items():
         operands = node.operation.operands()
         known = [constants[each] for each in operands if each in constants]
         if (len(known) < len(operands) or name in graph.outputs
                 or (isinstance(node.operation, Dequantize) and not dequantize)
-                or node.type.bytes > LARGEST_GROWTH + sum(each.type.bytes for each in known)):
+                or node.type.bytes > LARGEST_GROWTH + sum(each.type.bytes for each in known)
+                or node.type.bytes > left):
             nodes[name] = node
             continue
+        left -= node.type.bytes
         try:
             array = computed(node, [Value(each.type, each.array) for each in known])
         except GraphError as error:

@@ -17,6 +17,7 @@ from .fuse_clamp import fuse_clamp
 from .integer_moves import integer_moves
 from .integer_operators import integer_operators
 from .merge_equal import merge_equal
+from .moves_as_windows import moves_as_windows
 from .normalize import normalize
 from .remove_dead import remove_dead
 from .signed import signed
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("remove_dead", remove_dead),               # also lets the next ones see single readers
     Pass("fold_pad", fold_pad),
     Pass("signed", signed),
+    Pass("moves_as_windows", moves_as_windows),     # knows signed numbers only
     Pass("fuse_clamp", fuse_clamp),
     Pass("merge_equal", merge_equal),
     Pass("clean_up", remove_dead),

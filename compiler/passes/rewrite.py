@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,9 +17,15 @@ def without(graph: Graph, same: Mapping[str, str]) -> Graph:
     Outputs keep their names: the node that computes one takes its name over. Where that is not
     possible, because the other tensor is an input, a constant or an output too, the node stays.
     """
+    known: dict[str, str] = {}
+
     def found(name: str) -> str:
-        while name in same:
+        way = []
+        while name in same and name not in known:
+            way.append(name)
             name = same[name]
+        name = known.get(name, name)
+        known.update(dict.fromkeys(way, name))          # long chains are walked once
         return name
 
     taken: dict[str, str] = {}          # a node and the output whose name it takes over
@@ -46,6 +53,7 @@ class Edit:
     constants: dict[str, Constant] = field(init=False)
     nodes: dict[str, Node] = field(default_factory=dict)
     _names: set[str] = field(init=False)
+    _numbers: Counter[str] = field(default_factory=Counter)     # given to names so far
 
     def __post_init__(self) -> None:
         self.constants = dict(self.graph.constants)
@@ -69,10 +77,10 @@ class Edit:
 
     def fresh(self, name: str) -> str:
         """A name that no tensor has."""
-        number, found = 1, name
+        found = name
         while found in self._names:
-            number += 1
-            found = f"{name}.{number}"
+            self._numbers[name] += 1
+            found = f"{name}.{self._numbers[name] + 1}"
         self._names.add(found)
         return found
 

@@ -10,7 +10,7 @@ from ..graph.operations.elementwise import Binary
 from ..graph.operations.functions import Cast, Unary
 from ..graph.operations.logic import Not
 from ..graph.operations.quantize import Clamp, Dequantize, Lookup, Quantize, Rescale
-from ..graph.operations.shape import Reshape, Transpose
+from ..graph.operations.shape import Reshape, Slice, Transpose
 from ..graph.types import TensorType
 
 # Functions of each number of their first operand.
@@ -18,7 +18,7 @@ EACH_NUMBER = (Clamp, Rescale, Quantize, Dequantize, Lookup, Unary, Cast, Not)
 
 
 def simplify_shape(graph: Graph) -> Graph:
-    """Join reshapes, and transposes, that follow each other; let transposes meet.
+    """Join reshapes, slices and transposes that follow each other; let transposes meet.
 
         a = Reshape(x, shape=(4, 6))
         y = Reshape(a, shape=(24,))         becomes    y = Reshape(x, shape=(24,))
@@ -41,6 +41,10 @@ def simplify_shape(graph: Graph) -> Graph:
             case Reshape() | Transpose():
                 changed = _joined(graph, nodes, types, name)
                 nodes[name] = replace(node, operation=changed)
+            case Slice(x=x) as last if x in nodes:
+                first = nodes[x].operation
+                if isinstance(first, Slice) and node.type.size:
+                    nodes[name] = replace(node, operation=_slice_of_slice(first, last, node.type))
     return with_nodes(graph, nodes)
 
 
@@ -89,6 +93,15 @@ def _meeting(graph: Graph, nodes: dict[str, Node], types: dict[str, TensorType],
         nodes[each] = replace(nodes[each], operation=operation, type=types[each])
     order = tuple(first.order[axis] for axis in last.order)
     return Transpose(x=between[0] if between else first.x, order=order)
+
+
+def _slice_of_slice(first: Slice, last: Slice, result: TensorType) -> Slice:
+    starts = tuple(start + inner * step for start, inner, step in zip(
+        first.starts, last.starts, first.steps, strict=True))
+    steps = tuple(one * other for one, other in zip(first.steps, last.steps, strict=True))
+    stops = tuple(start + (size - 1) * step + (1 if step > 0 else -1)
+                  for start, size, step in zip(starts, result.shape, steps, strict=True))
+    return Slice(x=first.x, starts=starts, stops=stops, steps=steps)
 
 
 def _one_scale(*types: TensorType) -> bool:

@@ -73,6 +73,8 @@ class Binary(Scaled):
                 raise GraphError("a quantized minimum or maximum has one scale and zero point")
         elif self.kind.value not in SCALED:
             raise GraphError(f"there is no quantized {self.kind.value}")
+        elif self.kind != BinaryKind.MUL:
+            check_scale(self._last_scale(result, *types))
 
     def compute(self, result: TensorType, left: Value, right: Value) -> Array:
         if not result.is_quantized or self.kind.value not in SCALED:
@@ -93,5 +95,10 @@ class Binary(Scaled):
         terms = [scale_array(value << HEADROOM, *quantize_scale(scale / double), self.rounding)
                  for value, scale in ((first, one), (second, other))]
         total = FUNCTIONS[self.kind](terms[0], terms[1])
-        real = double / ((1 << HEADROOM) * result.known().scale)
+        real = self._last_scale(result, left, right)
         return scale_array(total, *quantize_scale(real), self.rounding)
+
+    def _last_scale(self, result: TensorType, left: TensorType, right: TensorType) -> float:
+        """Of a quantized sum: t / (2^20 × s)."""
+        double = 2 * max(left.known().scale, right.known().scale)
+        return double / ((1 << HEADROOM) * result.known().scale)

@@ -10,7 +10,7 @@ from ....isa.arithmetic import quantize_scale, scale_array
 from ....isa.instructions import Rounding
 from ..operation import Operation, Value, operand
 from ..types import Array, GraphError, TensorType
-from .scaled import Clamped
+from .scaled import Clamped, check_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +80,7 @@ class Rescale(Clamped):
         if result.shape != self.infer(*types).shape or not result.is_quantized:
             raise GraphError(f"the result is {result}, but must be integers with a scale, of "
                              f"shape {types[0].shape}")
+        check_scale(types[0].known().scale / result.known().scale)
 
     def compute(self, result: TensorType, x: Value) -> Array:
         before, after = x.type.known(), result.known()

@@ -11,7 +11,13 @@ from microtron.compiler.graph.graph import Builder
 from microtron.compiler.graph.operation import OPERATIONS, described
 from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
 from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.quantize import Clamp, Dequantize, Lookup, Quantize
+from microtron.compiler.graph.operations.quantize import (
+    Clamp,
+    Dequantize,
+    Lookup,
+    Quantize,
+    Rescale,
+)
 from microtron.compiler.graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
 from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
@@ -226,3 +232,11 @@ def test_two_spellings_of_conv2d_agree():
     operands = {"data": data, "weights": weights, **given}
     assert (expected(Conv2d(**fields), operands)
             == expected(Grouped(**fields, groups=1), operands)).all()
+
+
+def test_scales_that_cannot_be_multiplied_with_are_refused_before_anything_is_computed():
+    for operation in (Rescale(x="x"), Binary(kind=BinaryKind.ADD, left="x", right="x")):
+        builder = Builder()
+        builder.input("x", TensorType((2,), "int8", Quantization((1e30,))))
+        with pytest.raises(GraphError, match="but must be from 0 to"):
+            builder.add("y", operation, dtype="int8", quantization=Quantization((1e-30,)))

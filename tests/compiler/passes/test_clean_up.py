@@ -124,6 +124,29 @@ def test_a_transpose_of_axes_of_one_index_is_a_reshape():
         (Reshape, "x")]
 
 
+@pytest.mark.parametrize(("first", "last"), [
+    (((0, 0), (9, 8), (2, 1)), ((1, 0), (5, 8), (2, 3))),
+    (((8, 1), (-1, 8), (-1, 2)), ((0, 3), (9, -1), (3, -1))),
+    (((8, 7), (-1, -1), (-4, -3)), ((2, 0), (-1, 3), (-2, 1)))])
+def test_slices_of_slices_are_slices(first, last):
+    builder = with_input((9, 8))
+    for name, x, (starts, stops, steps) in (("a", "x", first), ("y", "a", last)):
+        builder.add(name, Slice(x=x, starts=starts, stops=stops, steps=steps), quantization=KNOWN)
+    found = remove_dead(changed(simplify_shape, builder.graph(("y",))))
+    assert (kinds(found), found.nodes["y"].operation.x) == (["Slice"], "x")
+
+
+def test_a_chain_that_is_longer_than_the_stack_vanishes():
+    builder = with_input((2, 3))
+    last = "x"
+    for number in range(2000):
+        last = builder.add(f"n{number}", Reshape(x=last, shape=(2, 3)), quantization=KNOWN)
+    builder.add("y", Clamp(x=last, low=0), quantization=KNOWN)
+    graph = builder.graph(("y",))
+    assert list(remove_dead(graph).nodes) == list(remove_dead(simplify_shape(graph)).nodes) == ["y"]
+    assert len(merge_equal(graph).nodes) == 2001
+
+
 def moved_and_back(*, between=True, back=BACK, outputs=("y",)):
     builder = with_input()
     builder.constant("table", np.arange(256).astype(np.uint8))

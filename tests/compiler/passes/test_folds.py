@@ -66,6 +66,19 @@ def test_large_results_outputs_and_dequantized_weights_are_not_folded():
     assert kinds(changed(fold_dequantized, graph)) == ["MatMul", "Expand", "Reduce"]
 
 
+def test_results_in_all_have_a_limit(monkeypatch):
+    monkeypatch.setattr("microtron.compiler.passes.fold_constants.MOST_IN_ALL", 1000)
+    builder = with_input((10,), "float32")
+    builder.constant("one", reals(1))
+    last = "x"
+    for number in range(100):                       # 40 bytes each
+        builder.add(f"e{number}", Expand(x="one", shape=(10,)))
+        last = builder.add(f"s{number}", Binary(kind=BinaryKind.ADD, left=last,
+                                                right=f"e{number}"))
+    found = changed(fold_constants, builder.graph((last,)))
+    assert kinds(found).count("Expand") == 100 - (1000 + 8 * 4) // 40
+
+
 def test_a_constant_that_cannot_be_computed_is_named():
     builder = with_input((2, 3), "float32")
     builder.constant("c", reals(2, 3))
