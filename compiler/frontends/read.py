@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...isa.values import named
+from ...isa.values import named, shown
 from ..graph.graph import Graph
 from ..graph.types import GraphError
 
@@ -30,15 +30,16 @@ def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = 
 def contents(path: Path) -> bytes:
     """A file that is small enough to be a model."""
     try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise GraphError(f"{named(str(path))} has {size} bytes, but a model has at most "
-                             f"{LARGEST_FILE}")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
     except OSError as error:
         raise GraphError(f"{named(str(path))}: {error.strerror or error}") from None
     except ValueError as error:             # a path with a zero byte
-        raise GraphError(f"{named(str(path))!r}: {error}") from None
+        raise GraphError(f"{shown(str(path))}: {error}") from None
+    if len(data) > LARGEST_FILE:
+        raise GraphError(f"{named(str(path))} has more than {LARGEST_FILE} bytes, which no model "
+                         f"has")
+    return data
 
 
 def _read_tflite(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Graph:

@@ -105,6 +105,8 @@ def damage_is_an_error() -> Iterator[None]:
     """Whatever accessors trip over."""
     try:
         yield
+    except GraphError:                      # which is a ValueError too
+        raise
     except DAMAGE as error:
         raise GraphError(f"the file is damaged: {' '.join(str(error).split())[:80]}") from None
 

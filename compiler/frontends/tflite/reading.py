@@ -75,14 +75,17 @@ class Reading:
 
     def fresh(self, name: str) -> str:
         """A name that no tensor has yet, nor will have: one step for each that was made."""
-        builder, number = self.builder, self.used.get(name, 0)
-        while True:
+        number, found = self.used.get(name, 0), ""
+        while not found or not self.is_free(found):
             number += 1
             found = name if number == 1 else f"{name}.{number}"
-            if not (found in self.reserved or found in builder.inputs
-                    or found in builder.constants or found in builder.nodes):
-                self.used[name] = number
-                return found
+        self.used[name] = number
+        return found
+
+    def is_free(self, name: str) -> bool:
+        builder = self.builder
+        return not (name in self.reserved or name in builder.inputs or name in builder.constants
+                    or name in builder.nodes)
 
     def name_of(self, index: int) -> str:
         """What the graph calls a tensor. Constants enter it where they are first read."""
