@@ -35,17 +35,22 @@ class Stage:
     fill: int = 0               # there is this
 
     def __post_init__(self) -> None:
-        assert len(self.steps) == len(self.shape), "each dimension has a step"
-        assert len(self.starts) == len(self.source), "each axis has a start"
+        """Refuse what would reach beyond the source: layouts are read from files too."""
+        if len(self.steps) != len(self.shape) or len(self.starts) != len(self.source):
+            raise CompileError(f"a stage of {len(self.source)} axes and {len(self.shape)} "
+                               f"dimensions has {len(self.starts)} starts and {len(self.steps)} "
+                               f"steps")
+        if min((*self.source, *self.shape, 1)) < 1:
+            raise CompileError(f"a stage from shape {self.source} to {self.shape} is empty")
+        for axis, step in self.steps:
+            if not 0 <= axis < len(self.source) or step < 0:
+                raise CompileError(f"a stage has the step {step} along axis {axis} of "
+                                   f"{len(self.source)}")
 
     def apply(self, tensor: Array) -> Array:
         """The result for a source."""
         tensor = tensor.reshape(self.source)
-        ends = list(self.starts)
-        for (axis, step), extent in zip(self.steps, self.shape, strict=True):
-            ends[axis] += step * (extent - 1)
-        before = [max(0, -start) for start in self.starts]
-        after = [max(0, end + 1 - size) for end, size in zip(ends, self.source, strict=True)]
+        before, after = self.borders()
         if any(before) or any(after):
             tensor = np.pad(tensor, list(zip(before, after, strict=True)),
                             constant_values=self.fill)
@@ -56,8 +61,23 @@ class Stage:
             [step * tensor.strides[axis] for axis, step in self.steps], writeable=False)
         return np.ascontiguousarray(moved)
 
+    def borders(self) -> tuple[list[int], list[int]]:
+        """How far a result reaches beyond the source, before and after each axis."""
+        ends = list(self.starts)
+        for (axis, step), extent in zip(self.steps, self.shape, strict=True):
+            ends[axis] += step * (extent - 1)
+        return ([max(0, -start) for start in self.starts],
+                [max(0, end + 1 - size) for end, size in zip(ends, self.source, strict=True)])
+
     def invert(self, result: Array) -> Array:
         """The source of a result, if each of its elements is in there once."""
+        order, sizes = self.inverse()
+        tensor = result.reshape(self.shape).transpose(order).reshape(sizes)
+        return np.ascontiguousarray(tensor[tuple(slice(size) for size in self.source)])
+
+    def inverse(self) -> tuple[list[int], list[int]]:
+        """Dimensions of the result in the order of the source's axes, and how long each axis is
+        then, or longer than in the source. Refused if an element is not in there once."""
         order, sizes = [], []
         for axis, size in enumerate(self.source):
             dims = sorted((dim for dim, (along, _) in enumerate(self.steps) if along == axis),
@@ -71,8 +91,7 @@ class Stage:
                 raise CompileError(f"{self}: some elements of axis {axis} are not in there")
             order += dims
             sizes.append(step)
-        tensor = result.reshape(self.shape).transpose(order).reshape(sizes)
-        return np.ascontiguousarray(tensor[tuple(slice(size) for size in self.source)])
+        return order, sizes
 
     def on(self, source: Shape, axes: Sequence[int]) -> Stage:
         """The same for a source whose axes stand elsewhere: axis i of this one is axes[i]."""

@@ -52,3 +52,19 @@ def test_what_is_not_in_the_tiles_once_cannot_be_unpacked():
                   Stage((4,), (4,), ((0, 1),), (1,))):
         with pytest.raises(CompileError, match="axis 0"):
             Layout((stage,)).unpack(np.zeros(stage.shape, np.int8))
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"steps": ((0, 1),)}, "has 2 starts and 1 steps"),
+    ({"starts": (0,)}, "has 1 starts and 2 steps"),
+    ({"shape": (2, 0)}, r"from shape \(2, 3\) to \(2, 0\) is empty"),
+    ({"source": (2, 0)}, "is empty"),
+    ({"steps": ((0, 1), (2, 1))}, "the step 1 along axis 2 of 2"),
+    ({"steps": ((0, 1), (-1, 1))}, "the step 1 along axis -1 of 2"),
+    ({"steps": ((0, 1), (1, -1))}, "the step -1 along axis 1 of 2"),
+])
+def test_a_stage_that_would_reach_beyond_its_source_is_refused(change, message):
+    right = {"source": (2, 3), "shape": (2, 3), "steps": ((0, 1), (1, 1)), "starts": (0, 0)}
+    Stage(**right)
+    with pytest.raises(CompileError, match=message):
+        Stage(**{**right, **change})
