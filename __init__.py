@@ -3,20 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compiler.graph.graph import Graph
     from .compiler.operators.description import Description
     from .compiler.operators.form import Form
     from .isa.config import Config
     from .isa.program import Program
     from .isa.timing import MemoryTiming
     from .runtime.kernel import Kernel
+    from .runtime.model import Model
     from .sim.many import Job, simulate_many
     from .sim.simulate import simulate
 
 __version__ = "0.1.0"
-__all__ = ["Job", "__version__", "compile_op", "simulate", "simulate_many", "simulated_cost"]
+__all__ = ["Job", "Model", "__version__", "compile", "compile_op", "load", "simulate",
+           "simulate_many", "simulated_cost"]
+
+
+def compile(model: str | PathLike[str] | Graph, config: Config | str = "base",
+            **options: Any) -> Model:
+    """A model compiled for a configuration, and ready to run.
+
+    model       the path of a .tflite or .onnx file, or a Graph
+    config      a Config, or the name of a preset or of a file
+
+    Options:
+
+    memory      how memory will behave, a MemoryTiming; the reference system's unless given
+    shapes      of inputs that an ONNX model leaves open: {"x": (1, 3, 224, 224)}
+    require_accelerator     refuse a model of which the CPU would have to compute something
+    optimize    False leaves out the passes over the graph
+    cost        cycles of a program; the cycle-exact simulator with this memory unless given
+    observe     a function that gets the name of each pass and the graph after it
+    progress    a function that gets what is being done
+    """
+    from dataclasses import fields
+
+    from .isa.errors import MicrotronError
+    from .runtime.compilation import ModelOptions, compile_model
+    from .runtime.model import Model
+
+    watching = {name: options.pop(name, None) for name in ("observe", "progress")}
+    known = [each.name for each in fields(ModelOptions)]
+    for name in options:
+        if name not in known:
+            raise MicrotronError(f"compile has no option {name!r}; it has "
+                                 f"{', '.join([*known, *watching])}")
+    options = {name: value for name, value in options.items()
+               if value is not None or name not in ("memory", "shapes", "cost")}
+    options.setdefault("cost", simulated_cost(options.get("memory")))
+    return Model(**vars(compile_model(model, config, ModelOptions(**options),
+                                      version=__version__, **watching)))
+
+
+def load(path: str | PathLike[str]) -> Model:
+    """The model in an image that `Model.save` or `microtron compile` wrote."""
+    from .runtime.model import load_model
+    return load_model(path)
 
 
 def compile_op(spec: Description, config: Config | str, *, form: Form | None = None,
@@ -50,4 +96,7 @@ def __getattr__(name: str) -> Any:
     if name in ("Job", "simulate", "simulate_many"):
         from .sim import many as module
         return getattr(module, name)
+    if name == "Model":
+        from .runtime.model import Model
+        return Model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,6 +21,8 @@ from .instructions import INSTRUCTION_BYTES, SEGMENTS
 from .program import Program, Segment
 from .sections import Octets, Section
 
+META = "meta"               # the section that only images of programs have
+
 
 def save(program: Program, path: str | Path) -> None:
     """Write the image. What was at `path` stays until the new file is complete."""
@@ -36,7 +38,7 @@ def load(path: str | Path, *, mapped: bool = True) -> Program:
     """
     path = Path(path)
     try:
-        return _read(_file(path, mapped))
+        return _read(file_content(path, mapped))
     except OSError as error:
         raise ImageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except MicrotronError as error:
@@ -63,7 +65,7 @@ def to_bytes(program: Program) -> bytes:
     except MicrotronError as error:
         raise ImageError(f"the program cannot be stored: {error}") from None
     return sections.pack([
-        Section("meta", np.frombuffer(text, np.uint8), alignment=1),
+        Section(META, np.frombuffer(text, np.uint8), alignment=1),
         Section("code", code),
         *(Section(f"segment.{index}", content) for index, content in contents.items())])
 
@@ -85,7 +87,8 @@ def _content(segment: Segment) -> Octets:
     return data
 
 
-def _file(path: Path, mapped: bool) -> Octets:
+def file_content(path: Path, mapped: bool) -> Octets:
+    """All bytes of a file that begins as an image does."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):        # a pipe would block, a device never ends
         raise ImageError("is not a regular file")
@@ -102,17 +105,24 @@ def _read(data: Octets) -> Program:
     data = data.view()
     data.flags.writeable = False
     found = {section.name: section for section in sections.unpack(data)}
-    text = _taken(found, "meta", alignment=1)
-    code = _taken(found, "code")
-    contents = {index: _taken(found, f"segment.{index}") for index in range(SEGMENTS)
+    if META not in found and "model" in found:
+        raise ImageError("holds a model, not a single program: microtron.load reads it")
+    text = taken(found, META, alignment=1)
+    code = taken(found, "code")
+    contents = {index: taken(found, f"segment.{index}") for index in range(SEGMENTS)
                 if f"segment.{index}" in found}
-    for section in found.values():
-        if section.required:
-            raise ImageError(f"needs its section {section.name}, which this program does not know")
+    check_rest(found)
     return _program(metadata.parse(text), code, contents)
 
 
-def _taken(found: dict[str, Section], name: str, alignment: int = sections.PAGE) -> Octets:
+def check_rest(found: Mapping[str, Section]) -> None:
+    """Refuse an image with a section that nobody took, but whoever uses it must know."""
+    for section in found.values():
+        if section.required:
+            raise ImageError(f"needs its section {section.name}, which this program does not know")
+
+
+def taken(found: dict[str, Section], name: str, alignment: int = sections.PAGE) -> Octets:
     """The content of a section we know, which is taken out of those found."""
     if name not in found:
         raise ImageError(f"has no section {name}")

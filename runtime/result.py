@@ -1,0 +1,68 @@
+"""What a model gave: outputs by name, what the accelerator's runs did, and what ran where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler.graph.types import Array, TensorType
+from ..compiler.network.network import Where
+from ..isa.errors import MicrotronError
+from ..isa.values import listed, named
+from ..sim.report import Report
+from .compiled_model import NodeReport
+from .tensors import real
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One inference. Outputs have the model's own types: `real` gives the numbers that quantized
+    ones stand for."""
+
+    outputs: Mapping[str, Array]
+    types: Mapping[str, TensorType]
+    reports: tuple[Report, ...]             # of the programs, in order
+    device: str
+    nodes: tuple[NodeReport, ...]           # what ran where, and why
+
+    def __getitem__(self, name: str) -> Array:
+        """An output."""
+        return self.outputs[self._known(name)]
+
+    def real(self, name: str | None = None) -> Array:
+        """The real numbers of an output; of the only one, if none is named."""
+        if name is None:
+            if len(self.outputs) != 1:
+                raise MicrotronError(f"there are {len(self.outputs)} outputs, so one must be "
+                                     f"named: {listed(list(map(named, self.outputs)))}")
+            name = next(iter(self.outputs))
+        return real(self.outputs[self._known(name)], self.types[name])
+
+    def _known(self, name: str) -> str:
+        if name not in self.outputs:
+            raise MicrotronError(f"there is no output {named(name)}; there are "
+                                 f"{listed(list(map(named, self.outputs)))}")
+        return name
+
+    @property
+    def cycles(self) -> int | None:
+        """Of all programs together; None on a device without a clock."""
+        cycles = [each.cycles for each in self.reports]
+        return None if None in cycles else sum(each or 0 for each in cycles)
+
+    @property
+    def utilization(self) -> float | None:
+        """Multiplications that the network needs, of those that the MAC array could have done."""
+        if not self.cycles:
+            return None
+        macs = sum(each.macs for each in self.nodes if each.where == Where.ACCELERATOR)
+        return macs / (self.cycles * self.reports[0].config.macs_per_cycle)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the outputs, fit for JSON."""
+        return {"device": self.device, "cycles": self.cycles, "utilization": self.utilization,
+                "programs": [each.to_dict() for each in self.reports],
+                "nodes": [{"name": each.name, "origin": each.origin, "operator": each.operator,
+                           "where": each.where.value, "reason": each.reason}
+                          for each in self.nodes]}

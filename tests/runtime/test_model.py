@@ -1,0 +1,274 @@
+"""Models: compiled, run on every device, and every way to use them wrongly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import microtron
+from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.operations.quantize import Dequantize
+from microtron.compiler.graph.types import Quantization, TensorType
+from microtron.compiler.network.network import Where
+from microtron.isa.errors import MicrotronError
+from microtron.isa.timing import MemoryTiming
+from microtron.runtime.compiled_model import HostStep, ProgramStep
+from microtron.runtime.device import DEVICES
+from microtron.runtime.host import NumpyBackend
+from microtron.sim.simulate import simulate
+
+from ..models import golden_path, model_path, needs_models
+from .small_model import image, small_graph
+
+
+@pytest.fixture(scope="module")
+def model():
+    return microtron.compile(small_graph(), "tiny")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_device_gives_what_the_graph_means(model, device):
+    for seed in range(3):
+        result = model.run({"image": image(seed)}, device)
+        right = evaluate(small_graph(), {"image": image(seed)})
+        assert list(result.outputs) == ["real", "conv"]
+        for name, array in right.items():
+            assert result[name].dtype == array.dtype
+            assert np.array_equal(result[name], array), name
+        assert [report.device for report in result.reports] == [device] * len(model.programs)
+
+
+def test_cycles_are_those_of_all_programs(model):
+    result = model.run(image())
+    assert result.cycles == sum(simulate(program).cycles for program in model.programs)
+    assert 0 < result.utilization < 1
+    assert model.run(image(), "functional").cycles is None
+    slow = model.run(image(), timing=MemoryTiming(read_latency=500))
+    assert slow.cycles > result.cycles + 400
+
+
+def test_a_model_runs_with_the_memory_that_it_was_compiled_for(model):
+    memory = MemoryTiming(read_latency=500)
+    other = microtron.compile(small_graph(), "tiny", memory=memory)
+    assert [report.memory for report in other.run(image()).reports] == [memory] * 2
+
+
+def test_a_model_says_what_runs_where_and_why(model):
+    assert [type(step) for step in model.steps] == [ProgramStep, HostStep, ProgramStep, HostStep]
+    found = {each.name: each for each in model.run(image()).nodes}
+    assert {name: each.where for name, each in found.items()} == {
+        "conv": Where.ACCELERATOR, "sum": Where.ACCELERATOR, "table_of": Where.CPU,
+        "flat": Where.VIEW, "dense": Where.ACCELERATOR, "real": Where.CPU}
+    assert [each.title for each in model.host_nodes] == ["TABLE 2", "REAL 4"]
+    assert all(each.reason for each in model.host_nodes)
+    assert found["conv"].macs == 2 * 2 * 4 * (2 * 2 * 2)
+    assert found["dense"].macs == 16 * 5
+
+
+def test_real_numbers_for_integers_are_quantized_by_their_scale(model):
+    stored = image()
+    real = (stored.astype(np.float64) - 3) * 0.5
+    for kind in (np.float16, np.float32, np.float64):
+        result = model.run(real.astype(kind), "functional")
+        assert np.array_equal(result["conv"], model.run(stored, "functional")["conv"])
+    near = model.run(real + 0.24, "functional")
+    assert np.array_equal(near["conv"], model.run(stored, "functional")["conv"])
+    large = model.run(np.full((1, 3, 3, 2), 1e30, np.float32), "functional")
+    most = model.run(np.full((1, 3, 3, 2), 127, np.int8), "functional")
+    assert np.array_equal(large["conv"], most["conv"])
+    endless = model.run(np.full((1, 3, 3, 2), -np.inf, np.float32), "functional")
+    least = model.run(np.full((1, 3, 3, 2), -128, np.int8), "functional")
+    assert np.array_equal(endless["conv"], least["conv"])
+
+
+def test_results_are_given_as_real_numbers(model):
+    result = model.run(image())
+    assert np.array_equal(result.real("conv"),
+                          (result["conv"].astype(np.float32) + 5) * np.float32(0.25))
+    assert result.real("real") is result["real"]
+    with pytest.raises(MicrotronError, match="there are 2 outputs, so one must be named: real, co"):
+        result.real()
+    with pytest.raises(MicrotronError, match="there is no output x; there are real, conv"):
+        result["x"]
+
+
+class Lent:
+    """An array of some other library."""
+
+    def __init__(self, array, name):
+        self.array, self.name = array, name
+
+    def __getattr__(self, name):
+        if name != self.name:
+            raise AttributeError(name)
+        return getattr(self.array, name)
+
+    def __array__(self, dtype=None, copy=None):
+        assert self.name == "__array__"
+        return self.array
+
+
+class Exchanged:
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Broken:
+    def __dlpack__(self, **options):
+        raise RuntimeError("it is on\nanother planet")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@pytest.mark.parametrize("kind", [Exchanged, lambda array: Lent(array, "__array__")])
+def test_arrays_of_other_libraries_are_taken(model, kind):
+    right = model.run(image(), "functional")
+    assert np.array_equal(model.run(kind(image()), "functional")["conv"], right["conv"])
+
+
+@pytest.mark.parametrize("array", [image().astype(">i1"), np.asfortranarray(image()),
+                                   np.broadcast_to(np.int8(3), (1, 3, 3, 2))])
+def test_however_an_array_lies_in_memory(model, array):
+    plain = np.array(array, np.int8, order="C")
+    assert np.array_equal(model.run(array, "functional")["conv"],
+                          model.run(plain, "functional")["conv"])
+
+
+@pytest.mark.parametrize(("inputs", "message"), [
+    ({}, r"the input image \(int8\[1, 3, 3, 2\]\) is not given"),
+    ({"image": image(), "other": image()}, r"there is no input other; the model has image \(int8"),
+    ({7: image()}, "there is no input 7; the model has image"),
+    (image()[0], r"input image has shape \(3, 3, 2\), but must have \(1, 3, 3, 2\)"),
+    (image().astype(np.int16), "input image is int16, but must be int8 or real numbers"),
+    (image().astype(np.uint8), "input image is uint8, but must be int8 or real numbers"),
+    (image().astype(bool), "input image is bool, but must be int8 or real numbers"),
+    (image().astype(object), "input image is object, but must be int8"),
+    (image().astype(complex), "input image is complex128, but must be int8"),
+    (np.full((1, 3, 3, 2), np.nan), "input image holds NaN, which no integer stands for"),
+    (image().tolist(), r"input image is \[\[\[.*, but must be an array"),
+    (None, "input image is None, but must be an array"),
+    ("image.npy", "input image is 'image.npy', but must be an array"),
+    (Broken(), "input image: Broken gives no array: it is on another planet"),
+])
+def test_wrong_inputs_are_refused_in_one_line(model, inputs, message):
+    with pytest.raises(MicrotronError, match=f"^{message}") as refusal:
+        model.run(inputs)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("device", "options", "message"), [
+    ("cycles", {}, "there is no device 'cycles'; there are functional, cycle, rtl; did you mean"),
+    (None, {}, "there is no device None"),
+    ("cycle", {"speed": 3}, "the cycle device has no option 'speed'; it has timing, limit"),
+    ("functional", {"timing": MemoryTiming()}, "the functional device has no option 'timing'"),
+    ("cycle", {"limit": 10}, "the program takes .* cycles or more|.*limit"),
+    ("cycle", {"timing": 3}, "timing is 3, but must be a MemoryTiming"),
+])
+def test_wrong_devices_are_refused_in_one_line(model, device, options, message):
+    with pytest.raises(MicrotronError, match=message) as refusal:
+        model.run(image(), device, **options)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("given", "config", "options", "message"), [
+    (3, "tiny", {}, "model is 3, but must be a Graph or the path of a .tflite or .onnx file"),
+    ("nowhere.tflite", "tiny", {}, "nowhere.tflite: No such file"),
+    (small_graph(), "huge", {}, "configuration 'huge' is neither a preset"),
+    (small_graph(), None, {}, "config is None, but must be a Config"),
+    (small_graph(), "tiny", {"optimise": False}, "compile has no option 'optimise'; it has memory"),
+    (small_graph(), "tiny", {"memory": 3}, "memory is 3, but must be a MemoryTiming"),
+    (small_graph(), "tiny", {"shapes": 3}, "shapes is 3, but must be a mapping"),
+    (small_graph(), "tiny", {"shapes": {"image": 3}}, "the shape of image is 3, but must be whole"),
+    (small_graph(), "tiny", {"shapes": {"image": (1, 0)}}, r"the shape of image is \(1, 0\)"),
+    (small_graph(), "tiny", {"shapes": {"image": (1, 2)}}, "shapes are for models that are read"),
+    (small_graph(), "tiny", {"optimize": 1}, "optimize is 1, but must be True or False"),
+    (small_graph(), "tiny", {"require_accelerator": "no"}, "require_accelerator is 'no', but"),
+    (small_graph(), "tiny", {"require_accelerator": True},
+     "the accelerator does not take TABLE 2 .*; REAL 4"),
+    (small_graph(), "tiny", {"cost": 3}, "cost is 3, but must be a function of a program"),
+])
+def test_wrong_options_of_compile_are_refused_in_one_line(given, config, options, message):
+    with pytest.raises(MicrotronError, match=message) as refusal:
+        microtron.compile(given, config, **options)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_is_being_done_can_be_watched():
+    said, passes = [], []
+    microtron.compile(small_graph(), "tiny", progress=said.append,
+                      observe=lambda name, graph: passes.append(name))
+    assert said[0] == "simplifying"
+    assert any("compiling CONV 0 (1 of" in each for each in said)
+    assert passes[0] == "graph"
+    assert len(passes) > 3
+
+
+def test_where_a_model_came_from_is_noted(tmp_path):
+    model = microtron.compile(small_graph(), "tiny")
+    assert model.provenance["model"] == "small"
+    assert model.provenance["microtron"] == microtron.__version__
+    assert model.provenance["config"] == model.config.digest
+    assert "read_latency=32" in model.provenance["options"]
+
+
+def test_a_model_may_be_the_cpus_alone_and_give_its_input():
+    builder = Builder()
+    builder.input("x", TensorType((2,), "int8", Quantization((0.5,))))
+    builder.add("y", Dequantize(x="x"))
+    model = microtron.compile(builder.graph(("y", "x")), "tiny")
+    result = model.run(np.array([2, 4], np.int8))
+    assert result["y"].tolist() == [1, 2]
+    assert result["x"].tolist() == [2, 4]
+    assert result.cycles == 0
+    with pytest.raises(MicrotronError, match="there is no device"):
+        model.run(np.array([2, 4], np.int8), "none")
+
+
+class Counting(NumpyBackend):
+    """Notes what it is asked for."""
+
+    def __init__(self):
+        self.asked = []
+        self.runs = 0
+
+    def nodes(self, part):
+        self.asked.append(tuple(part.nodes))
+        run = super().nodes(part)
+
+        def counted(inputs):
+            self.runs += 1
+            return run(inputs)
+        return counted
+
+    def pack(self, layout, type_):
+        self.asked.append("pack")
+        return super().pack(layout, type_)
+
+
+def test_a_backend_is_told_once_what_there_is_to_do(model):
+    backend = Counting()
+    with model.session("functional", backend=backend) as session:
+        for seed in range(3):
+            assert np.array_equal(session.run(image(seed))["real"],
+                                  model.run(image(seed), "functional")["real"])
+    assert backend.asked == ["pack", ("table_of",), "pack", ("real",)]
+    assert backend.runs == 6
+
+
+@needs_models
+@pytest.mark.parametrize("name", ["ad01_int8.tflite", "kws_ref_model.tflite"])
+def test_a_real_model_gives_the_frameworks_own_answer(name):
+    model, golden = microtron.compile(model_path(name)), np.load(golden_path(name))
+    assert len(model.provenance["sha256"]) == 64
+    for sample in range(3):
+        if f"in0_s{sample}" in golden:
+            result = model.run(golden[f"in0_s{sample}"])
+            assert np.array_equal(result[next(iter(model.outputs))], golden[f"ref0_s{sample}"])
