@@ -21,7 +21,8 @@ from ..isa.config import Config, tiny
 from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.program import Access, Program, Tensor
 from ..isa.timing import MemoryTiming
-from ..sim.arguments import brief, check_program, check_type, chosen_config
+from ..isa.values import shown
+from ..sim.arguments import check_program, check_type, chosen_config
 from ..sim.functional.memory import from_bytes, to_bytes
 from ..sim.report import Report
 
@@ -70,7 +71,7 @@ def open_device(name: str, config: Config | str | None = None, **options: Any) -
     if not isinstance(name, str) or name not in DEVICES:
         known = ", ".join(DEVICES)
         near = difflib.get_close_matches(str(name)[:40], DEVICES, 1)
-        raise MicrotronError(f"there is no device {brief(name)}; there are {known}"
+        raise MicrotronError(f"there is no device {shown(name)}; there are {known}"
                              f"{f'; did you mean {near[0]}?' if near else ''}")
     module, kind = DEVICES[name]
     make = getattr(import_module(f".{module}", __package__), kind)
@@ -94,7 +95,7 @@ def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
     if isinstance(device, str):
         device = open_device(device, program.config)
     if not callable(getattr(device, "load", None)):
-        raise MicrotronError(f"device is {brief(device)}, but must be a device or the name of one: "
+        raise MicrotronError(f"device is {shown(device)}, but must be a device or the name of one: "
                              f"{', '.join(DEVICES)}")
     given = {name: to_bytes(program.tensor(name), _array(name, values))
              for name, values in inputs.items()}
@@ -129,7 +130,7 @@ def _array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise MicrotronError(f"tensor {name}: the values are no array: {brief(values)}") from None
+        raise MicrotronError(f"tensor {name}: the values are no array: {shown(values)}") from None
 
 
 def device_config(config: Config | str | None) -> Config | None:

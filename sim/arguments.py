@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-
 from ..isa.config import Config
 from ..isa.config_files import load_config
 from ..isa.errors import MicrotronError
 from ..isa.program import Program
 from ..isa.timing import MemoryTiming
-
-LONGEST = 60                # characters of a wrong value that are shown
+from ..isa.values import integer, shown
 
 
 def check_program(program: object) -> None:
@@ -35,21 +32,12 @@ def chosen_config(config: Config | str | None, default: Config) -> Config:
 
 def at_least_one(name: str, value: object) -> int:
     """An integer that must not be less than 1."""
-    try:
-        number = operator.index(value)      # type: ignore[arg-type]    # that is the question
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise MicrotronError(f"{name} is {brief(value)}, but must be an integer of 1 or more")
+    number = integer(value)
+    if number is None or number < 1:
+        raise MicrotronError(f"{name} is {shown(value)}, but must be an integer of 1 or more")
     return number
 
 
 def check_type(name: str, value: object, kind: type, wanted: str) -> None:
     if not isinstance(value, kind):
-        raise MicrotronError(f"{name} is {brief(value)}, but must be {wanted}")
-
-
-def brief(value: object) -> str:
-    """A value in a message: short, whatever it is."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({type(value).__name__})"
+        raise MicrotronError(f"{name} is {shown(value)}, but must be {wanted}")

@@ -6,11 +6,21 @@ from functools import cache
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 
 from ...isa.arithmetic import ADD, MAX, MIN, MOVE, MUL, SHIFT_MASK, SHL, SHR, SUB
 from ...isa.instructions import Alu, AluI, Buffer
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.vectors import NUMBER, c_function, helper, intrinsic_of_constants, is_set, number_at
+from ..compiled.vectors import (
+    I64,
+    NUMBER,
+    c_function,
+    helper,
+    intrinsic,
+    intrinsic_of_constants,
+    is_set,
+    number_at,
+)
 from .four_lanes import (
     FOUR,
     FOUR_NUMBERS,
@@ -32,6 +42,7 @@ from .machine_table import (
     HEADER,
     LANE,
     OUTSIDE,
+    READS_LEFT,
     STOP,
     STOPPED,
     TILE,
@@ -81,11 +92,11 @@ def _combine(machine: int, op: int, target: int, loops: int, dst: int, walk: int
     acc, to = machine + NUMBER * ACCS, machine + NUMBER * (OUTS if target == OUT else ACCS)
     tiles = number_at(acc, TILES)
     if not (walk_inside(dst, loops, walk, number_at(to, TILES))
-            and (op == MOVE or walk_inside(left, loops, left_walk, tiles))
+            and (READS_LEFT >> op & 1 == 0 or walk_inside(left, loops, left_walk, tiles))
             and (right_walk == 0 or walk_inside(right, loops, right_walk, tiles))):
         return OUTSIDE
     lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
-    if lanes % FOUR:
+    if lanes % FOUR or KNOWN >> op & 1 == 0:
         return ELSEWHERE
     # Lanes have nothing to do with one another, so four go through all tiles.
     base, tile = number_at(acc, ADDRESS), number_at(acc, TILE)
@@ -103,19 +114,18 @@ def _combine(machine: int, op: int, target: int, loops: int, dst: int, walk: int
 def _combine_lanes(op: int, narrow: bool, loops: int, tile: int, to_tile: int, to: int, walk: int,
                    left: int, left_walk: int, right: int, right_walk: int, fixed: Any,
                    stop: int) -> None:
-    """Four lanes, in all iterations. A move does not read its left operand."""
+    """Four lanes, in all iterations."""
     for outer in range(number_at(loops, 0)):
         for middle in range(number_at(loops, 1)):
             if is_set(stop):
                 return
             for inner in range(number_at(loops, 2)):
-                operand = fixed
+                one, other = fixed, fixed
+                if READS_LEFT >> op & 1:
+                    one = four_at(left + tile * _walked(left_walk, outer, middle, inner))
                 if right_walk != 0:
-                    operand = four_at(right + tile * _walked(right_walk, outer, middle, inner))
-                value = operand
-                if op != MOVE:
-                    value = _combined(op, four_at(left + tile * _walked(left_walk, outer, middle,
-                                                                        inner)), operand)
+                    other = four_at(right + tile * _walked(right_walk, outer, middle, inner))
+                value = _combined(op, one, other)
                 place = to + to_tile * _walked(walk, outer, middle, inner)
                 if narrow:
                     value = combined(MAX, value, four_times(OUT_LOW))
@@ -130,22 +140,27 @@ def _walked(strides: int, outer: int, middle: int, inner: int) -> Any:
             + number_at(strides, 2) * inner)
 
 
-@helper
-def _combined(op: int, left: Any, right: Any) -> Any:
-    """`isa.arithmetic.alu` in four lanes; a move is none of its business."""
-    if op == ADD:
-        return combined(ADD, left, right)
-    if op == SUB:
-        return combined(SUB, left, right)
-    if op == MUL:
-        return combined(MUL, left, right)
-    if op == MIN:
-        return combined(MIN, left, right)
-    if op == MAX:
-        return combined(MAX, left, right)
-    if op == SHR:
-        return combined(SHR, left, right)
-    return combined(SHL, left, right)
+@intrinsic
+def _combined(context: Any, op: Any, left: Any, right: Any) -> Any:
+    """`isa.arithmetic.alu` in four lanes, for one of KNOWN."""
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        chosen, left, right = values
+        unknown, end = builder.append_basic_block(), builder.append_basic_block()
+        switch, found = builder.switch(chosen, unknown), []
+        for op, operation in OPERATIONS.items():
+            block = builder.append_basic_block()
+            switch.add_case(I64(op), block)
+            builder.position_at_end(block)
+            found.append((operation(builder, left, right), block))
+            builder.branch(end)
+        builder.position_at_end(unknown)
+        builder.unreachable()
+        builder.position_at_end(end)
+        value = builder.phi(LANES)
+        for each in found:
+            value.add_incoming(*each)
+        return value
+    return FOUR_NUMBERS(types.int64, FOUR_NUMBERS, FOUR_NUMBERS), generate
 
 
 @intrinsic_of_constants
@@ -182,4 +197,6 @@ OPERATIONS = {
     MAX: _chosen(">"),
     SHR: _shifted_right,
     SHL: lambda builder, left, right: builder.shl(left, _amount(builder, right)),
+    MOVE: lambda builder, left, right: right,
 }
+KNOWN = sum(1 << each for each in OPERATIONS)       # as a set; others are done elsewhere

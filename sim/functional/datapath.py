@@ -13,21 +13,20 @@ import numpy as np
 
 from ...isa import arithmetic
 from ...isa.bounds import BIAS, DST, SRC, WGT
-from ...isa.instructions import AluOp, Buffer, GemmFlags, RequantizeFlags
+from ...isa.instructions import Buffer, GemmFlags, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import NEVER
 from ..compiled.vectors import callable_at, is_set, kernel
 from . import gemm_plan
 from . import requantize_kernels as in_fours
 from .gemm_kernels import kernel_for
-from .machine_table import DONE, STOPPED, machine
+from .machine_table import DONE, READS_LEFT, STOPPED, machine
 
 DEPTHWISE, START = int(GemmFlags.DEPTHWISE), int(GemmFlags.START)
 FROM_BIAS, FIRST_UOP = int(GemmFlags.BIAS), int(GemmFlags.FIRST_UOP)
 FIRST_INNER, FIRST_MIDDLE = int(GemmFlags.FIRST_INNER), int(GemmFlags.FIRST_MIDDLE)
 FIRST_OUTER = int(GemmFlags.FIRST_OUTER)
 WIDE = int(RequantizeFlags.WIDE)
-MOVE = int(AluOp.MOVE)
 OUT_LOW, OUT_HIGH = -128, 127
 NO_TILE = -1                # where a sum starts from nothing
 NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, of which GEMM and ALU know nothing
@@ -142,7 +141,7 @@ def alu(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any
 
 def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_stride: Any,
          src_stride: Any, immediate: int, stop: int = NEVER.address) -> None:
-    """As `alu`, with one number for the right operand. A move reads nothing."""
+    """As `alu`, with one number for the right operand."""
     alui_by_lanes(target, acc, op, dst, src, loops, dst_stride, src_stride, immediate, stop)
 
 
@@ -157,7 +156,7 @@ def alu_by_lanes(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, l
             for inner in range(loops[2]):
                 step = _walked(dst_stride, outer, middle, inner)
                 to, right = target[dst + step], acc[rhs + _walked(rhs_stride, outer, middle, inner)]
-                left = right if op == MOVE else acc[lhs + step]
+                left = acc[lhs + step] if READS_LEFT >> op & 1 else right
                 for row in range(to.shape[0]):
                     for lane in range(to.shape[1]):
                         value = alu_lane(op, np.int64(left[row, lane]), np.int64(right[row, lane]))
@@ -177,7 +176,8 @@ def alui_by_lanes(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any
                 return
             for inner in range(loops[2]):
                 to = target[dst + _walked(dst_stride, outer, middle, inner)]
-                left = acc[0 if op == MOVE else src + _walked(src_stride, outer, middle, inner)]
+                walk = _walked(src_stride, outer, middle, inner)
+                left = acc[src + walk if READS_LEFT >> op & 1 else 0]
                 for row in range(to.shape[0]):
                     for lane in range(to.shape[1]):
                         value = alu_lane(op, np.int64(left[row, lane]), immediate)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.instructions import INSTRUCTION_BYTES, ISA, Buffer, Instruction
+from ...isa.instructions import INSTRUCTION_BYTES, ISA, AluOp, Buffer, Instruction
 from ...isa.program import Access
 from ...isa.record import fields_of
 from ...isa.stream import Stream
@@ -19,6 +19,8 @@ from .memory import Memory
 from .scratchpads import Tiles
 
 Numbers = npt.NDArray[np.int64]
+
+READS_LEFT = sum(1 << each for each in AluOp if each.reads_left)        # ALU operations, as a set
 
 # What a compiled function says of an instruction: it is done; it reaches outside of a scratchpad
 # or a segment; it is not for this function; it was stopped. In the second and third case it has had

@@ -57,6 +57,7 @@ ROW = np.dtype([(name, np.int64) for name in (
     "rhs_outer", "rhs_middle", "rhs_inner",     # of a gemm: weights
     "dst", "lhs", "rhs", "reads_left", "reads_right", "requantize", "to_out",
 )])
+READS_LEFT = np.array([each in {*AluOp} and AluOp(each).reads_left for each in range(256)])
 AT = {name: number for number, name in enumerate(ROW.names or ())}
 Rows = npt.NDArray[np.void]
 Column = npt.NDArray[np.int64]
@@ -215,14 +216,14 @@ def _gemm(table: Table, fields: Any, config: Config) -> None:
 def _alu(table: Table, fields: Any, config: Config) -> None:
     _loops(table)
     table["engine"] = Engine.ALU
-    table["reads_left"], table["reads_right"] = fields.op != AluOp.MOVE, 1
+    table["reads_left"], table["reads_right"] = READS_LEFT[fields.op], 1
     table["to_out"] = fields.target == Buffer.OUT
 
 
 def _alui(table: Table, fields: Any, config: Config) -> None:
     _loops(table)
     table["engine"] = Engine.ALU
-    table["reads_left"] = fields.op != AluOp.MOVE
+    table["reads_left"] = READS_LEFT[fields.op]
     table["to_out"] = fields.target == Buffer.OUT
 
 

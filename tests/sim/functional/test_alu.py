@@ -7,6 +7,10 @@ from hypothesis import strategies as st
 
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer
+from microtron.sim.compiled.interruptible import NEVER
+from microtron.sim.functional import alu_kernels, datapath
+from microtron.sim.functional.machine_table import WIDTH, place
+from microtron.sim.functional.scratchpads import Scratchpads
 from microtron.sim.functional.simulator import Functional
 
 from .support import CORNERS, configs, program, same_as_reference, seeds
@@ -115,3 +119,21 @@ def test_a_loop_without_iterations_does_nothing_wherever_it_points(shape):
 def test_a_move_has_no_left_operand_to_be_out_of_range():
     assert (machine_after(AluI(op=AluOp.MOVE, src=65535, immediate=4)).acc[0] == 4).all()
     assert (machine_after(Alu(op=AluOp.MOVE, lhs=65535, rhs=1), tile_1=4).acc[0] == 4).all()
+
+
+@pytest.mark.parametrize("kind", [Alu, AluI])
+def test_an_operation_without_a_kernel_is_left_to_the_definition(kind):
+    """One that is added must not be taken for another that is there."""
+    kernel = {Alu: alu_kernels.alu, AluI: alu_kernels.alui}[kind]()
+    pads = Scratchpads(tiny)
+    pads.acc[:] = 3
+    for op in range(63):
+        row = np.zeros(WIDTH, np.int64)
+        row[place(kind, "op")], row[place(kind, "target")] = op, int(Buffer.ACC)
+        row[place(kind, "loops"):][:3] = 1
+        done = datapath._done(kernel, tuple(row.tolist()), tuple(map(pads.of, Buffer)),
+                              NEVER.address)
+        assert done == (op in {*AluOp})
+        if not done:
+            assert (pads.acc == 3).all()
+        pads.acc[:] = 3
