@@ -21,7 +21,7 @@ from ..isa.config_files import load_config
 from ..isa.errors import MicrotronError
 from ..isa.timing import MemoryTiming
 from ..isa.values import integer, named, shown
-from ..sim.arguments import brief, check_type
+from ..sim.arguments import check_type
 from .compiled_model import CompiledModel, compiled_model
 
 PIECE = 1 << 20             # bytes of a file that are read at once
@@ -45,7 +45,7 @@ class ModelOptions:
         for name in ("require_accelerator", "optimize"):
             check_type(name, getattr(self, name), bool, "True or False")
         if self.cost is not None and not callable(self.cost):
-            raise MicrotronError(f"cost is {brief(self.cost)}, but must be a function of a program")
+            raise MicrotronError(f"cost is {shown(self.cost)}, but must be a function of a program")
         check_type("shapes", self.shapes, Mapping, "a mapping from names of inputs to shapes")
         object.__setattr__(self, "shapes", {name: _shape(name, each)
                                             for name, each in self.shapes.items()})
@@ -99,7 +99,7 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
         graph = read_model(path, options.shapes)
         provenance |= {"model": path.name, "sha256": file_digest(path)}
     else:
-        raise MicrotronError(f"model is {brief(model)}, but must be a Graph or the path of a "
+        raise MicrotronError(f"model is {shown(model)}, but must be a Graph or the path of a "
                              f".tflite or .onnx file")
     see("graph", graph)
     if options.optimize:
