@@ -117,15 +117,17 @@ class Conv(_Window):
         counts = self.windows(x.type, (taps[0], taps[1]))
         sums: Array = np.zeros((images.shape[0], *counts, self.groups, outputs // self.groups),
                                images.dtype)
-        by_group = kernel.reshape(self.groups, outputs // self.groups, depth, *taps)
+        # One matrix after the other in memory: NumPy multiplies others an element at a time.
+        by_tap = np.ascontiguousarray(kernel.reshape(
+            self.groups, outputs // self.groups, depth, *taps).transpose(3, 4, 0, 2, 1))
         for i, j, here in self.taps(images, (taps[0], taps[1]), counts, 0):
-            here = here.reshape(*here.shape[:3], self.groups, depth)
-            factors = by_group[..., i, j]
+            here = here.reshape(*here.shape[:3], self.groups, depth)        # a copy, in order
             if depth == 1:
-                sums += here * factors[..., 0]
+                sums += here * by_tap[i, j, :, 0]
+            elif self.groups == 1:
+                sums += (here.reshape(-1, depth) @ by_tap[i, j, 0]).reshape(sums.shape)
             else:
-                sums += np.matmul(here[..., None, :], factors.swapaxes(1, 2))[..., 0, :] if (
-                    self.groups > 1) else (here[..., 0, :] @ factors[0].T)[..., None, :]
+                sums += np.matmul(here[..., None, :], by_tap[i, j])[..., 0, :]
         total = sums.reshape(*sums.shape[:3], outputs) + sum(each.array for each in bias)
         return self.in_place(self.scaled(total, result))
 
