@@ -41,6 +41,8 @@ def scale(rng):
 
 def typed(rng, shape, dtype, like=None):
     """A tensor with some scale and zero point, or with those of another."""
+    if dtype == "int16":
+        return Tensor(shape, dtype, scale(rng) if like is None else like.scale, 0)
     if dtype not in QUANTIZED:
         return Tensor(shape, dtype)
     if like is not None:
@@ -146,7 +148,7 @@ def batch_matmul(rng, dtype, name):
                   AdjY=adjoint[1]), [numbers(rng, shape, dtype) for shape in shapes]
 
 
-@case("AVERAGE_POOL_2D", "MAX_POOL_2D")
+@case("AVERAGE_POOL_2D", "MAX_POOL_2D", dtypes=(*ALL, "int16"))
 def pool_2d(rng, dtype, name):
     x, array = images(rng, dtype)
     kernel = (side(rng, 4), side(rng, 4))
@@ -228,8 +230,8 @@ def select(rng, dtype, name):
 def every(rng, dtype):
     """All numbers of a type, or some."""
     x = typed(rng, (1, 16, 16, 1), dtype)
-    if dtype == "float32":
-        return x, numbers(rng, x.shape, dtype) * 3
+    if dtype in ("float32", "int16"):
+        return x, numbers(rng, x.shape, dtype) * np.dtype(dtype).type(3)
     info = np.iinfo(dtype)
     return x, np.arange(info.min, info.max + 1).astype(dtype).reshape(x.shape)
 
@@ -294,14 +296,14 @@ def positive_function(rng, dtype, name):
     return single(name, [x], typed(rng, x.shape, dtype)), [array]
 
 
-@case("QUANTIZE")
+@case("QUANTIZE", dtypes=(*ALL, "int16"))
 def quantize(rng, dtype, name):
     x, array = every(rng, dtype)
-    y = typed(rng, x.shape, "int8" if rng.random() < 0.5 else "uint8")
+    y = typed(rng, x.shape, str(rng.choice(["int8"] if dtype == "int16" else QUANTIZED)))
     return single(name, [x], y, "QuantizeOptions"), [array]
 
 
-@case("DEQUANTIZE", dtypes=QUANTIZED)
+@case("DEQUANTIZE", dtypes=(*QUANTIZED, "int16"))
 def dequantize(rng, dtype, name):
     x, array = every(rng, dtype)
     return single(name, [x], Tensor(x.shape), "DequantizeOptions"), [array]
@@ -323,9 +325,11 @@ def softmax(rng, dtype, name):
         numbers(rng, x.shape, dtype)]
 
 
-@case("LOG_SOFTMAX", "LOCAL_RESPONSE_NORMALIZATION", dtypes=("float32",))
+@case("LOG_SOFTMAX", "LOCAL_RESPONSE_NORMALIZATION", "L2_NORMALIZATION", dtypes=("float32",))
 def norm(rng, dtype, name):
     x, array = images(rng, dtype)
+    if name == "L2_NORMALIZATION":
+        return single(name, [x], Tensor(x.shape), "L2NormOptions"), [array]
     if name == "LOG_SOFTMAX":
         return single(name, [x], Tensor(x.shape), "LogSoftmaxOptions"), [array]
     return single(name, [x], Tensor(x.shape), "LocalResponseNormalizationOptions",

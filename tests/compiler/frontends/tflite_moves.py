@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .tflite_cases import case, images, numbers, side, typed
+from .tflite_cases import ALL, case, images, numbers, side, typed
 from .tflite_files import Tensor, single
 
 
-@case("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+@case("RESHAPE", "SQUEEZE", "EXPAND_DIMS", dtypes=(*ALL, "int16"))
 def reshape(rng, dtype, name):
     shape = (side(rng), 1, 2 * side(rng), 1)
     x = typed(rng, shape, dtype)
@@ -44,7 +44,7 @@ def shape(rng, dtype, name):
     return single(name, [x], Tensor((4,), "int32"), "ShapeOptions", OutType=2), [array]
 
 
-@case("CONCATENATION")
+@case("CONCATENATION", dtypes=(*ALL, "int16"))
 def concatenation(rng, dtype, name):
     """Unsigned parts may have scales of their own."""
     x, array = images(rng, dtype)
@@ -57,7 +57,7 @@ def concatenation(rng, dtype, name):
         array, numbers(rng, other, dtype), numbers(rng, x.shape, dtype)]
 
 
-@case("PACK")
+@case("PACK", dtypes=(*ALL, "int16"))
 def pack(rng, dtype, name):
     x = typed(rng, (side(rng), side(rng)), dtype)
     return single(name, [x, x], typed(rng, (1,), dtype, x), "PackOptions", ValuesCount=2,
@@ -81,7 +81,7 @@ def pad(rng, dtype, name):
     return single(name, [x, Tensor.constant(widths), value], y, "PadV2Options"), [array]
 
 
-@case("SLICE")
+@case("SLICE", dtypes=(*ALL, "int16"))
 def slice_(rng, dtype, name):
     x, array = images(rng, dtype)
     starts = [int(rng.integers(0, size)) for size in x.shape]
@@ -93,7 +93,7 @@ def slice_(rng, dtype, name):
                   typed(rng, after, dtype, x), "SliceOptions"), [array]
 
 
-@case("STRIDED_SLICE")
+@case("STRIDED_SLICE", dtypes=(*ALL, "int16"))
 def strided_slice(rng, dtype, name):
     x, array = images(rng, dtype)
     count = int(rng.integers(1, 4))
@@ -129,7 +129,7 @@ def split(rng, dtype, name):
                   "SplitVOptions", NumSplits=3), [array]
 
 
-@case("UNPACK")
+@case("UNPACK", dtypes=(*ALL, "int16"))
 def unpack(rng, dtype, name):
     axis = int(rng.integers(-3, 3))
     shape = [side(rng), side(rng), side(rng)]

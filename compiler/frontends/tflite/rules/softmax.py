@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ....graph.operations.elementwise import Binary, BinaryKind
 from ....graph.operations.fixed_point import FixedPointSoftmax
+from ....graph.operations.functions import Unary, UnaryKind
 from ....graph.operations.normalization import LocalResponseNorm, LogSoftmax, Softmax
+from ....graph.operations.reduction import Reduce, ReduceKind
 from ..reading import Node, reads
+from .common import fused
+
+SHORTEST = 1e-6                 # a length that nothing is divided by less than
 
 
 @reads("SOFTMAX", options="SoftmaxOptions")
@@ -18,6 +26,19 @@ def softmax(node: Node) -> None:
 @reads("LOG_SOFTMAX")
 def log_softmax(node: Node) -> None:
     node.add(LogSoftmax(x=node.input(0)))
+
+
+@reads("L2_NORMALIZATION", options="L2NormOptions")
+def l2_normalization(node: Node) -> None:
+    """Real numbers over the root of the sum of their squares along the last axis."""
+    x, shape = node.input(0), node.type(0).shape
+    squares = node.step("squares", Unary(kind=UnaryKind.SQUARE, x=x))
+    sums = node.step("sums", Reduce(kind=ReduceKind.SUM, x=squares, axes=(len(shape) - 1,),
+                                    keep=True))
+    lengths = node.step("lengths", Unary(kind=UnaryKind.SQRT, x=sums))
+    least = node.constant("least", np.full((1,) * len(shape), SHORTEST, node.type(0).dtype))
+    divisors = node.step("divisors", Binary(kind=BinaryKind.MAX, left=lengths, right=least))
+    node.add(Binary(kind=BinaryKind.DIV, left=x, right=divisors, **fused(node)))
 
 
 @reads("LOCAL_RESPONSE_NORMALIZATION", options="LocalResponseNormalizationOptions")
