@@ -11,7 +11,8 @@ import numpy as np
 import tflite
 
 TYPES = {"float32": tflite.TensorType.FLOAT32, "float16": tflite.TensorType.FLOAT16,
-         "int8": tflite.TensorType.INT8, "uint8": tflite.TensorType.UINT8,
+         "int4": tflite.TensorType.INT4, "int8": tflite.TensorType.INT8,
+         "uint8": tflite.TensorType.UINT8,
          "int16": tflite.TensorType.INT16, "int32": tflite.TensorType.INT32,
          "int64": tflite.TensorType.INT64, "bool": tflite.TensorType.BOOL,
          "string": tflite.TensorType.STRING}
