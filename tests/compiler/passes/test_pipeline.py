@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 
@@ -41,3 +44,8 @@ def test_stages_are_shown_in_order(graph):
     assert [name for name, _ in seen] == [each.name for each in PASSES]
     assert seen[-1][1] == str(found)
     assert len(set(dict(seen))) == len(PASSES), "names differ"
+
+
+def test_the_page_has_the_list():
+    page = (Path(__file__).resolve().parents[3] / "docs" / "passes.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [each.name for each in PASSES]
