@@ -1,5 +1,5 @@
-"""The page on models lists exactly the TFLite operators that are read, with the types of numbers that
-are tested."""
+"""The page on models lists exactly the TFLite operators that are read, with the types of numbers
+that are tested."""
 
 from __future__ import annotations
 
