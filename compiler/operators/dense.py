@@ -9,14 +9,8 @@ the output as (matrix, row block, output block, batch, lane). Rows are what imag
 convolution: a tile has `batch` of them. With `Layout.BLOCKS`, rows are what positions are: data and
 output have their blocks before the rows, as the results of convolutions have.
 
-What a zero point of the data adds to a sum is part of the bias, if the weights are constants. In a
-product of two activations,
-
-    Σ (x − zx) × (w − zw) = Σ x × w − zw × Σ x − zx × Σ w + inputs × zx × zw,
-
-the sums over one side alone are products with a tile that is full of zero points (`zeros_data`,
-`zeros_weights`), one for each row and one for each output, which the ALU takes away; what is left
-is part of the bias. Where a zero point is 0, nothing of this is done.
+What a zero point of the data adds to a sum is part of the bias, if the weights are constants. For a
+product of two activations, `dense_zero_points` says what is done.
 
 The right side of such a product may be a result just as a program leaves it (`right_activations`),
 with one image in a tile and blocks of equal size: then `block_out` rows of a channel block lie one
@@ -33,7 +27,7 @@ its sides swapped, a head at a time: the weights are the data, and the input is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -45,6 +39,14 @@ from ...isa.instructions import PARAMETER_TILES, Rounding
 from ..errors import CompileError
 from ..expression.expression import Expression, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from .dense_zero_points import (
+    At,
+    Correction,
+    bias_of_activations,
+    without_outputs,
+    without_rows,
+    zero_tiles,
+)
 from .description import Epilogue, activation, extent, setting
 from .form import TensorForm, blocks_of, requantized
 from .layout import Layout as TileLayout
@@ -184,30 +186,18 @@ class DenseForm(TensorForm):
             bias = bias_with_zero_point(given["bias"], given["weights"].reshape(
                 -1, spec.inputs)[:spec.outputs], spec.zero_point_in)
         else:
-            bias = run_time_bias(given["bias"], spec)
+            bias = bias_of_activations(given["bias"], spec.inputs, spec.zeros_data,
+                                       spec.zeros_weights)
         weights = pack_matrix(given["weights"], config)
         if spec.right_activations:
             weights = np.ascontiguousarray(weights.swapaxes(1, 2))
         return {"data": pack_data(given["data"], config, spec.layout), "weights": weights,
                 "parameters": pack_parameters(bias, given["multiplier"], given["shift"], config),
-                **run_time_inputs(spec, config)}
+                **zero_tiles(spec.zeros_data, spec.zeros_weights, config)}
 
     def unpack(self, output: Array) -> Array:
         matrices = unpack_output(output, self.spec)
         return matrices if self.spec.matrices > 1 else matrices[0]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Correction:
-    """What a zero point adds to sums, and the sums without it."""
-
-    side: Tensor                # data or weights
-    zeros: Tensor               # a tile of zero points of the other side
-    sums: Tensor                # of products of the two
-    result: Tensor
-
-
-At = Callable[..., Expression]              # an element, by matrix, block, input block and lanes
 
 
 def form_of(spec: Dense, config: Config) -> DenseForm:
@@ -228,10 +218,10 @@ def form_of(spec: Dense, config: Config) -> DenseForm:
         data_at(m, n, c, b, k).cast("int32") * weights_at(m, o, c, j, k).cast("int32"), c, k))
     corrections = []
     if spec.zeros_weights:
-        corrections.append(_without_rows(config, data, data_at, depth, sums))
+        corrections.append(without_rows(config, data, data_at, depth, sums))
     if spec.zeros_data:
         before = corrections[-1].result if corrections else sums
-        corrections.append(_without_outputs(config, weights, weights_at, depth, before))
+        corrections.append(without_outputs(config, weights, weights_at, depth, before))
     value = corrections[-1].result if corrections else sums
     function = spec.requantization()
 
@@ -272,34 +262,6 @@ def _operand(name: str, shape: tuple[int, ...], *, swapped: bool) -> tuple[Tenso
     return turned, lambda m, n, c, b, k: turned[m, c, n, b, k]
 
 
-def _without_rows(config: Config, data: Tensor, data_at: At, depth: int,
-                  before: Tensor) -> Correction:
-    """Takes away the sum of each row of the data times the zero point of the weights."""
-    zeros = placeholder("zeros_weights", (1, config.block_out, config.block_in), "int8")
-    matrices, rows = before.shape[:2]
-    c, k = reduce_axis("c", depth), reduce_axis("k", config.block_in)
-    sums = compute("by_row", (matrices, rows, config.batch, config.block_out),
-                   lambda m, n, b, j: total(data_at(m, n, c, b, k).cast("int32")
-                                            * zeros[0, j, k].cast("int32"), c, k))
-    result = compute("without_rows", before.shape, lambda m, n, o, b, j: (
-        before[m, n, o, b, j] - sums[m, n, b, j]))
-    return Correction(side=data, zeros=zeros, sums=sums, result=result)
-
-
-def _without_outputs(config: Config, weights: Tensor, weights_at: At, depth: int,
-                     before: Tensor) -> Correction:
-    """Takes away the sum of the weights of each output times the zero point of the data."""
-    zeros = placeholder("zeros_data", (1, config.batch, config.block_in), "int8")
-    matrices, _, outputs = before.shape[:3]
-    c, k = reduce_axis("c", depth), reduce_axis("k", config.block_in)
-    sums = compute("by_output", (matrices, outputs, config.batch, config.block_out),
-                   lambda m, o, b, j: total(zeros[0, b, k].cast("int32")
-                                            * weights_at(m, o, c, j, k).cast("int32"), c, k))
-    result = compute("without_outputs", before.shape, lambda m, n, o, b, j: (
-        before[m, n, o, b, j] - sums[m, o, b, j]))
-    return Correction(side=weights, zeros=zeros, sums=sums, result=result)
-
-
 def pack_data(data: Array, config: Config, layout: Layout = Layout.ROWS) -> Array:
     """(matrices, rows, inputs), or without matrices, → what the program takes as `data`."""
     packed = np.stack([pack_activations(each[:, :, None, None], config, config.block_in)[:, :, 0, 0]
@@ -326,17 +288,3 @@ def unpack_output(tiles: Array, spec: Dense) -> Array:
     by_rows = tiles if spec.layout == Layout.ROWS else tiles.swapaxes(1, 2)
     return np.stack([unpack_activations(each[:, :, None, None], spec.rows, spec.outputs)[:, :, 0, 0]
                      for each in by_rows])
-
-
-def run_time_inputs(spec: Dense, config: Config) -> dict[str, Array]:
-    """Tiles of zero points, for a product of two activations: what the program takes besides."""
-    tiles = {"zeros_data": (spec.zeros_data, (1, config.batch, config.block_in)),
-             "zeros_weights": (spec.zeros_weights, (1, config.block_out, config.block_in))}
-    # Each side is multiplied with the zero point of the other.
-    return {name: np.full(shape, value, np.int8) for name, (value, shape) in tiles.items() if value}
-
-
-def run_time_bias(bias: Array, spec: Dense) -> Array:
-    """The bias of a product of two activations with what their zero points add to every sum."""
-    both = spec.inputs * spec.zeros_data * spec.zeros_weights
-    return (np.asarray(bias, np.int64) + both).astype(np.int32)

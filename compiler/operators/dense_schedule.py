@@ -14,7 +14,8 @@ from ..expression.expression import Axis
 from ..expression.tensor import Tensor
 from ..nest.nest import Scope
 from ..schedule.schedule import Schedule, Stage
-from .dense import Correction, Dense, DenseForm, Layout, form_of
+from .dense import Dense, DenseForm, Layout, form_of
+from .dense_zero_points import Correction
 from .divisions import grid, some_sizes
 from .form import Template
 from .kernel import Operator
