@@ -121,6 +121,27 @@ def test_depthwise_weights_are_addressed_by_row():
     assert "reads wgt[0..0]" in text
 
 
+@pytest.mark.parametrize(("uop", "loops", "stride", "tiles"), [
+    (0, (1, 1, 2), (0, 0, 400), {0, 100}),          # rows 0 and 400
+    (0, (1, 1, 2), (0, 0, 399), {0, 99}),           # the last row of a tile
+    (1, (1, 1, 2), (0, 0, 402), {0, 101}),          # rows 2 and 404
+    (1, (1, 1, 2), (0, 0, -2), {0}),                # rows 2 and 0
+    (1, (1, 2, 2), (0, 200, 3), {0, 1, 50, 51}),    # rows 2, 5, 202 and 205
+    (0, (2, 1, 30), (5, 0, 13), None),              # many, so that a mask is quicker
+])
+def test_rows_of_depthwise_weights_that_are_far_apart_touch_their_own_tiles_alone(
+        uop, loops, stride, tiles):
+    rows = {MICRO_OPS[uop].wgt + sum(step * count for step, count in zip(stride, at, strict=True))
+            for at in np.ndindex(loops)}
+    touched = {row // tiny.block_out for row in rows}
+    assert tiles is None or touched == tiles
+    gemm = Gemm(wait=L, uop=uop, flags=GemmFlags.DEPTHWISE, loops=loops, wgt_stride=stride)
+    near = {max(0, tile + step) for tile in touched for step in (-1, 0, 1)}
+    racing = {tile for tile in near
+              if inspect(program(UOPS, Load(buffer=Buffer.WGT, sram=tile), gemm)).findings}
+    assert racing == touched
+
+
 def test_a_barrier_orders_everything():
     verify(program(UOPS, Load(), Sync(action=SyncAction.BARRIER), Gemm(wait=L)))
 
