@@ -89,6 +89,20 @@ def test_a_copy_that_depends_on_data_stays_loops():
     assert copies(nest) == []
 
 
+@pytest.mark.parametrize(("extent", "condition", "one"), [
+    (4, lambda i: i < 4, True), (6, lambda i: i < 4, True),     # of what would lie outside
+    (6, lambda i: i < 5, True), (6, lambda i: i >= 0, True),
+    (4, lambda i: i < 3, False), (4, lambda i: i >= 1, False), (6, lambda i: i < 3, False),
+    (4, lambda i: 2 * i < 6, False), (4, lambda i: 2 >= i, False),
+])
+def test_a_copy_under_a_condition_is_one_if_all_that_is_left_out_lies_outside(
+        extent, condition, one):
+    x, i = Buffer("x", (4,), "int8"), Axis("i", extent)
+    inside = Buffer("inside", (8,), "int8", Scope.INP)
+    load = Loop(i, When(condition(i), Assign(Access(inside, (i,)), Access(x, (i,)))))
+    assert len(copies(form_transfers(Nest((x,), (), Allocate(inside, load))))) == one
+
+
 def cached(function=lambda i, j: X[i, j], *, back=Scope.OUT, split=None):
     """A schedule of a copy into a scratchpad and of its double, with the copy's stage and the
     stage that stores it. With a split, all is computed inside the outer loop of the last."""
