@@ -20,7 +20,7 @@ from .errors import ExecutionError, VerificationError
 from .instructions import Engine
 from .order.counters import Counter, counters, sequences_of
 from .order.layout import Layout, prepare
-from .program import Program
+from .program import Program, engines_of
 from .stream import check
 
 ROUNDS = 16                 # each about halves what is too much
@@ -50,6 +50,7 @@ def with_tokens(program: Program) -> Program:
             return program
         for counter in full:
             _relieve(counter, sequences_of(program), least, program.config.token_limit)
+        assert (least <= _complete(program)).all(), "nobody can wait for what comes later"
     raise VerificationError(f"the token counter {full[0].name} can reach {full[0].held.max()}, but "
                             f"holds {program.config.token_limit}, whatever waits are added; take "
                             f"more token_bits")
@@ -70,6 +71,12 @@ def _derived(layout: Layout,
     code["wait"] = layout.code.wait.astype(np.uint8)
     code["post"] = layout.code.post.astype(np.uint8)
     return replace(layout.program, code=code), order.clocks
+
+
+def _complete(program: Program) -> npt.NDArray[np.int64]:
+    """How many instructions of each engine come before each instruction."""
+    mine = engines_of(program)[:, None] == np.arange(len(Engine))
+    return np.asarray(np.cumsum(mine, axis=0) - mine)
 
 
 def _relieve(counter: Counter, sequence: npt.NDArray[np.int64], least: npt.NDArray[np.int64],
