@@ -11,7 +11,7 @@ from math import isinf, isnan
 
 import numpy as np
 
-from ....isa.arithmetic import quantize_scale, scale_array
+from ....isa.arithmetic import INT32_HIGH, quantize_scale, scale_array
 from ....isa.errors import MicrotronError
 from ....isa.instructions import Rounding
 from ..operation import Operation
@@ -74,7 +74,8 @@ class Scaled(Clamped):
         if self.scales and len(self.scales) not in (1, channels):
             raise GraphError(f"there are {len(self.scales)} scales, but must be one or {channels}")
         for scale in self.scales:
-            check_scale(scale)
+            if not 0 <= scale <= INT32_HIGH:        # verified after every pass, so this is quick
+                check_scale(scale)
 
     def scaled(self, sums: Array, result: TensorType) -> Array:
         """Results from sums whose channels come last."""
