@@ -148,7 +148,7 @@ class _Signed:
     def _lowered(self, name: str, type_: TensorType) -> str:
         """A constant whose numbers are 128 lower."""
         found = self.edit.fresh(f"{name}.signed")
-        array = self.edit.graph.constants[name].array.astype(np.int16) - MIDDLE
+        array = np.asarray(self.edit.graph.constants[name].array.astype(np.int16) - MIDDLE)
         self.edit.constants[found] = Constant(type_, array.astype(np.int8))
         return found
 

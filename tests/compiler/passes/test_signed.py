@@ -14,6 +14,7 @@ from microtron.compiler.graph.operations.eight_bit import (
     FixedPointReduce,
     FixedPointSquaredDifference,
 )
+from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
 from microtron.compiler.graph.operations.fixed_point import FixedPointSoftmax
 from microtron.compiler.graph.operations.indexing import OneHot
 from microtron.compiler.graph.operations.quantize import (
@@ -146,6 +147,14 @@ def test_numbers_that_stand_for_others_are_the_same_numbers(after):
     builder.add("y", Dequantize(x="b"))
     found = changed(signed, builder.graph(("y",)))
     assert found.type_of("a").dtype == ("int8" if after else "uint8")
+
+
+def test_a_single_number_becomes_signed():
+    builder = with_input()
+    builder.constant("c", np.array(7, np.uint8), KNOWN)
+    builder.add("y", Binary(kind=BinaryKind.ADD, left="x", right="c"), quantization=KNOWN)
+    found = changed(signed, builder.graph(("y",)))
+    assert found.type_of("c.signed") == TensorType((), "int8", Quantization((0.5,), (2,)))
 
 
 def test_scales_along_an_axis_stay_unsigned():
