@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import llvmlite.binding
 import numba
@@ -21,22 +20,36 @@ from numba import types
 from numba.core.ccallback import CFunc
 
 from ...isa.numba_cache import enable_cache
+from .types import (
+    Builder,
+    Context,
+    Function,
+    Intrinsic,
+    Kernel,
+    Kind,
+    Library,
+    LlvmType,
+    Signature,
+    Word,
+    Words,
+)
 
 # Half of numba has types, and they do not help.
-Decorator = Callable[[Callable[..., Any]], Any]
-extending: Any = numba.extending
-cgutils: Any = numba.core.cgutils
+Decorator = Callable[[Function], Kernel]
+extending: Library = numba.extending
+cgutils: Library = numba.core.cgutils
 intrinsic: Decorator = extending.intrinsic
 intrinsic_of_constants: Decorator = extending.intrinsic(prefer_literal=True)
 
 # For what only compiled functions call: nothing that Python could call is made of it.
-njit: Any = numba.njit
+njit: Library = numba.njit
+plain: Decorator = njit()       # for Python, too: it may be asked what it computes
 helper: Decorator = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
 SIMULATOR = "functional simulator"      # what a person who waits for numba is told
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Function) -> Kernel:
     """A function of arrays and numbers for Python to call, compiled or from numba's cache. Other
     threads go on while it runs."""
     compiled = njit(nogil=True)(function)
@@ -49,7 +62,7 @@ I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 ON_ARM = llvmlite.binding.get_default_triple().startswith(("aarch64", "arm64"))
 
 
-def c_function(function: Callable[[Any, Any], Any], made_from: int) -> int:
+def c_function(function: Function, made_from: int) -> int:
     """The address of a C function of two numbers that returns one, compiled or from numba's cache.
 
     numba finds a compiled function again by its name, its text and the values it closes over, as
@@ -74,26 +87,26 @@ def callable_at(function: int, *, locks: bool = True) -> Callable[[int, int], in
     return kind(*[ctypes.c_int64] * 3)(function)
 
 
-_alive: list[Any] = []      # compiled functions, whose addresses are in use
+_alive: list[Kernel] = []      # compiled functions, whose addresses are in use
 
 
-def vector(kind: Any, lanes: int) -> Any:
+def vector(kind: LlvmType, lanes: int) -> LlvmType:
     return ir.VectorType(kind, lanes)
 
 
-def load(builder: Any, address: Any, kind: Any, alignment: int = 1) -> Any:
+def load(builder: Builder, address: Word, kind: Word, alignment: int = 1) -> Word:
     return builder.load(builder.inttoptr(address, kind.as_pointer()), align=alignment)
 
 
-def store(builder: Any, value: Any, address: Any, alignment: int = 1) -> None:
+def store(builder: Builder, value: Word, address: Word, alignment: int = 1) -> None:
     builder.store(value, builder.inttoptr(address, value.type.as_pointer()), align=alignment)
 
 
-def moved(builder: Any, address: Any, offset: int) -> Any:
+def moved(builder: Builder, address: Word, offset: int) -> Word:
     return builder.add(address, I64(offset))
 
 
-def repeated(builder: Any, value: Any, lanes: int) -> Any:
+def repeated(builder: Builder, value: Word, lanes: int) -> Word:
     """A vector that has a number in every lane."""
     first = builder.insert_element(ir.Constant(vector(value.type, lanes), ir.Undefined), value,
                                    I32(0))
@@ -101,26 +114,26 @@ def repeated(builder: Any, value: Any, lanes: int) -> Any:
 
 
 @intrinsic
-def address_of(context: Any, array: Any) -> Any:
+def address_of(context: Context, array: Kind) -> Intrinsic:
     """Where an array's first element lies. The array must be kept while the address is used."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         data = context.make_array(array)(context, builder, values[0]).data
         return builder.ptrtoint(data, I64)
     return types.int64(array), generate
 
 
 @intrinsic
-def number_at(context: Any, address: Any, place: Any) -> Any:
+def number_at(context: Context, address: Kind, place: Kind) -> Intrinsic:
     """A number of a list of 64-bit numbers that begins at an address."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return load(builder, _element(builder, *values), I64, NUMBER)
     return types.int64(types.int64, types.int64), generate
 
 
 @intrinsic
-def is_set(context: Any, address: Any) -> Any:
+def is_set(context: Context, address: Kind) -> Intrinsic:
     """Whether a number that another thread may change is not zero (see `interruptible`)."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         place = builder.inttoptr(values[0], I64.as_pointer())
         number = builder.load_atomic(place, "monotonic", NUMBER)
         return builder.icmp_signed("!=", number, I64(0))
@@ -128,31 +141,31 @@ def is_set(context: Any, address: Any) -> Any:
 
 
 @intrinsic
-def write_number(context: Any, address: Any, place: Any, value: Any) -> Any:
+def write_number(context: Context, address: Kind, place: Kind, value: Kind) -> Intrinsic:
     """Change a number of such a list."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, values[2], _element(builder, *values[:2]), NUMBER)
         return context.get_dummy_value()
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-def _element(builder: Any, address: Any, place: Any) -> Any:
+def _element(builder: Builder, address: Word, place: Word) -> Word:
     return builder.add(address, builder.mul(place, I64(NUMBER)))
 
 
 @intrinsic
-def call(context: Any, function: Any, first: Any, second: Any) -> Any:
+def call(context: Context, function: Kind, first: Kind, second: Kind) -> Intrinsic:
     """Call a C function at an address, with two numbers. Returns one."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         kind = ir.FunctionType(I64, [I64, I64])
         return builder.call(builder.inttoptr(values[0], kind.as_pointer()), values[1:])
     return types.int64(*[types.int64] * 3), generate
 
 
 @intrinsic
-def copy(context: Any, target: Any, source: Any, size: Any) -> Any:
+def copy(context: Context, target: Kind, source: Kind, size: Kind) -> Intrinsic:
     """Copy so many bytes from one address to another. They must not overlap."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         to, origin = (builder.inttoptr(each, I8.as_pointer()) for each in values[:2])
         cgutils.raw_memcpy(builder, to, origin, values[2], 1)
         return context.get_dummy_value()
@@ -160,9 +173,9 @@ def copy(context: Any, target: Any, source: Any, size: Any) -> Any:
 
 
 @intrinsic
-def fill(context: Any, target: Any, value: Any, size: Any) -> Any:
+def fill(context: Context, target: Kind, value: Kind, size: Kind) -> Intrinsic:
     """Write a byte so many times."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         cgutils.memset(builder, builder.inttoptr(values[0], I8.as_pointer()), values[2],
                        builder.trunc(values[1], I8))
         return context.get_dummy_value()
@@ -170,34 +183,34 @@ def fill(context: Any, target: Any, value: Any, size: Any) -> Any:
 
 
 @intrinsic
-def half_at(context: Any, address: Any) -> Any:
+def half_at(context: Context, address: Kind) -> Intrinsic:
     """The unsigned 16-bit number at an address."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return builder.zext(load(builder, values[0], ir.IntType(16)), I64)
     return types.int64(types.int64), generate
 
 
 @intrinsic
-def byte_at(context: Any, address: Any) -> Any:
+def byte_at(context: Context, address: Kind) -> Intrinsic:
     """The signed byte at an address."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return builder.sext(load(builder, values[0], I8), I64)
     return types.int64(types.int64), generate
 
 
 @intrinsic
-def write_byte(context: Any, address: Any, value: Any) -> Any:
+def write_byte(context: Context, address: Kind, value: Kind) -> Intrinsic:
     """The low eight bits of a number."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, builder.trunc(values[1], I8), values[0])
         return context.get_dummy_value()
     return types.void(types.int64, types.int64), generate
 
 
 @intrinsic
-def write_lane(context: Any, address: Any, value: Any) -> Any:
+def write_lane(context: Context, address: Kind, value: Kind) -> Intrinsic:
     """The low 32 bits of a number."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, builder.trunc(values[1], I32), values[0])
         return context.get_dummy_value()
     return types.void(types.int64, types.int64), generate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ...isa.registers import counter_names
 from ...isa.timing import MemoryTiming
 from ..timeline import Timeline
 from ..tokens import named
+from ..twins.types import Numbers, OneRecord
 from .prepared import Bytes, Prepared, prepare
 
 NO_LIMIT = 1 << 62
@@ -69,7 +69,7 @@ def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
                stuck=stuck, most_tokens=named(registers["tokens"]["most"][0].tolist()))
 
 
-def _counters(registers: Any) -> dict[str, int]:
+def _counters(registers: OneRecord) -> dict[str, int]:
     """Those of both sides, in the order in which the hardware has them."""
     from ..twins.control import COUNTER_ORDER
     from ..twins.top import FIRST_COUNTER
@@ -79,7 +79,7 @@ def _counters(registers: Any) -> dict[str, int]:
 
 
 def registers_at(program: Program, cycle: int, *, timing: MemoryTiming | None = None,
-                 failing: range = range(0)) -> dict[str, dict[str, Any]]:
+                 failing: range = range(0)) -> dict[str, dict[str, int | list[int]]]:
     """What every register of every unit holds at the beginning of a cycle, by unit and name."""
     count = len(program.code)
     times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
@@ -95,8 +95,8 @@ def image(program: Program) -> list[Bytes | None]:
 
 
 def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: MemoryTiming,
-              failing: range, times: Any, waits: Any, limit: int,
-              skip: bool) -> tuple[Any, bool]:
+              failing: range, times: Numbers, waits: Numbers, limit: int,
+              skip: bool) -> tuple[OneRecord, bool]:
     """The registers after a run, and whether it was given up. Fills in `times` and `waits`."""
     from ..twins import top
     from . import loop

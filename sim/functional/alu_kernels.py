@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -11,6 +11,7 @@ from numba import types
 from ...isa.arithmetic import ADD, MAX, MIN, MOVE, MUL, SHIFT_MASK, SHL, SHR, SUB
 from ...isa.instructions import Alu, AluI, Buffer
 from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
 from ..compiled.vectors import (
     I64,
     NUMBER,
@@ -58,13 +59,14 @@ OP_I, DST_I, SRC_I, LOOPS_I, DST_STRIDE_I, SRC_STRIDE_I, TARGET_I, IMMEDIATE = (
 OUT, OUT_LOW, OUT_HIGH = int(Buffer.OUT), -128, 127
 ACCS, OUTS = (HEADER + BUFFER * each for each in (Buffer.ACC, Buffer.OUT))
 CHECKSUM = checksum(FUNCTIONAL)
+Operation = Callable[[Builder, Word, Word], Word]
 
 
 @cache
 def alu() -> int:
     """The address of a C function that does an alu, given its row and the machine; not if tiles
     do not have a multiple of four lanes."""
-    def function(row: int, machine: int) -> Any:
+    def function(row: int, machine: int) -> Word:
         loops, walk = row + NUMBER * LOOPS, row + NUMBER * DST_STRIDE
         return _combine(machine, number_at(row, OP), number_at(row, TARGET), loops,
                         number_at(row, DST), walk, number_at(row, LHS), walk,
@@ -75,7 +77,7 @@ def alu() -> int:
 @cache
 def alui() -> int:
     """The same for an alui."""
-    def function(row: int, machine: int) -> Any:
+    def function(row: int, machine: int) -> Word:
         return _combine(machine, number_at(row, OP_I), number_at(row, TARGET_I),
                         row + NUMBER * LOOPS_I, number_at(row, DST_I), row + NUMBER * DST_STRIDE_I,
                         number_at(row, SRC_I), row + NUMBER * SRC_STRIDE_I, 0, 0,
@@ -112,7 +114,7 @@ def _combine(machine: int, op: int, target: int, loops: int, dst: int, walk: int
 
 @helper
 def _combine_lanes(op: int, narrow: bool, loops: int, tile: int, to_tile: int, to: int, walk: int,
-                   left: int, left_walk: int, right: int, right_walk: int, fixed: Any,
+                   left: int, left_walk: int, right: int, right_walk: int, fixed: Word,
                    stop: int) -> None:
     """Four lanes, in all iterations."""
     for outer in range(number_at(loops, 0)):
@@ -135,15 +137,15 @@ def _combine_lanes(op: int, narrow: bool, loops: int, tile: int, to_tile: int, t
 
 
 @helper
-def _walked(strides: int, outer: int, middle: int, inner: int) -> Any:
+def _walked(strides: int, outer: int, middle: int, inner: int) -> Word:
     return (number_at(strides, 0) * outer + number_at(strides, 1) * middle
             + number_at(strides, 2) * inner)
 
 
 @intrinsic
-def _combined(context: Any, op: Any, left: Any, right: Any) -> Any:
+def _combined(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
     """`isa.arithmetic.alu` in four lanes, for one of KNOWN."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         chosen, left, right = values
         unknown, end = builder.append_basic_block(), builder.append_basic_block()
         switch, found = builder.switch(chosen, unknown), []
@@ -164,23 +166,23 @@ def _combined(context: Any, op: Any, left: Any, right: Any) -> Any:
 
 
 @intrinsic_of_constants
-def combined(context: Any, op: Any, left: Any, right: Any) -> Any:
+def combined(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
     """One operation, which is a constant."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return OPERATIONS[op.literal_value](builder, *values[1:])
     return FOUR_NUMBERS(op, FOUR_NUMBERS, FOUR_NUMBERS), generate
 
 
-def _chosen(relation: str) -> Any:
+def _chosen(relation: str) -> Operation:
     return lambda builder, left, right: builder.select(
         builder.icmp_signed(relation, left, right), left, right)
 
 
-def _amount(builder: Any, right: Any) -> Any:
+def _amount(builder: Builder, right: Word) -> Word:
     return builder.and_(right, ir.Constant(LANES, [SHIFT_MASK] * FOUR))
 
 
-def _shifted_right(builder: Any, left: Any, right: Any) -> Any:
+def _shifted_right(builder: Builder, left: Word, right: Word) -> Word:
     """With more bits: half of the divisor is added."""
     one = ir.Constant(WIDE_LANES, [1] * FOUR)
     amount = builder.zext(_amount(builder, right), WIDE_LANES)
@@ -189,7 +191,7 @@ def _shifted_right(builder: Any, left: Any, right: Any) -> Any:
     return builder.trunc(builder.ashr(value, amount), LANES)
 
 
-OPERATIONS = {
+OPERATIONS: dict[int, Operation] = {
     ADD: lambda builder, left, right: builder.add(left, right),
     SUB: lambda builder, left, right: builder.sub(left, right),
     MUL: lambda builder, left, right: builder.mul(left, right),

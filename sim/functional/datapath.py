@@ -6,9 +6,8 @@ checked here: `isa.bounds` comes first. Importing this module imports numba.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
-import numba
 import numpy as np
 
 from ...isa import arithmetic
@@ -16,11 +15,13 @@ from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import Buffer, GemmFlags, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import NEVER
-from ..compiled.vectors import callable_at, is_set, kernel
+from ..compiled.types import Kernel, Word
+from ..compiled.vectors import callable_at, is_set, kernel, plain
 from . import gemm_plan
 from . import requantize_kernels as in_fours
 from .gemm_kernels import kernel_for
 from .machine_table import DONE, READS_LEFT, STOPPED, machine
+from .scratchpads import Tiles
 
 DEPTHWISE, START = int(GemmFlags.DEPTHWISE), int(GemmFlags.START)
 FROM_BIAS, FIRST_UOP = int(GemmFlags.BIAS), int(GemmFlags.FIRST_UOP)
@@ -28,6 +29,7 @@ FIRST_INNER, FIRST_MIDDLE = int(GemmFlags.FIRST_INNER), int(GemmFlags.FIRST_MIDD
 FIRST_OUTER = int(GemmFlags.FIRST_OUTER)
 WIDE = int(RequantizeFlags.WIDE)
 OUT_LOW, OUT_HIGH = -128, 127
+Three: TypeAlias = tuple[int, int, int]         # of the outer, middle and inner loop
 NO_TILE = -1                # where a sum starts from nothing
 NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, of which GEMM and ALU know nothing
 
@@ -38,12 +40,13 @@ NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, of which GEMM 
 # finds the compiled function of the second only the long way, 0.2 ms a call.
 FORMULAS = float(checksum(FUNCTIONAL))
 
-scale: Any = numba.njit(arithmetic.scale)
-alu_lane: Any = numba.njit(arithmetic.alu)
+scale: Kernel = plain(arithmetic.scale)
+alu_lane: Kernel = plain(arithmetic.alu)
 
 
-def gemm(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_stride: Any,
-         src_stride: Any, wgt_stride: Any, stop: int = NEVER.address) -> None:
+def gemm(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
+         dst_stride: Three, src_stride: Three, wgt_stride: Three,
+         stop: int = NEVER.address) -> None:
     """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
     uops = np.ascontiguousarray(uops, np.uint16)
     sums = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
@@ -52,7 +55,7 @@ def gemm(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any, dst_st
         gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride, stop)
 
 
-def _done(function: int, row: tuple[int, ...], pads: tuple[Any, ...], stop: int,
+def _done(function: int, row: tuple[int, ...], pads: tuple[Tiles, ...], stop: int,
           sums: int = 0) -> bool:
     """Whether a compiled function does an instruction on scratchpads, in the order of buffers."""
     space = gemm_plan.space()
@@ -64,19 +67,19 @@ def _done(function: int, row: tuple[int, ...], pads: tuple[Any, ...], stop: int,
     return heard in (DONE, STOPPED)
 
 
-@numba.njit
-def _walked(stride: Any, outer: int, middle: int, inner: int) -> Any:
+@plain
+def _walked(stride: Three, outer: int, middle: int, inner: int) -> int:
     return stride[0] * outer + stride[1] * middle + stride[2] * inner
 
 
-@numba.njit
-def _index(uops: Any, step: int, field: int) -> Any:
+@plain
+def _index(uops: Tiles, step: int, field: int) -> Word:
     return np.int64(uops[step, field])
 
 
 @kernel
-def gemm_by_slots(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: Any,
-                  dst_stride: Any, src_stride: Any, wgt_stride: Any, stop: int,
+def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
+                  dst_stride: Three, src_stride: Three, wgt_stride: Three, stop: int,
                   formulas: float = FORMULAS) -> None:
     """What `gemm` means, word for word, for any tiles: one slot after the other."""
     for outer in range(loops[0]):
@@ -100,22 +103,22 @@ def gemm_by_slots(acc: Any, inp: Any, wgt: Any, uops: Any, flags: int, loops: An
                         _add_product(acc, inp, wgt, dst, src, weight)
 
 
-@numba.njit
-def _is_first(flags: int, outer: int, middle: int, inner: int, step: int) -> Any:
+@plain
+def _is_first(flags: int, outer: int, middle: int, inner: int, step: int) -> bool:
     return not ((flags & FIRST_OUTER and outer) or (flags & FIRST_MIDDLE and middle)
                 or (flags & FIRST_INNER and inner) or (flags & FIRST_UOP and step))
 
 
-@numba.njit
-def _start_sum(acc: Any, dst: int, bias: int) -> None:
+@plain
+def _start_sum(acc: Tiles, dst: int, bias: int) -> None:
     for row in range(acc.shape[1]):
         for column in range(acc.shape[2]):
             acc[dst, row, column] = 0 if bias == NO_TILE else acc[bias, row, column]
 
 
 # These take arrays with an index, not tiles: views would cost a third of the speed.
-@numba.njit
-def _add_product(acc: Any, inp: Any, wgt: Any, dst: int, src: int, weight: int) -> None:
+@plain
+def _add_product(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: int) -> None:
     for row in range(acc.shape[1]):
         for column in range(acc.shape[2]):
             total = np.int32(0)
@@ -124,8 +127,8 @@ def _add_product(acc: Any, inp: Any, wgt: Any, dst: int, src: int, weight: int) 
             acc[dst, row, column] += total
 
 
-@numba.njit
-def _add_lanes(acc: Any, inp: Any, wgt: Any, dst: int, src: int, weight: int) -> None:
+@plain
+def _add_lanes(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: int) -> None:
     """Depthwise: `weight` counts rows of weight tiles. Lanes that one side lacks add nothing."""
     tile, line = weight // wgt.shape[1], weight % wgt.shape[1]
     for row in range(acc.shape[1]):
@@ -133,21 +136,22 @@ def _add_lanes(acc: Any, inp: Any, wgt: Any, dst: int, src: int, weight: int) ->
             acc[dst, row, lane] += np.int32(inp[src, row, lane]) * np.int32(wgt[tile, line, lane])
 
 
-def alu(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any, dst_stride: Any,
-        rhs_stride: Any, stop: int = NEVER.address) -> None:
+def alu(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: int, loops: Three,
+        dst_stride: Three, rhs_stride: Three, stop: int = NEVER.address) -> None:
     """`target` is acc itself or the out scratchpad, whose 8 bits saturate."""
     alu_by_lanes(target, acc, op, dst, lhs, rhs, loops, dst_stride, rhs_stride, stop)
 
 
-def alui(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any, dst_stride: Any,
-         src_stride: Any, immediate: int, stop: int = NEVER.address) -> None:
+def alui(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops: Three, dst_stride: Three,
+         src_stride: Three, immediate: int, stop: int = NEVER.address) -> None:
     """As `alu`, with one number for the right operand."""
     alui_by_lanes(target, acc, op, dst, src, loops, dst_stride, src_stride, immediate, stop)
 
 
 @kernel
-def alu_by_lanes(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, loops: Any,
-                 dst_stride: Any, rhs_stride: Any, stop: int, formulas: float = FORMULAS) -> None:
+def alu_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: int, loops: Three,
+                 dst_stride: Three, rhs_stride: Three, stop: int,
+                 formulas: float = FORMULAS) -> None:
     """What `alu` means, word for word."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
@@ -166,8 +170,8 @@ def alu_by_lanes(target: Any, acc: Any, op: int, dst: int, lhs: int, rhs: int, l
 
 
 @kernel
-def alui_by_lanes(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any,
-                  dst_stride: Any, src_stride: Any, immediate: int, stop: int,
+def alui_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops: Three,
+                  dst_stride: Three, src_stride: Three, immediate: int, stop: int,
                   formulas: float = FORMULAS) -> None:
     """What `alui` means, word for word."""
     for outer in range(loops[0]):
@@ -186,9 +190,9 @@ def alui_by_lanes(target: Any, acc: Any, op: int, dst: int, src: int, loops: Any
                         to[row, lane] = value
 
 
-def requantize(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int, params: int,
-               loops: Any, dst_stride: Any, src_stride: Any, params_stride: int, zero_point: int,
-               low: int, high: int, stop: int = NEVER.address) -> None:
+def requantize(target: Tiles, acc: Tiles, flags: int, rounding: int, dst: int, src: int,
+               params: int, loops: Three, dst_stride: Three, src_stride: Three, params_stride: int,
+               zero_point: int, low: int, high: int, stop: int = NEVER.address) -> None:
     """Parameters are read when an outer iteration begins: what it writes to them comes later."""
     row = (0, 0, 0, flags, dst, src, params, *loops, *dst_stride, *src_stride, params_stride,
            zero_point, low, high)
@@ -198,8 +202,8 @@ def requantize(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: 
 
 
 @kernel
-def requantize_by_lanes(target: Any, acc: Any, flags: int, rounding: int, dst: int, src: int,
-                        params: int, loops: Any, dst_stride: Any, src_stride: Any,
+def requantize_by_lanes(target: Tiles, acc: Tiles, flags: int, rounding: int, dst: int, src: int,
+                        params: int, loops: Three, dst_stride: Three, src_stride: Three,
                         params_stride: int, zero_point: int, low: int, high: int,
                         stop: int, formulas: float = FORMULAS) -> None:
     """What `requantize` means, word for word, for any tiles: one lane after the other."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -126,8 +125,8 @@ def function_of(opcode: int) -> int:
 
 
 @kernel
-def execute(order: Any, first: int, rows: Any, functions: Any, machine: Any,
-            formulas: float = CHECKSUM) -> Any:
+def execute(order: npt.NDArray[np.intp], first: int, rows: Numbers, functions: Numbers,
+            machine: Numbers, formulas: float = CHECKSUM) -> tuple[int, int]:
     """What `execute_all` does."""
     for step in range(first, len(order)):
         position = order[step]

@@ -5,10 +5,9 @@ Nothing is checked. Importing this module imports numba.
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import types
 
+from ..compiled.types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
 from ..compiled.vectors import (
     I8,
     I32,
@@ -37,7 +36,7 @@ class Four(types.Type):
 FOUR_NUMBERS = Four()
 
 
-def _model(manager: Any, four: Four) -> Any:
+def _model(manager: Context, four: Four) -> Context:
     return extending.models.PrimitiveModel(manager, four, LANES)
 
 
@@ -45,31 +44,31 @@ extending.register_model(Four)(_model)
 
 
 @intrinsic
-def four_at(context: Any, address: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+def four_at(context: Context, address: Kind) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return load(builder, values[0], LANES, NUMBER_BYTES)
     return FOUR_NUMBERS(types.int64), generate
 
 
 @intrinsic
-def four_times(context: Any, number: Any) -> Any:
+def four_times(context: Context, number: Kind) -> Intrinsic:
     """A number in every lane."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return repeated(builder, builder.trunc(values[0], I32), FOUR)
     return FOUR_NUMBERS(types.int64), generate
 
 
 @intrinsic
-def write_numbers(context: Any, value: Any, address: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+def write_numbers(context: Context, value: Kind, address: Kind) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, values[0], values[1], NUMBER_BYTES)
         return context.get_dummy_value()
     return types.void(FOUR_NUMBERS, types.int64), generate
 
 
 @intrinsic
-def write_bytes(context: Any, value: Any, address: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+def write_bytes(context: Context, value: Kind, address: Kind) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, builder.trunc(values[0], BYTE_LANES), values[1])
         return context.get_dummy_value()
     return types.void(FOUR_NUMBERS, types.int64), generate

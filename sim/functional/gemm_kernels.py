@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numba
 
 from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.types import Word
 from ..compiled.vectors import NUMBER, c_function, is_set, number_at
 from .gemm_plan import (
     ACC_ROW,
@@ -34,7 +34,7 @@ CHECKSUM = checksum(FUNCTIONAL)
 
 # Both are inlined by numba already: else their sums would pass through memory.
 @numba.njit(inline="always")
-def _sum_up(empty: Any, positions: int, reductions: int, count: int, to: int, left: int,
+def _sum_up(empty: Word, positions: int, reductions: int, count: int, to: int, left: int,
             right: int, starts: int, origin: int) -> None:
     """The sums of as many positions as `empty` has tiles."""
     sums, places = empty, lefts(empty, positions, left)
@@ -44,7 +44,7 @@ def _sum_up(empty: Any, positions: int, reductions: int, count: int, to: int, le
 
 
 @numba.njit(inline="always")
-def _sum_positions(plan: int, empty: Any, single: Any, several: int, to: int, left: int,
+def _sum_positions(plan: int, empty: Word, single: Word, several: int, to: int, left: int,
                    right: int, starts: int, origin: int, stop: int) -> None:
     """All positions of some columns of a row of a group: several at once, then one by one."""
     positions = plan + NUMBER * (HEADER + ELEMENT * number_at(plan, GROUPS))

@@ -17,7 +17,6 @@ lists, all in bytes; `gemm_kernels` has the kernels for it. Importing this modul
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import Buffer, Gemm, GemmFlags, MicroOp
 from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.types import Word
 from ..compiled.vectors import NUMBER, c_function, call, half_at, helper, number_at, write_number
 from . import machine_table
 from .machine_table import (
@@ -79,7 +79,7 @@ def space() -> npt.NDArray[np.int64]:
 def gemm() -> int:
     """The address of a C function that does a gemm, given its row and the machine; not if there
     is no kernel for such tiles, or the order of slots matters."""
-    def function(row: int, machine: int) -> Any:
+    def function(row: int, machine: int) -> Word:
         flags, count = number_at(row, FLAGS), number_at(row, COUNT)
         if count * number_at(row, OUTER) * number_at(row, MIDDLE) * number_at(row, INNER) == 0:
             return DONE
@@ -150,7 +150,7 @@ def _free(row: int, uops: int, count: int, flags: int) -> bool:
 
 
 @helper
-def _sorted(plan: int, row: int, count: int) -> Any:
+def _sorted(plan: int, row: int, count: int) -> Word:
     """Give each loop its list. Returns whether there is space for the lists."""
     for kind in range(LISTS):
         write_number(plan, kind, count if kind == REDUCTIONS else 1)

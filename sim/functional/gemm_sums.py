@@ -17,12 +17,11 @@ sdot or pmaddwd multiplies. Nothing is checked. Importing this module imports nu
 
 from __future__ import annotations
 
-from typing import Any
-
 import llvmlite.binding
 from llvmlite import ir
 from numba import types
 
+from ..compiled.types import Builder, Context, Intrinsic, Kind, LlvmType, Signature, Word, Words
 from ..compiled.vectors import (
     I8,
     I32,
@@ -63,7 +62,7 @@ class Sums(types.Type):
         super().__init__(name=f"Sums({lanes}, {columns}, {tiles}, {depthwise})")
 
     @property
-    def kind(self) -> Any:
+    def kind(self) -> LlvmType:
         """Of its vectors: where neighbours are added, twice as long ones save half of the sums."""
         spread = self.lanes >= REGISTER and not self.depthwise and not PARTIAL_SUM
         return LONG if spread else NUMBERS
@@ -76,7 +75,7 @@ class Sums(types.Type):
         return self.columns * min(self.lanes, REGISTER) // REGISTER
 
 
-def _model(manager: Any, sums: Sums) -> Any:
+def _model(manager: Context, sums: Sums) -> Context:
     """In LLVM an array of vectors, which the optimizer takes apart into registers."""
     return extending.models.PrimitiveModel(manager, sums,
                                            ir.ArrayType(sums.kind, sums.tiles * sums.vectors))
@@ -86,32 +85,33 @@ extending.register_model(Sums)(_model)
 
 
 @intrinsic_of_constants
-def nothing(context: Any, lanes: Any, columns: Any, tiles: Any, depthwise: Any) -> Any:
+def nothing(context: Context, lanes: Kind, columns: Kind, tiles: Kind,
+            depthwise: Kind) -> Intrinsic:
     """Sums without products. All parameters are constants."""
     kind = Sums(lanes.literal_value, columns.literal_value, tiles.literal_value,
                 bool(depthwise.literal_value))
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return ir.Constant(context.get_value_type(kind), None)
     return kind(lanes, columns, tiles, depthwise), generate
 
 
 @intrinsic
-def lefts(context: Any, sums: Any, positions: Any, left: Any) -> Any:
+def lefts(context: Context, sums: Kind, positions: Kind, left: Kind) -> Intrinsic:
     """Where the activations of each tile begin: what its position has, and `left`."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         places = [builder.add(_part(builder, values[1], number, LEFT), values[2])
                   for number in range(sums.tiles)]
         return context.make_tuple(builder, signature.return_type, places)
-    several: Any = types.UniTuple
+    several: Kind = types.UniTuple
     return several(types.int64, sums.tiles)(sums, types.int64, types.int64), generate
 
 
 @intrinsic
-def plus(context: Any, sums: Any, lefts: Any, left: Any, right: Any) -> Any:
+def plus(context: Context, sums: Kind, lefts: Kind, left: Kind, right: Kind) -> Intrinsic:
     """The sums and the products of rows of activation tiles with rows of a weight tile: those
     `left` bytes after `lefts`, these at `right`."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         totals = [builder.extract_value(values[0], each)
                   for each in range(sums.tiles * sums.vectors)]
         places = [builder.add(each, values[2])
@@ -125,10 +125,11 @@ def plus(context: Any, sums: Any, lefts: Any, left: Any, right: Any) -> Any:
 
 
 @intrinsic
-def settle(context: Any, sums: Any, positions: Any, to: Any, starts: Any, origin: Any) -> Any:
+def settle(context: Context, sums: Kind, positions: Kind, to: Kind, starts: Kind,
+           origin: Kind) -> Intrinsic:
     """Write the sums of each tile to where its position leads from `to`: plus what is there; or,
     where both the position and `starts` say so, plus what is at `origin`, if that is not 0."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         totals, positions, to, starts, origin = values
         for number in range(sums.tiles):
             target = builder.add(to, _part(builder, positions, number, TO))
@@ -148,13 +149,13 @@ def settle(context: Any, sums: Any, positions: Any, to: Any, starts: Any, origin
     return types.void(sums, *[types.int64] * 4), generate
 
 
-def _part(builder: Any, elements: Any, number: int, part: int) -> Any:
+def _part(builder: Builder, elements: Word, number: int, part: int) -> Word:
     """A number of an element of a list of a plan."""
     return load(builder, moved(builder, elements, (number * ELEMENT + part) * NUMBER), I64, NUMBER)
 
 
-def _add_products(builder: Any, sums: Sums, totals: list[Any], places: list[Any],
-                  right: Any) -> None:
+def _add_products(builder: Builder, sums: Sums, totals: list[Word], places: list[Word],
+                  right: Word) -> None:
     for first in range(0, sums.lanes, REGISTER):
         rows = [_row(builder, moved(builder, place, first), min(sums.lanes, REGISTER))
                 for place in places]
@@ -166,7 +167,8 @@ def _add_products(builder: Any, sums: Sums, totals: list[Any], places: list[Any]
                 totals[at] = _dotted(builder, totals[at], row, weights, sums.lanes)
 
 
-def _add_lanes(builder: Any, sums: Sums, totals: list[Any], places: list[Any], right: Any) -> None:
+def _add_lanes(builder: Builder, sums: Sums, totals: list[Word], places: list[Word],
+               right: Word) -> None:
     lanes = vector(I8, sums.columns)
     wide = vector(I32, sums.columns)
     weights = builder.sext(load(builder, right, lanes), wide)
@@ -178,7 +180,7 @@ def _add_lanes(builder: Any, sums: Sums, totals: list[Any], places: list[Any], r
             totals[at] = builder.add(totals[at], builder.shuffle_vector(products, products, four))
 
 
-def _columns(builder: Any, sums: Sums, vectors: list[Any]) -> list[Any]:
+def _columns(builder: Builder, sums: Sums, vectors: list[Word]) -> list[Word]:
     """One number for each column."""
     if sums.kind == LONG:
         low, high = (ir.Constant(NUMBERS, list(range(first, first + FOUR))) for first in (0, FOUR))
@@ -190,13 +192,13 @@ def _columns(builder: Any, sums: Sums, vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-def _row(builder: Any, place: Any, lanes: int) -> Any:
+def _row(builder: Builder, place: Word, lanes: int) -> Word:
     """So many bytes, as often as they fit in a register."""
     number = load(builder, place, ir.IntType(8 * lanes))
     return builder.bitcast(repeated(builder, number, REGISTER // lanes), BYTES)
 
 
-def _dotted(builder: Any, total: Any, left: Any, right: Any, lanes: int) -> Any:
+def _dotted(builder: Builder, total: Word, left: Word, right: Word, lanes: int) -> Word:
     """Add products of bytes to 32-bit lanes, two or four of the same column to each."""
     products = builder.mul(builder.sext(left, PRODUCTS), builder.sext(right, PRODUCTS))
     if lanes >= REGISTER and PARTIAL_SUM:       # LLVM may choose which four: all are of one column
@@ -208,7 +210,7 @@ def _dotted(builder: Any, total: Any, left: Any, right: Any, lanes: int) -> Any:
                        else _pairs(builder, sums, sums, 2 * FOUR))
 
 
-def _pairs(builder: Any, left: Any, right: Any, lanes: int) -> Any:
+def _pairs(builder: Builder, left: Word, right: Word, lanes: int) -> Word:
     """The sums of neighbours among so many lanes of `left` and then `right`."""
     kind = vector(I32, lanes // 2)
     even, odd = (ir.Constant(kind, list(range(first, lanes, 2))) for first in range(2))

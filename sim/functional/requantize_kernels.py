@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from ...isa.arithmetic import EVEN, INT32_HIGH, INT32_LOW, TWICE
 from ...isa.instructions import PARAMETER_TILES, Buffer, Requantize, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.types import Word
 from ..compiled.vectors import NUMBER, c_function, helper, is_set, number_at
 from .four_lanes import FOUR, four_at, four_times, walk_inside, write_bytes, write_numbers
 from .machine_table import (
@@ -98,8 +98,8 @@ def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int, stop: i
 
 @helper
 def _scale_tiles(flags: int, origin: int, to: int, count: int, origin_step: int, to_step: int,
-                 bias: Any, multiplier: Any, shift: Any, zero_point: Any, low: Any,
-                 high: Any) -> None:
+                 bias: Word, multiplier: Word, shift: Word, zero_point: Word, low: Word,
+                 high: Word) -> None:
     """Four lanes of some tiles."""
     rounding = flags >> ROUNDING_SHIFT & ROUNDING_MASK
     for _ in range(count):

@@ -7,12 +7,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
 
 from ...isa.arithmetic import HIGH_MULTIPLY_SHIFT, INT32_HIGH, INT32_LOW, SCALE_SHIFT_MASK
+from ..compiled.types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
 from ..compiled.vectors import cgutils, intrinsic
 from .four_lanes import FOUR, FOUR_NUMBERS, LANES, WIDE_LANES
 
@@ -20,9 +19,10 @@ LANE_BITS = 32
 
 
 @intrinsic
-def scaled_twice(context: Any, value: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
+def scaled_twice(context: Context, value: Kind, bias: Kind, multiplier: Kind,
+                 shift: Kind) -> Intrinsic:
     """`scale(wrap(value + bias), multiplier, shift, TWICE)`."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         product, amount = _product(builder, values)
         high = _all(HIGH_MULTIPLY_SHIFT)
         first = builder.select(builder.icmp_signed("<", amount, high), amount, high)
@@ -31,7 +31,7 @@ def scaled_twice(context: Any, value: Any, bias: Any, multiplier: Any, shift: An
     return FOUR_NUMBERS(*[FOUR_NUMBERS] * 4), generate
 
 
-def _divided(builder: Any, value: Any, amount: Any) -> Any:
+def _divided(builder: Builder, value: Word, amount: Word) -> Word:
     """By 2**amount, from 0 to 32, ties away from zero: up if the bits that are dropped are more
     than half of it, or as much and the value is not negative."""
     mask = builder.trunc(builder.sub(builder.shl(_all(1), amount), _all(1)), LANES)
@@ -45,10 +45,10 @@ def _divided(builder: Any, value: Any, amount: Any) -> Any:
 
 
 @intrinsic
-def scaled_once(context: Any, value: Any, bias: Any, multiplier: Any, shift: Any,
-                even: Any) -> Any:
+def scaled_once(context: Context, value: Kind, bias: Kind, multiplier: Kind, shift: Kind,
+                even: Kind) -> Intrinsic:
     """`scale(wrap(value + bias), multiplier, shift, EVEN if even else AWAY)`."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         product, amount = _product(builder, values)
         quotient = builder.ashr(product, amount)
         rest = builder.sub(product, builder.shl(quotient, amount))
@@ -64,9 +64,9 @@ def scaled_once(context: Any, value: Any, bias: Any, multiplier: Any, shift: Any
 
 
 @intrinsic
-def clamped(context: Any, value: Any, zero_point: Any, low: Any, high: Any) -> Any:
+def clamped(context: Context, value: Kind, zero_point: Kind, low: Kind, high: Kind) -> Intrinsic:
     """The values plus the zero point, between `low` and `high`: numbers of eight bits."""
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         value, zero_point, low, high = values
         # Where this saturates, the limits are exceeded anyway.
         add = cgutils.get_or_insert_function(
@@ -75,11 +75,11 @@ def clamped(context: Any, value: Any, zero_point: Any, low: Any, high: Any) -> A
     return FOUR_NUMBERS(*[FOUR_NUMBERS] * 4), generate
 
 
-def _all(number: int) -> Any:
+def _all(number: int) -> Word:
     return ir.Constant(WIDE_LANES, [number] * FOUR)
 
 
-def _product(builder: Any, values: Any) -> tuple[Any, Any]:
+def _product(builder: Builder, values: Word) -> tuple[Word, Word]:
     """Of the biased value and the multiplier, and by how much to shift it."""
     value, bias, multiplier, shift = values[:4]
     biased = builder.sext(builder.add(value, bias), WIDE_LANES)
@@ -88,15 +88,15 @@ def _product(builder: Any, values: Any) -> tuple[Any, Any]:
             builder.zext(amount, WIDE_LANES))
 
 
-def _half(builder: Any, amount: Any) -> Any:
+def _half(builder: Builder, amount: Word) -> Word:
     """Half of 2**amount, or nothing of 1."""
     return builder.lshr(builder.shl(_all(1), amount), _all(1))
 
 
-def _between(builder: Any, value: Any, low: Any, high: Any) -> Any:
+def _between(builder: Builder, value: Word, low: Word, high: Word) -> Word:
     value = builder.select(builder.icmp_signed("<", value, low), low, value)
     return builder.select(builder.icmp_signed(">", value, high), high, value)
 
 
-def _saturated(builder: Any, value: Any) -> Any:
+def _saturated(builder: Builder, value: Word) -> Word:
     return builder.trunc(_between(builder, value, _all(INT32_LOW), _all(INT32_HIGH)), LANES)

@@ -8,10 +8,10 @@ module imports numba.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from ...isa.instructions import Buffer, Load, Store
 from ..compiled.checksum import FUNCTIONAL, checksum
+from ..compiled.types import Word
 from ..compiled.vectors import (
     NUMBER,
     byte_at,
@@ -88,7 +88,7 @@ def load() -> int:
 
 @helper
 def _base(machine: int, segment: int, limit: int, offset: int, planes: int, rows: int, size: int,
-          strides: int) -> Any:
+          strides: int) -> Word:
     """The address of a box of rows of `size` bytes, or 0 if it does not lie in its segment."""
     if segment >= number_at(machine, SEGMENTS):
         return 0

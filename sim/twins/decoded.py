@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,7 @@ READS_LEFT = np.array([each in {*AluOp} and AluOp(each).reads_left for each in r
 AT = {name: number for number, name in enumerate(ROW.names or ())}
 Rows = npt.NDArray[np.void]
 Column = npt.NDArray[np.int64]
+Fields: TypeAlias = SimpleNamespace             # of instructions: a column each, or a tuple of them
 
 
 class Table:
@@ -74,7 +75,7 @@ class Table:
         column: Column = self.columns[AT[name]]
         return column
 
-    def __setitem__(self, name: str, values: Any) -> None:
+    def __setitem__(self, name: str, values: npt.ArrayLike) -> None:
         self.columns[AT[name]] = values
 
 
@@ -99,9 +100,9 @@ def decoded(code: Stream, config: Config, segments: Sequence[Segment],
     return rows.view(ROW)[:, 0]
 
 
-def _fields(words: Column, kind: type[Instruction]) -> Any:
+def _fields(words: Column, kind: type[Instruction]) -> Fields:
     """Fields by name: a column, or a tuple of columns."""
-    columns: dict[str, Any] = {}
+    columns: dict[str, Column | tuple[Column, ...]] = {}
     place = 1                                   # after the opcode
     for field in fields_of(kind):
         columns[field.name] = (tuple(words[place:place + field.count]) if field.axes
@@ -177,7 +178,7 @@ def _box(table: Table, config: Config) -> None:
     table["no_bytes"] = (table["planes"] == 0) | (table["rows"] == 0) | (table["tiles"] == 0)
 
 
-def _load(table: Table, fields: Any, config: Config) -> None:
+def _load(table: Table, fields: Fields, config: Config) -> None:
     _box(table, config)
     table["engine"] = Engine.LOAD
     height = table["top"] + table["rows"] + table["bottom"]
@@ -190,7 +191,7 @@ def _load(table: Table, fields: Any, config: Config) -> None:
         (fields.pad_value < -limit) | (fields.pad_value >= limit))
 
 
-def _store(table: Table, fields: Any, config: Config) -> None:
+def _store(table: Table, fields: Fields, config: Config) -> None:
     _box(table, config)
     table["engine"] = Engine.STORE
     table["no_tiles"] = table["no_bytes"]
@@ -206,28 +207,28 @@ def _loops(table: Table) -> Column:
     return slots
 
 
-def _gemm(table: Table, fields: Any, config: Config) -> None:
+def _gemm(table: Table, fields: Fields, config: Config) -> None:
     slots = _loops(table) * table["count"]
     table["engine"] = Engine.GEMM
     table["no_work"] = slots == 0
     table["slots"] = np.maximum(slots, 1)
 
 
-def _alu(table: Table, fields: Any, config: Config) -> None:
+def _alu(table: Table, fields: Fields, config: Config) -> None:
     _loops(table)
     table["engine"] = Engine.ALU
     table["reads_left"], table["reads_right"] = READS_LEFT[fields.op], 1
     table["to_out"] = fields.target == Buffer.OUT
 
 
-def _alui(table: Table, fields: Any, config: Config) -> None:
+def _alui(table: Table, fields: Fields, config: Config) -> None:
     _loops(table)
     table["engine"] = Engine.ALU
     table["reads_left"] = READS_LEFT[fields.op]
     table["to_out"] = fields.target == Buffer.OUT
 
 
-def _requantize(table: Table, fields: Any, config: Config) -> None:
+def _requantize(table: Table, fields: Fields, config: Config) -> None:
     """The parameters are its right operand."""
     _loops(table)
     table["engine"] = Engine.ALU
@@ -235,7 +236,7 @@ def _requantize(table: Table, fields: Any, config: Config) -> None:
     table["to_out"] = fields.flags & RequantizeFlags.ACC == 0
 
 
-def _sync(table: Table, fields: Any, config: Config) -> None:
+def _sync(table: Table, fields: Fields, config: Config) -> None:
     table["engine"] = np.where(fields.action == SyncAction.END, END, SYNC)
 
 
