@@ -68,7 +68,8 @@ class SpaceToDepth(_Moved):
         n, height, width, channels = images.shape
         side = self.block
         parts = images.reshape(n, height // side, side, width // side, side, channels)
-        pixels = parts.transpose(0, 1, 3, 2, 4, 5).reshape(n, height // side, width // side, -1)
+        pixels = parts.transpose(0, 1, 3, 2, 4, 5).reshape(
+            n, height // side, width // side, channels * side ** 2)
         return np.moveaxis(pixels, -1, self.channel_axis)
 
 

@@ -51,11 +51,13 @@ class _Window(Scaled):
 
     def windows(self, x: TensorType, kernel: Pair) -> Pair:
         """Rows and columns of windows."""
-        _, height, width, _ = self.image(x)
+        n, height, width, channels = self.image(x)
         if min(*self.stride, *self.dilation, *kernel) < 1 or min(self.pad) < 0:
             raise GraphError(f"kernel {kernel}, stride {self.stride} and dilation {self.dilation} "
                              f"must be 1 or more, and pad {self.pad} not negative")
         top, bottom, left, right = self.pad
+        # A border counts too: what does not fit into memory with it is refused.
+        TensorType((n, height + top + bottom, width + left + right, channels), x.dtype)
         counts = [(size - (taps - 1) * dilation - 1) // stride + 1 for size, taps, dilation, stride
                   in zip((height + top + bottom, width + left + right), kernel, self.dilation,
                          self.stride, strict=True)]
@@ -155,10 +157,13 @@ class TransposedConv(_Window):
             raise GraphError(f"kernel {weights.shape[2:]}, stride {self.stride} and dilation "
                              f"{self.dilation} must be 1 or more, and pad {self.pad} and "
                              f"{self.output_padding} not negative")
-        sides = [(size - 1) * stride + (taps - 1) * dilation + 1 + more - before - after
-                 for size, stride, taps, dilation, more, before, after in zip(
-                     (height, width), self.stride, weights.shape[2:], self.dilation,
-                     self.output_padding, self.pad[::2], self.pad[1::2], strict=True)]
+        full = [(size - 1) * stride + (taps - 1) * dilation + 1 + more
+                for size, stride, taps, dilation, more in zip(
+                    (height, width), self.stride, weights.shape[2:], self.dilation,
+                    self.output_padding, strict=True)]
+        TensorType((n, *full, weights.shape[0]), x.dtype)       # before pad is cut off
+        sides = [size - before - after for size, before, after in zip(
+            full, self.pad[::2], self.pad[1::2], strict=True)]
         if min(sides) < 1:
             raise GraphError(f"pad {self.pad} leaves nothing of the output")
         return TensorType(self.shaped(n, sides[0], sides[1], weights.shape[0]),

@@ -9,6 +9,7 @@ from microtron.compiler.graph import operations  # noqa: F401  (makes them known
 from microtron.compiler.graph.evaluate import evaluate, evaluate_all
 from microtron.compiler.graph.graph import Builder
 from microtron.compiler.graph.operation import OPERATIONS, described
+from microtron.compiler.graph.operations.blocks import SpaceToDepth
 from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
 from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.operations.quantize import (
@@ -240,3 +241,22 @@ def test_scales_that_cannot_be_multiplied_with_are_refused_before_anything_is_co
         builder.input("x", TensorType((2,), "int8", Quantization((1e30,))))
         with pytest.raises(GraphError, match="but must be from 0 to"):
             builder.add("y", operation, dtype="int8", quantization=Quantization((1e-30,)))
+
+
+def test_a_border_beyond_all_memory_is_refused_before_anything_is_computed():
+    x = TensorType((1, 8, 8, 1), "float32")
+    pool = Pool(x="x", kind=PoolKind.MAX, kernel=(1 << 20, 1 << 20), pad=(1 << 20,) * 4)
+    with pytest.raises(GraphError, match="more than 2147483648"):
+        pool.infer(x)
+    weights = TensorType((1, 1, 3, 3), "float32")
+    with pytest.raises(GraphError, match="more than 2147483648"):
+        TransposedConv(x="x", weights="w", stride=(1 << 20, 1 << 20),
+                       pad=(0, 7 << 20, 0, 7 << 20)).infer(x, weights)
+
+
+def test_no_pixels_are_no_blocks():
+    builder = Builder()
+    builder.input("x", TensorType((2, 0, 4, 3), "float32"))
+    builder.add("y", SpaceToDepth(x="x", block=2))
+    found = evaluate(builder.graph(("y",)), {"x": np.zeros((2, 0, 4, 3), np.float32)})["y"]
+    assert found.shape == (2, 0, 2, 12)
