@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import subprocess
 import sys
@@ -13,12 +14,15 @@ import pytest
 from microtron.compiler.frontends.read import read_model
 from microtron.compiler.frontends.tflite import read_tflite
 from microtron.compiler.frontends.tflite.reading import Reading
+from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.types import GraphError
 
 from . import tflite_moves  # noqa: F401  (declares cases)
 from .tflite_cases import CASES
 from .tflite_files import Operator, Tensor, file_of, single
+from .tflite_wild import wild_model
 
+SMALL = 200_000                 # elements of a graph that is evaluated
 SCRIPT = Path(__file__).parent / "tflite_mutations.py"
 
 
@@ -33,8 +37,8 @@ def refused(data: bytes, words: str) -> None:
 def mutate(folder: Path, first: int, count: int) -> tuple[int, int]:
     """How many of so many mutated files were graphs, and how many were refused."""
     for (name, dtype), function in CASES.items():
-        data, _ = function(np.random.default_rng(1), dtype, name)
-        (folder / f"{name}_{dtype}").write_bytes(data)
+        model, _ = function(np.random.default_rng(1), dtype, name)
+        (folder / f"{name}_{dtype}").write_bytes(model.data())
     done = subprocess.run([sys.executable, SCRIPT, folder, str(first), str(count)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -54,10 +58,43 @@ def test_many_mutated_files_give_a_graph_or_one_line(tmp_path):
     assert sum(mutate(tmp_path, 300, 30_000)) == 30_000
 
 
+def wild(numbers):
+    """Models that do not fit together are graphs with a meaning, or are refused in one line."""
+    counts = {"graph": 0, "refused": 0}
+    for number in numbers:
+        rng = np.random.default_rng(number)
+        (name, dtype), function = list(CASES.items())[number % len(CASES)]
+        data = wild_model(rng, function(rng, dtype, name)[0]).data()
+        try:
+            graph, text = read_tflite(data, "wild.tflite"), ""
+        except GraphError as error:
+            graph, text = None, str(error)
+        assert text == "" or (text.isprintable() and len(text) < 400), f"{number}: {text}"
+        counts["graph" if graph else "refused"] += 1
+        if graph is None:
+            continue
+        if sum(type_.size for type_ in graph.types.values()) < SMALL:
+            inputs = {tensor: np.ones(type_.shape, type_.dtype)
+                      for tensor, type_ in graph.inputs.items()}
+            with contextlib.suppress(GraphError):           # indices may be outside
+                evaluate(graph, inputs)
+    return counts
+
+
+def test_parts_that_do_not_fit_are_refused_or_have_a_meaning():
+    assert min(wild(range(500)).values()) > 100
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(10))
+def test_many_parts_that_do_not_fit_are_refused_or_have_a_meaning(part):
+    wild(range(500 + 2_000 * part, 2_500 + 2_000 * part))
+
+
 @pytest.mark.parametrize("length", range(0, 200, 7))
 def test_truncated_files_are_refused(length):
-    data, _ = CASES["CONV_2D", "int8"](np.random.default_rng(1), "int8", "CONV_2D")
-    refused(data[:length], "no TFLite file|damaged|claims|buffer|subgraph|version")
+    model, _ = CASES["CONV_2D", "int8"](np.random.default_rng(1), "int8", "CONV_2D")
+    refused(model.data()[:length], "no TFLite file|damaged|claims|buffer|subgraph|version")
 
 
 def identity(*tensors: Tensor) -> bytes:

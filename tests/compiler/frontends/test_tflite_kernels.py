@@ -23,7 +23,8 @@ ONE_OFF = {("RESIZE_BILINEAR", "uint8"), ("SUM", "int8"), ("GELU", "int8"), ("GE
 
 def check(name, dtype, seed):
     rng = np.random.default_rng([seed, *f"{name} {dtype}".encode()])
-    data, arrays = CASES[name, dtype](rng, dtype, name)
+    model, arrays = CASES[name, dtype](rng, dtype, name)
+    data = model.data()
     graph = read_tflite(data, "random.tflite")
     found = evaluate(graph, dict(zip(graph.inputs, arrays, strict=True)))
     right = reference(data, arrays, optimized=(name, dtype) in OPTIMIZED)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .tflite_files import Tensor, single
+from .tflite_files import Single, Tensor
 
 CASES: dict[tuple[str, str], Callable] = {}
 QUANTIZED = ("int8", "uint8")
@@ -15,7 +15,7 @@ ALL = (*QUANTIZED, "float32")
 
 
 def case(*names, dtypes=ALL):
-    """Declare a function that makes models: (rng, dtype, name) → bytes and inputs."""
+    """Declare a function that makes models: (rng, dtype, name) → a model and inputs."""
     def declared(function):
         for name in names:
             for dtype in dtypes:
@@ -98,7 +98,7 @@ def conv_2d(rng, dtype, name):
     x, array = images(rng, dtype)
     kernel, outputs = (side(rng, 4), side(rng, 4)), side(rng)
     w = weights(rng, (outputs, *kernel, x.shape[3]), dtype, 0, rng.random() < 0.8)
-    return single(name, [x, w, *bias(rng, outputs, x, w, 1)], typed(rng, (1,), dtype),
+    return Single(name, [x, w, *bias(rng, outputs, x, w, 1)], typed(rng, (1,), dtype),
                   "Conv2DOptions", **window(rng, x, kernel)), [array]
 
 
@@ -110,7 +110,7 @@ def depthwise_conv_2d(rng, dtype, name):
     w = weights(rng, (1, *kernel, outputs), dtype, 3)
     options = window(rng, x, kernel)
     options["StrideW"] = options["StrideH"]
-    return single(name, [x, w, *bias(rng, outputs, x, w)], typed(rng, (1,), dtype),
+    return Single(name, [x, w, *bias(rng, outputs, x, w)], typed(rng, (1,), dtype),
                   "DepthwiseConv2DOptions", DepthMultiplier=multiplier, **options), [array]
 
 
@@ -123,7 +123,7 @@ def transpose_conv(rng, dtype, name):
              for size, step, taps in zip(x.shape[1:3], stride, kernel, strict=True)]
     shape = (x.shape[0], *map(int, sides), outputs)
     w = weights(rng, (outputs, *kernel, x.shape[3]), dtype, 0)
-    return single(name, [Tensor.constant(shape), w, x], typed(rng, shape, dtype),
+    return Single(name, [Tensor.constant(shape), w, x], typed(rng, shape, dtype),
                   "TransposeConvOptions", StrideH=int(stride[0]), StrideW=int(stride[1]),
                   Padding=int(not same)), [array]
 
@@ -132,7 +132,7 @@ def transpose_conv(rng, dtype, name):
 def fully_connected(rng, dtype, name):
     x = typed(rng, (side(rng), side(rng), side(rng, 40)), dtype)
     w = weights(rng, (side(rng, 9), x.shape[2]), dtype, 0, rng.random() < 0.5)
-    return single(name, [x, w, *(bias(rng, w.shape[0], x, w) or [None])], typed(rng, (1,), dtype),
+    return Single(name, [x, w, *(bias(rng, w.shape[0], x, w) or [None])], typed(rng, (1,), dtype),
                   "FullyConnectedOptions", FusedActivationFunction=int(rng.integers(0, 4)),
                   KeepNumDims=bool(rng.integers(2))), [numbers(rng, x.shape, dtype)]
 
@@ -144,7 +144,7 @@ def batch_matmul(rng, dtype, name):
     shapes = [(batch, 2, *((b, a) if flip else (a, b)))
               for (a, b), flip in zip(((rows, depth), (depth, columns)), adjoint, strict=True)]
     sides = [typed(rng, shape, dtype) for shape in shapes]
-    return single(name, sides, typed(rng, (1,), dtype), "BatchMatMulOptions", AdjX=adjoint[0],
+    return Single(name, sides, typed(rng, (1,), dtype), "BatchMatMulOptions", AdjX=adjoint[0],
                   AdjY=adjoint[1]), [numbers(rng, shape, dtype) for shape in shapes]
 
 
@@ -154,7 +154,7 @@ def pool_2d(rng, dtype, name):
     kernel = (side(rng, 4), side(rng, 4))
     options = window(rng, x, kernel)
     fits = all(taps <= size for taps, size in zip(kernel, x.shape[1:3], strict=True))
-    return single(name, [x], typed(rng, x.shape, dtype, x), "Pool2DOptions",
+    return Single(name, [x], typed(rng, x.shape, dtype, x), "Pool2DOptions",
                   FilterHeight=kernel[0], FilterWidth=kernel[1], StrideH=options["StrideH"],
                   StrideW=options["StrideW"], Padding=options["Padding"] if fits else 0,
                   FusedActivationFunction=options["FusedActivationFunction"]), [array]
@@ -173,7 +173,7 @@ def pair(rng, dtype, like=False):
 @case("ADD", "SUB", "MUL")
 def arithmetic(rng, dtype, name):
     sides, arrays = pair(rng, dtype)
-    return single(name, sides, typed(rng, (1,), dtype), f"{name.capitalize()}Options",
+    return Single(name, sides, typed(rng, (1,), dtype), f"{name.capitalize()}Options",
                   FusedActivationFunction=int(rng.integers(0, 4))), arrays
 
 
@@ -181,19 +181,19 @@ def arithmetic(rng, dtype, name):
 def quotient(rng, dtype, name):
     sides, arrays = pair(rng, dtype)
     kind = {"DIV": "DivOptions", "FLOOR_DIV": "FloorDivOptions", "POW": "PowOptions"}[name]
-    return single(name, sides, Tensor((1,), dtype), kind), [np.abs(each) + 0.1 for each in arrays]
+    return Single(name, sides, Tensor((1,), dtype), kind), [np.abs(each) + 0.1 for each in arrays]
 
 
 @case("SQUARED_DIFFERENCE", dtypes=("int8", "float32"))
 def squared_difference(rng, dtype, name):
     sides, arrays = pair(rng, dtype)
-    return single(name, sides, typed(rng, (1,), dtype), "SquaredDifferenceOptions"), arrays
+    return Single(name, sides, typed(rng, (1,), dtype), "SquaredDifferenceOptions"), arrays
 
 
 @case("MINIMUM", "MAXIMUM", dtypes=(*ALL, "int32"))
 def extreme(rng, dtype, name):
     sides, arrays = pair(rng, dtype, like=True)
-    return single(name, sides, typed(rng, (1,), dtype, sides[0]),
+    return Single(name, sides, typed(rng, (1,), dtype, sides[0]),
                   "MaximumMinimumOptions"), arrays
 
 
@@ -203,19 +203,19 @@ def compare(rng, dtype, name):
     sides, arrays = pair(rng, dtype, like=True)
     if dtype in ("float32", "int32"):
         arrays = [np.rint(each / 50).astype(dtype) for each in arrays]
-    return single(name, sides, Tensor((1,), "bool")), arrays
+    return Single(name, sides, Tensor((1,), "bool")), arrays
 
 
 @case("LOGICAL_AND", "LOGICAL_OR", dtypes=("bool",))
 def logical(rng, dtype, name):
     sides, arrays = pair(rng, dtype)
-    return single(name, sides, Tensor((1,), "bool")), arrays
+    return Single(name, sides, Tensor((1,), "bool")), arrays
 
 
 @case("LOGICAL_NOT", dtypes=("bool",))
 def logical_not(rng, dtype, name):
     x = Tensor((side(rng), side(rng)), "bool")
-    return single(name, [x], Tensor(x.shape, "bool")), [numbers(rng, x.shape, "bool")]
+    return Single(name, [x], Tensor(x.shape, "bool")), [numbers(rng, x.shape, "bool")]
 
 
 @case("SELECT", "SELECT_V2")
@@ -223,7 +223,7 @@ def select(rng, dtype, name):
     shape = (side(rng), side(rng), side(rng))
     x = typed(rng, shape, dtype)
     condition = shape[:1] if name == "SELECT" and rng.random() < 0.5 else shape
-    return single(name, [Tensor(condition, "bool"), x, x], x), [
+    return Single(name, [Tensor(condition, "bool"), x, x], x), [
         numbers(rng, condition, "bool"), *(numbers(rng, shape, dtype) for _ in range(2))]
 
 
@@ -239,7 +239,7 @@ def every(rng, dtype):
 @case("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 def relu(rng, dtype, name):
     x, array = every(rng, dtype)
-    return single(name, [x], typed(rng, x.shape, dtype, x if rng.random() < 0.3 else None)), [array]
+    return Single(name, [x], typed(rng, x.shape, dtype, x if rng.random() < 0.3 else None)), [array]
 
 
 @case("LOGISTIC", "TANH")
@@ -248,19 +248,19 @@ def sigmoid(rng, dtype, name):
     low = 0 if dtype == "float32" else np.iinfo(dtype).min
     steps, zero = (256, low) if name == "LOGISTIC" else (128, low + 128)
     y = Tensor(x.shape) if dtype == "float32" else Tensor(x.shape, dtype, 1 / steps, zero)
-    return single(name, [x], y), [array]
+    return Single(name, [x], y), [array]
 
 
 @case("HARD_SWISH")
 def hard_swish(rng, dtype, name):
     x, array = every(rng, dtype)
-    return single(name, [x], typed(rng, x.shape, dtype), "HardSwishOptions"), [array]
+    return Single(name, [x], typed(rng, x.shape, dtype), "HardSwishOptions"), [array]
 
 
 @case("LEAKY_RELU")
 def leaky_relu(rng, dtype, name):
     x, array = every(rng, dtype)
-    return single(name, [x], typed(rng, x.shape, dtype), "LeakyReluOptions",
+    return Single(name, [x], typed(rng, x.shape, dtype), "LeakyReluOptions",
                   Alpha=float(rng.uniform(0.01, 1.3))), [array]
 
 
@@ -269,13 +269,13 @@ def prelu(rng, dtype, name):
     x, array = images(rng, dtype)
     slopes = typed(rng, (1, 1, x.shape[3]), dtype)
     slopes.data = numbers(rng, slopes.shape, dtype)
-    return single(name, [x, slopes], typed(rng, x.shape, dtype)), [array]
+    return Single(name, [x, slopes], typed(rng, x.shape, dtype)), [array]
 
 
 @case("GELU")
 def gelu(rng, dtype, name):
     x, array = every(rng, dtype)
-    return single(name, [x], typed(rng, x.shape, dtype), "GeluOptions",
+    return Single(name, [x], typed(rng, x.shape, dtype), "GeluOptions",
                   Approximate=bool(rng.integers(2))), [array]
 
 
@@ -283,7 +283,7 @@ def gelu(rng, dtype, name):
 @case("NEG", "SQUARE", "SIGN", "SIN", "COS", "FLOOR", "CEIL", "ROUND", dtypes=("float32",))
 def function(rng, dtype, name):
     x, array = every(rng, dtype)
-    return single(name, [x], typed(rng, x.shape, dtype)), [array]
+    return Single(name, [x], typed(rng, x.shape, dtype)), [array]
 
 
 @case("LOG", "RSQRT", dtypes=("int8", "float32"))
@@ -291,29 +291,29 @@ def function(rng, dtype, name):
 def positive_function(rng, dtype, name):
     x, array = every(rng, dtype)
     if dtype == "float32":
-        return single(name, [x], Tensor(x.shape)), [np.abs(array) + 0.01]
+        return Single(name, [x], Tensor(x.shape)), [np.abs(array) + 0.01]
     x.zero = -128
-    return single(name, [x], typed(rng, x.shape, dtype)), [array]
+    return Single(name, [x], typed(rng, x.shape, dtype)), [array]
 
 
 @case("QUANTIZE", dtypes=(*ALL, "int16"))
 def quantize(rng, dtype, name):
     x, array = every(rng, dtype)
     y = typed(rng, x.shape, str(rng.choice(["int8"] if dtype == "int16" else QUANTIZED)))
-    return single(name, [x], y, "QuantizeOptions"), [array]
+    return Single(name, [x], y, "QuantizeOptions"), [array]
 
 
 @case("DEQUANTIZE", dtypes=(*QUANTIZED, "int16"))
 def dequantize(rng, dtype, name):
     x, array = every(rng, dtype)
-    return single(name, [x], Tensor(x.shape), "DequantizeOptions"), [array]
+    return Single(name, [x], Tensor(x.shape), "DequantizeOptions"), [array]
 
 
 @case("CAST", dtypes=("float32", "int32", "bool"))
 def cast(rng, dtype, name):
     x = Tensor((4, 5), dtype)
     after = {"float32": "int32", "int32": "float32", "bool": "float32"}[dtype]
-    return single(name, [x], Tensor(x.shape, after)), [numbers(rng, x.shape, dtype)]
+    return Single(name, [x], Tensor(x.shape, after)), [numbers(rng, x.shape, dtype)]
 
 
 @case("SOFTMAX")
@@ -321,7 +321,7 @@ def softmax(rng, dtype, name):
     x = typed(rng, (side(rng), side(rng, 40)), dtype)
     y = Tensor(x.shape, dtype, 1 / 256, np.iinfo(dtype).min) if dtype in QUANTIZED else (
         Tensor(x.shape))
-    return single(name, [x], y, "SoftmaxOptions", Beta=float(rng.uniform(0.3, 2))), [
+    return Single(name, [x], y, "SoftmaxOptions", Beta=float(rng.uniform(0.3, 2))), [
         numbers(rng, x.shape, dtype)]
 
 
@@ -329,10 +329,10 @@ def softmax(rng, dtype, name):
 def norm(rng, dtype, name):
     x, array = images(rng, dtype)
     if name == "L2_NORMALIZATION":
-        return single(name, [x], Tensor(x.shape), "L2NormOptions"), [array]
+        return Single(name, [x], Tensor(x.shape), "L2NormOptions"), [array]
     if name == "LOG_SOFTMAX":
-        return single(name, [x], Tensor(x.shape), "LogSoftmaxOptions"), [array]
-    return single(name, [x], Tensor(x.shape), "LocalResponseNormalizationOptions",
+        return Single(name, [x], Tensor(x.shape), "LogSoftmaxOptions"), [array]
+    return Single(name, [x], Tensor(x.shape), "LocalResponseNormalizationOptions",
                   Radius=side(rng, 3), Alpha=0.3, Beta=0.7, Bias=1.1), [array]
 
 
@@ -346,7 +346,7 @@ def reduction(rng, dtype, name):
     y = typed(rng, (1,), dtype, same)
     if name == "SUM" and dtype in QUANTIZED:
         y.scale *= 30
-    return single(name, [x, Tensor.constant(axes)], y, "ReducerOptions",
+    return Single(name, [x, Tensor.constant(axes)], y, "ReducerOptions",
                   KeepDims=bool(rng.integers(2))), [numbers(rng, x.shape, dtype)]
 
 
@@ -355,7 +355,7 @@ def arg(rng, dtype, name):
     x, array = images(rng, dtype)
     wide = bool(rng.integers(2))
     kind = "ArgMaxOptions" if name == "ARG_MAX" else "ArgMinOptions"
-    return single(name, [x, Tensor.constant(int(rng.integers(-4, 4)))],
+    return Single(name, [x, Tensor.constant(int(rng.integers(-4, 4)))],
                   Tensor((1,), "int64" if wide else "int32"), kind,
                   OutputType=4 if wide else 2), [array]
 
@@ -365,20 +365,20 @@ def gather(rng, dtype, name):
     x, array = images(rng, dtype)
     if name == "GATHER_ND":
         places = np.stack([rng.integers(0, size, (3, 2)) for size in x.shape[:2]], -1)
-        return single(name, [x, Tensor(places.shape, "int32")], typed(rng, (1,), dtype, x),
+        return Single(name, [x, Tensor(places.shape, "int32")], typed(rng, (1,), dtype, x),
                       "GatherNdOptions"), [array, places.astype(np.int32)]
     axis = int(rng.integers(0, 4)) if name == "GATHER" else 0
     places = rng.integers(0, x.shape[axis], (side(rng),)).astype(np.int32)
     index = Tensor(places.shape, "int32")
     if name == "GATHER":
-        return single(name, [x, index], typed(rng, (1,), dtype, x), "GatherOptions",
+        return Single(name, [x, index], typed(rng, (1,), dtype, x), "GatherOptions",
                       Axis=axis), [array, places]
-    return single(name, [index, x], typed(rng, (1,), dtype, x)), [places, array]
+    return Single(name, [index, x], typed(rng, (1,), dtype, x)), [places, array]
 
 
 @case("ONE_HOT", dtypes=("float32", "int32"))
 def one_hot(rng, dtype, name):
     values = [Tensor.constant(each, dtype) for each in (5, -2)]
     x = numbers(rng, (3, 4), "int32") % 7
-    return single(name, [Tensor(x.shape, "int32"), Tensor.constant(6), *values],
+    return Single(name, [Tensor(x.shape, "int32"), Tensor.constant(6), *values],
                   Tensor((1,), dtype), "OneHotOptions", Axis=int(rng.integers(-1, 3))), [x]

@@ -48,16 +48,27 @@ class Operator:
     custom: str = ""
 
 
-def single(name: str, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor] | Tensor,
-           kind: str = "", **options: Any) -> bytes:
+class Single:
     """A model of one operator. Inputs that are None are left out; those without data are fed."""
-    results = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    there = [each for each in inputs if each is not None]
-    numbers = iter(range(len(there)))
-    indices = [-1 if each is None else next(numbers) for each in inputs]
-    after = list(range(len(there), len(there) + len(results)))
-    fed = [index for index, each in enumerate(there) if each.data is None]
-    return file_of([*there, *results], [Operator(name, indices, after, kind, options)], fed, after)
+
+    def __init__(self, name: str, inputs: Sequence[Tensor | None],
+                 outputs: Sequence[Tensor] | Tensor, kind: str = "", **options: Any):
+        self.name, self.inputs, self.kind, self.options = name, list(inputs), kind, options
+        self.outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+
+    def data(self) -> bytes:
+        there = [each for each in self.inputs if each is not None]
+        numbers = iter(range(len(there)))
+        indices = [-1 if each is None else next(numbers) for each in self.inputs]
+        after = list(range(len(there), len(there) + len(self.outputs)))
+        fed = [index for index, each in enumerate(there) if each.data is None]
+        operator = Operator(self.name, indices, after, self.kind, self.options)
+        return file_of([*there, *self.outputs], [operator], fed, after)
+
+
+def single(*parts: Any, **options: Any) -> bytes:
+    """The bytes of a model of one operator."""
+    return Single(*parts, **options).data()
 
 
 def file_of(tensors: Sequence[Tensor], operators: Sequence[Operator], inputs: Sequence[int],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .tflite_cases import ALL, case, images, numbers, side, typed
-from .tflite_files import Tensor, single
+from .tflite_files import Single, Tensor
 
 
 @case("RESHAPE", "SQUEEZE", "EXPAND_DIMS", dtypes=(*ALL, "int16"))
@@ -14,15 +14,15 @@ def reshape(rng, dtype, name):
     x = typed(rng, shape, dtype)
     y, array = typed(rng, (1,), dtype, x), numbers(rng, shape, dtype)
     if name == "SQUEEZE":
-        return single(name, [x], y, "SqueezeOptions",
+        return Single(name, [x], y, "SqueezeOptions",
                       SqueezeDims=[[1], [], [-1, 1]][int(rng.integers(3))]), [array]
     if name == "EXPAND_DIMS":
-        return single(name, [x, Tensor.constant(int(rng.integers(-5, 5)))], y,
+        return Single(name, [x, Tensor.constant(int(rng.integers(-5, 5)))], y,
                       "ExpandDimsOptions"), [array]
     wanted = [2, -1] if rng.random() < 0.5 else [shape[0], shape[2]]
     if rng.random() < 0.3:
-        return single(name, [x], y, "ReshapeOptions", NewShape=wanted), [array]
-    return single(name, [x, Tensor.constant(wanted)], y, "ReshapeOptions"), [array]
+        return Single(name, [x], y, "ReshapeOptions", NewShape=wanted), [array]
+    return Single(name, [x, Tensor.constant(wanted)], y, "ReshapeOptions"), [array]
 
 
 @case("TRANSPOSE", "TILE", "BROADCAST_TO", "REVERSE_V2")
@@ -34,14 +34,14 @@ def rearrange(rng, dtype, name):
     x = typed(rng, shape, dtype)
     kind = {"TRANSPOSE": "TransposeOptions", "TILE": "TileOptions",
             "BROADCAST_TO": "BroadcastToOptions", "REVERSE_V2": "ReverseV2Options"}[name]
-    return single(name, [x, Tensor.constant(wanted)], typed(rng, (1,), dtype, x),
+    return Single(name, [x, Tensor.constant(wanted)], typed(rng, (1,), dtype, x),
                   *([] if name == "BROADCAST_TO" else [kind])), [numbers(rng, shape, dtype)]
 
 
 @case("SHAPE", dtypes=("float32",))
 def shape(rng, dtype, name):
     x, array = images(rng, dtype)
-    return single(name, [x], Tensor((4,), "int32"), "ShapeOptions", OutType=2), [array]
+    return Single(name, [x], Tensor((4,), "int32"), "ShapeOptions", OutType=2), [array]
 
 
 @case("CONCATENATION", dtypes=(*ALL, "int16"))
@@ -53,14 +53,14 @@ def concatenation(rng, dtype, name):
     other[axis] = side(rng)
     y = typed(rng, tuple(other), dtype, None if dtype == "uint8" else x)
     result = typed(rng, (1,), dtype, None if dtype == "uint8" else x)
-    return single(name, [x, y, x], result, "ConcatenationOptions", Axis=axis), [
+    return Single(name, [x, y, x], result, "ConcatenationOptions", Axis=axis), [
         array, numbers(rng, other, dtype), numbers(rng, x.shape, dtype)]
 
 
 @case("PACK", dtypes=(*ALL, "int16"))
 def pack(rng, dtype, name):
     x = typed(rng, (side(rng), side(rng)), dtype)
-    return single(name, [x, x], typed(rng, (1,), dtype, x), "PackOptions", ValuesCount=2,
+    return Single(name, [x, x], typed(rng, (1,), dtype, x), "PackOptions", ValuesCount=2,
                   Axis=int(rng.integers(-3, 3))), [numbers(rng, x.shape, dtype) for _ in range(2)]
 
 
@@ -72,13 +72,13 @@ def pad(rng, dtype, name):
     if name == "MIRROR_PAD":
         mode = int(rng.integers(2))
         widths = np.minimum(widths, np.array(x.shape)[:, None] - (1 - mode))
-        return single(name, [x, Tensor.constant(widths)], y, "MirrorPadOptions",
+        return Single(name, [x, Tensor.constant(widths)], y, "MirrorPadOptions",
                       Mode=mode), [array]
     if name == "PAD":
-        return single(name, [x, Tensor.constant(widths)], y, "PadOptions"), [array]
+        return Single(name, [x, Tensor.constant(widths)], y, "PadOptions"), [array]
     value = typed(rng, (1,), dtype, x)
     value.data = numbers(rng, (1,), dtype)
-    return single(name, [x, Tensor.constant(widths), value], y, "PadV2Options"), [array]
+    return Single(name, [x, Tensor.constant(widths), value], y, "PadV2Options"), [array]
 
 
 @case("SLICE", dtypes=(*ALL, "int16"))
@@ -89,7 +89,7 @@ def slice_(rng, dtype, name):
              for size, start in zip(x.shape, starts, strict=True)]
     after = [size - start if count == -1 else count
              for size, start, count in zip(x.shape, starts, sizes, strict=True)]
-    return single(name, [x, Tensor.constant(starts), Tensor.constant(sizes)],
+    return Single(name, [x, Tensor.constant(starts), Tensor.constant(sizes)],
                   typed(rng, after, dtype, x), "SliceOptions"), [array]
 
 
@@ -110,7 +110,7 @@ def strided_slice(rng, dtype, name):
         options["NewAxisMask"] = 1
     elif shrink == 0 and rng.random() < 0.3:
         options["EllipsisMask"] = 1 << int(rng.integers(0, count))
-    return single(name, [x, *map(Tensor.constant, (starts, ends, steps))],
+    return Single(name, [x, *map(Tensor.constant, (starts, ends, steps))],
                   typed(rng, (1,), dtype, x), "StridedSliceOptions", **options), [array]
 
 
@@ -123,9 +123,9 @@ def split(rng, dtype, name):
     results = [typed(rng, (1,), dtype, x) for _ in range(3)]
     array = numbers(rng, shape, dtype)
     if name == "SPLIT":
-        return single(name, [Tensor.constant(axis), x], results, "SplitOptions",
+        return Single(name, [Tensor.constant(axis), x], results, "SplitOptions",
                       NumSplits=3), [array]
-    return single(name, [x, Tensor.constant([1, -1, 2]), Tensor.constant(axis)], results,
+    return Single(name, [x, Tensor.constant([1, -1, 2]), Tensor.constant(axis)], results,
                   "SplitVOptions", NumSplits=3), [array]
 
 
@@ -135,7 +135,7 @@ def unpack(rng, dtype, name):
     shape = [side(rng), side(rng), side(rng)]
     shape[axis] = 3
     x = typed(rng, tuple(shape), dtype)
-    return single(name, [x], [typed(rng, (1,), dtype, x) for _ in range(3)], "UnpackOptions",
+    return Single(name, [x], [typed(rng, (1,), dtype, x) for _ in range(3)], "UnpackOptions",
                   Num=3, Axis=axis), [numbers(rng, shape, dtype)]
 
 
@@ -145,7 +145,7 @@ def resize(rng, dtype, name):
     kind = ("ResizeBilinearOptions" if name == "RESIZE_BILINEAR"
             else "ResizeNearestNeighborOptions")
     align, half = [(False, False), (True, False), (False, True)][int(rng.integers(3))]
-    return single(name, [x, Tensor.constant([side(rng, 17), side(rng, 17)])],
+    return Single(name, [x, Tensor.constant([side(rng, 17), side(rng, 17)])],
                   typed(rng, (1,), dtype, x), kind, AlignCorners=align,
                   HalfPixelCenters=half), [array]
 
@@ -155,7 +155,7 @@ def depth(rng, dtype, name):
     shape = (2, 4, 6, 3) if name == "SPACE_TO_DEPTH" else (2, 3, 2, 8)
     kind = "SpaceToDepthOptions" if name == "SPACE_TO_DEPTH" else "DepthToSpaceOptions"
     x = typed(rng, shape, dtype)
-    return single(name, [x], typed(rng, (1,), dtype, x), kind, BlockSize=2), [
+    return Single(name, [x], typed(rng, (1,), dtype, x), kind, BlockSize=2), [
         numbers(rng, shape, dtype)]
 
 
@@ -165,5 +165,5 @@ def batch(rng, dtype, name):
     borders = [[1, 1], [0, 1]] if name == "SPACE_TO_BATCH_ND" else [[1, 0], [0, 2]]
     x = typed(rng, shape, dtype)
     kind = f"{'SpaceToBatchND' if name == 'SPACE_TO_BATCH_ND' else 'BatchToSpaceND'}Options"
-    return single(name, [x, Tensor.constant([2, 3]), Tensor.constant(borders)],
+    return Single(name, [x, Tensor.constant([2, 3]), Tensor.constant(borders)],
                   typed(rng, (1,), dtype, x), kind), [numbers(rng, shape, dtype)]
