@@ -22,8 +22,8 @@ from ..operators.choice import Cost
 from ..operators.elementwise import Elementwise
 from ..operators.layout import Layout
 from .fusion import residual_tasks
-from .layers import CompiledLayer, LayerCompiler, Misfit
-from .link import ARENA, INPUTS, NAMES, OUTPUTS, Grid, Layer, Place, Sizes, link
+from .layers import CompiledLayer, LayerCompiler, Misfit, same_bytes
+from .link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
 from .network import (
     AcceleratorStep,
     Decision,
@@ -34,8 +34,11 @@ from .network import (
     Transfer,
     Where,
 )
+from .places import Grid, Place
 from .plan import Life, planned
 from .task import Task, task_of
+
+WORTH_PAIRING = 0.97        # part of the cycles apart that two layers at once take at best
 
 Progress = Callable[[str, int, int], None]      # a node, its number, and how many there are
 
@@ -54,8 +57,11 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
         _check_all(graph, decisions)
     steps: list[Step] = []
     for group in _groups(graph, tasks, decisions, compiler):
-        steps.append(_joined(graph, group, config) if isinstance(group, Group)
-                     else HostStep(tuple(group)))
+        if isinstance(group, Group):
+            paired = _paired(graph, group, tasks, compiler)
+            steps.append(_joined(graph, paired, config))
+        else:
+            steps.append(HostStep(tuple(group)))
     return Network(graph, config, tuple(steps), decisions, dict(provenance or {}))
 
 
@@ -89,11 +95,11 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
     """Make one layer of several nodes where it takes fewer cycles than they do apart."""
     for name, part, task in list(residual_tasks(graph, tasks)):
         try:
-            together = compiler.cycles(task.spec)
+            together = compiler.cycles(compiler.kernel(task.spec))
         except CompileError:
             continue                    # no room for both at once
-        apart = compiler.cycles(tasks[part].spec) + compiler.cycles(
-            _alone(compiler, tasks[name], graph))
+        apart = sum(compiler.cycles(compiler.kernel(each)) for each in (
+            tasks[part].spec, _alone(compiler, tasks[name], graph)))
         if together < apart:
             tasks[name] = task
             del tasks[part]
@@ -168,13 +174,17 @@ def _groups(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, Dec
 def _layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
            group: Group | None) -> tuple[CompiledLayer, bool]:
     """A node as the next layer of a group, or as the first of another."""
+    try:
+        return _compiled(graph, name, task, compiler, group.made if group else {}), False
+    except Misfit:
+        return _compiled(graph, name, task, compiler, {}), True
+
+
+def _compiled(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
+              made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
     shapes: dict[str, Shape] = {tensor: task.shapes.get(operand, graph.type_of(tensor).shape)
                                 for operand, tensor in task.reads.items()}
-    result = graph.nodes[name].type.shape
-    try:
-        return compiler.layer(name, task, shapes, result, group.made if group else {}), False
-    except Misfit:
-        return compiler.layer(name, task, shapes, result, {}), True
+    return compiler.layer(name, task, shapes, graph.nodes[name].type.shape, made, half=half)
 
 
 def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
@@ -208,6 +218,68 @@ def _needs(graph: Graph, name: str, decisions: Mapping[str, Decision]) -> set[st
     return found
 
 
+def _paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
+            compiler: LayerCompiler) -> Group:
+    """The group with neighbours at the same time where that makes the whole stream faster. Nothing
+    is paired without a cost to ask."""
+    if compiler.cost is None:
+        return group
+    best = None
+    for number, pair in _pairs(graph, group, tasks, compiler):
+        if best is None:
+            best = compiler.cost(_joined(graph, group, compiler.config).program)
+        layers = [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]
+        trial = Group(layers, group.made)
+        cycles = compiler.cost(_joined(graph, trial, compiler.config).program)
+        if cycles < best:
+            best, group = cycles, trial
+    return group
+
+
+def _pairs(graph: Graph, group: Group, tasks: Mapping[str, Task],
+           compiler: LayerCompiler) -> Iterator[tuple[int, list[CompiledLayer]]]:
+    """Of all ways to pair neighbours the one that promises most, each with its second layer's
+    number."""
+    best: list[tuple[float, list[tuple[int, list[CompiledLayer]]]]] = [(0, [])]
+    for number, layer in enumerate(group.layers):
+        cycles, pairs = best[-1]
+        ways = [(cycles + compiler.cycles(layer.kernel), pairs)]
+        pair = _pair(graph, group, number, tasks, compiler) if number else None
+        if pair is not None:
+            cycles, pairs = best[-2]
+            ways.append((cycles + pair[0], [*pairs, (number, pair[1])]))
+        best.append(min(ways, key=lambda way: way[0]))
+    yield from best[-1][1]
+
+
+def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
+          compiler: LayerCompiler) -> tuple[float, list[CompiledLayer]] | None:
+    """A layer together with the one before it, and what both take, if there is something to
+    gain."""
+    two = group.layers[number - 1:number + 1]
+    bounds = [layer.kernel.form.work.bound(compiler.config, compiler.memory or MemoryTiming())
+              for layer in two]
+    together = max(sum(each.macs for each in bounds), sum(each.memory for each in bounds),
+                   sum(each.alu for each in bounds))
+    apart = sum(compiler.cycles(layer.kernel) for layer in two)
+    if two[0].node not in [tensor for tensor, _ in two[1].reads.values()] or (
+            together > WORTH_PAIRING * apart):
+        return None
+    assert compiler.cost is not None, "whoever asks knows costs"
+    made = dict(list(group.made.items())[:number - 1])
+    trial = Group()
+    try:
+        for layer in two:
+            compiled = _compiled(graph, layer.node, tasks[layer.node], compiler,
+                                 {**made, **trial.made}, half=True)
+            if not same_bytes(compiled.output, layer.output):
+                return None
+            trial.add(replace(compiled, parts=layer.parts, with_next=layer is two[0]))
+        return compiler.cost(_joined(graph, trial, compiler.config).program), trial.layers
+    except (CompileError, Misfit):
+        return None                     # no room for both
+
+
 def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
     """The program of a group: places for its tensors, and one stream."""
     lives, inputs, outputs = _lives(graph, group)
@@ -225,7 +297,8 @@ def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
         mine = {operand: places[tensor] if tensor in group.made else given[tensor, layout]
                 for operand, (tensor, layout) in layer.reads.items()}
         layers.append(Layer(layer.node, layer.kernel.program,
-                            {**mine, "output": places[layer.node]}, layer.constants))
+                            {**mine, "output": places[layer.node]}, layer.constants,
+                            layer.with_next, layer.output.size))
     tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape)
                for segment, transfers, offsets in (
                    (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
@@ -242,7 +315,8 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
     """How long tensors between layers live, what comes from outside, and what others read."""
     last: dict[str, int] = {}
     inputs: dict[tuple[str, Layout], Transfer] = {}
-    for number, layer in enumerate(group.layers):
+    turns = _turns(group)
+    for number, layer in zip(turns, group.layers, strict=True):
         for tensor, layout in layer.reads.values():
             if tensor in group.made:
                 last[tensor] = number
@@ -251,12 +325,21 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
     lives: dict[str, Life] = {}
     outputs: list[Transfer] = []
     inner = {name for layer in group.layers for name in (layer.node, *layer.parts)}
-    for number, layer in enumerate(group.layers):
+    for number, layer in zip(turns, group.layers, strict=True):
         if layer.node in graph.outputs or _read_outside(graph, layer.node, inner):
             outputs.append(Transfer(layer.node, f"output{len(outputs)}", layer.output))
         else:
             lives[layer.node] = Life(layer.output.size, number, last.get(layer.node, number))
     return lives, list(inputs.values()), outputs
+
+
+def _turns(group: Group) -> list[int]:
+    """When each layer runs; those that run at the same time have the same number."""
+    turns, now = [], 0
+    for layer in group.layers:
+        turns.append(now)
+        now += not layer.with_next
+    return turns
 
 
 def _read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:

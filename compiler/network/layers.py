@@ -11,19 +11,22 @@ import numpy as np
 
 from ...isa.config import Config
 from ...isa.timing import MemoryTiming
-from ..compile import compile_op
 from ..graph.types import Array, Shape
-from ..operators.choice import Cost
+from ..operators.catalogue import operator_of
+from ..operators.choice import INSTRUCTIONS, Cost
 from ..operators.conv2d import Conv2d, plain_forms
 from ..operators.dense import Dense
 from ..operators.description import LARGEST
 from ..operators.elementwise import Elementwise
 from ..operators.first_layer import FoldedForm
-from ..operators.kernel import OUTPUT, Kernel
+from ..operators.form import Form
+from ..operators.kernel import OUTPUT, Kernel, Options
 from ..operators.layout import Layout, tiled_images
 from ..operators.packing import checked
+from .interleave import halved
 from .task import RefusalError, Task
 
+CYCLES_PER_TRIED = 64           # of a layer, for each instruction of schedules that are tried
 REMEMBERED = 256                # layouts whose positions are kept
 
 
@@ -42,6 +45,7 @@ class CompiledLayer:
     output: Layout
     constants: Mapping[str, Array]
     parts: tuple[str, ...] = ()                     # other nodes that are computed with it
+    with_next: bool = False                         # at the same time as the layer after it
 
 
 @dataclass
@@ -53,40 +57,53 @@ class LayerCompiler:
     memory: MemoryTiming | None = None
 
     def __post_init__(self) -> None:
-        self.kernels: dict[tuple[Any, bool], Kernel] = {}
+        self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
+        self.times: dict[int, float] = {}           # of programs that are kept, by identity
 
-    def kernel(self, spec: Any, *, plain: bool = False) -> Kernel:
-        """The kernel of a description; `plain`, if the host cannot fold the input."""
-        key = spec, plain
+    def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
+        """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
+        has half of every scratchpad."""
+        key = spec, plain, half
         if key not in self.kernels:
-            found = compile_op(spec, self.config, cost=self.cost, memory=self.memory)
+            config = halved(self.config) if half else self.config
+            found = self._best(spec, config)
             if plain and isinstance(found.form, FoldedForm):
-                found = compile_op(spec, self.config, cost=self.cost, memory=self.memory,
-                                   form=plain_forms(spec, self.config)[0])
-            self.kernels[key] = found
+                found = self._best(spec, config, form=plain_forms(spec, config)[0])
+            self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
 
-    def cycles(self, spec: Any) -> float:
-        """What a description takes alone: as the cost says, or at least."""
-        kernel = self.kernel(spec)
+    def _best(self, spec: Any, config: Config, form: Form | None = None) -> Kernel:
+        """The longer a layer takes, the more schedules are tried."""
+        timing, operator = self.memory or MemoryTiming(), operator_of(spec)
+        least = min(each.work.bound(config, timing).cycles for each in (
+            operator.forms(spec, config) if form is None else (form,)))
+        return operator.compiled(spec, config, Options(
+            form=form, cost=self.cost, memory=timing,
+            effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
+
+    def cycles(self, kernel: Kernel) -> float:
+        """What a kernel takes alone: as the cost says, or at least."""
         if self.cost is None:
             return kernel.form.work.bound(self.config, self.memory or MemoryTiming()).cycles
-        return self.cost(kernel.program)
+        if id(kernel.program) not in self.times:
+            self.times[id(kernel.program)] = self.cost(kernel.program)
+        return self.times[id(kernel.program)]
 
     def layer(self, node: str, task: Task, shapes: Mapping[str, Shape], result: Shape,
-              made: Mapping[str, Layout]) -> CompiledLayer:
+              made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
         """A node's layer, where some tensors are in a program already. Raises Misfit if one of
         them lies there in another layout than the layer can take."""
         if isinstance(task.spec, Elementwise):
-            return self._elementwise(node, task, shapes, made)
+            return self._elementwise(node, task, shapes, made, half=half)
         tensor = task.reads["data"]
         one_row = isinstance(task.spec, Dense) and task.spec.rows == self.config.batch == 1
         if one_row and tensor in made:
             task = self._by_positions(task, made[tensor])
-            kernel = self.kernel(task.spec)
+            kernel = self.kernel(task.spec, half=half)
             layouts = {**kernel.form.layouts, "data": made[tensor]}
         else:
-            kernel = self.kernel(task.spec, plain=type(task.spec) is Conv2d and tensor in made)
+            kernel = self.kernel(task.spec, half=half,
+                                 plain=type(task.spec) is Conv2d and tensor in made)
             layouts = {name: layout if task.axes is None else layout.on(
                 result if name == OUTPUT else shapes[task.reads[name]], task.axes)
                 for name, layout in kernel.form.layouts.items()}
@@ -116,14 +133,14 @@ class LayerCompiler:
                        constants={**task.constants, "weights": moved})
 
     def _elementwise(self, node: str, task: Task, shapes: Mapping[str, Shape],
-                     made: Mapping[str, Layout]) -> CompiledLayer:
+                     made: Mapping[str, Layout], *, half: bool) -> CompiledLayer:
         """Tile by tile, in whatever layout the operands have."""
         present = [made[tensor] for tensor in task.reads.values() if tensor in made]
         if any(not same_bytes(present[0], other) for other in present[1:]):
             raise Misfit
         shape = next(iter(shapes[tensor] for tensor in task.reads.values()))
         layout = present[0] if present else self.natural(shape)
-        kernel = self.kernel(self.spec_of(task, layout))
+        kernel = self.kernel(self.spec_of(task, layout), half=half)
         return CompiledLayer(node, kernel, {operand: (tensor, layout) for operand, tensor
                                             in task.reads.items()}, layout,
                              self._constants(kernel, task))

@@ -34,42 +34,11 @@ from ...isa.stream import Stream, encode
 from ...isa.tokens import with_tokens
 from ..graph.types import Array
 from .footprint import footprint
+from .interleave import interleaved
+from .places import Grid, Place
 
-PAGE = 4096                 # bytes; a burst does not cross it, so what is large begins there
 MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
 NAMES = ("micro_ops", "constants", "inputs", "outputs", "arena")
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Where in DRAM tensors begin: whole tiles of any scratchpad."""
-
-    step: int
-
-    @staticmethod
-    def of(config: Config) -> Grid:
-        return Grid(max(config.tile_bytes(buffer) for buffer in Buffer))
-
-    def after(self, offset: int, size: int) -> int:
-        """The next place where something of a size may begin."""
-        step = PAGE if size >= PAGE else self.step
-        return -(-offset // step) * step
-
-    def row(self, sizes: Iterable[int]) -> tuple[list[int], int]:
-        """Places one after the other, and what they take."""
-        places, end = [], 0
-        for size in sizes:
-            places.append(self.after(end, size))
-            end = places[-1] + size
-        return places, end
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a tensor lies."""
-
-    segment: int
-    offset: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +50,8 @@ class Layer:
     program: Program
     places: Mapping[str, Place]
     constants: Mapping[str, Array]
+    with_next: bool = False         # each of the two has a half of the scratchpads
+    output_size: int = 0            # bytes
 
 
 @dataclass
@@ -125,11 +96,25 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
     code: list[Stream] = []
     labels: dict[str, int] = {}
     before: Moves = dict.fromkeys(SCRATCHPADS, 0)
+    waiting: tuple[Layer, Stream] | None = None         # for the one that it is interleaved with
     position = 0
     for layer in layers:
-        moves = _moves(layer.program, config, before)
-        stream = _moved(layer, moves, micro_ops, constants)
-        labels[_fresh(layer.name, labels)] = position
+        begin = 0
+        if waiting is not None:
+            moves = {buffer: config.tiles(buffer) // 2 for buffer in SCRATCHPADS}
+            first, stream = waiting
+            stream, begin = interleaved(stream, _moved(layer, moves, micro_ops, constants), config,
+                                        first.places["output"], first.output_size)
+        elif layer.with_next:
+            moves = dict.fromkeys(SCRATCHPADS, 0)
+            waiting = layer, _moved(layer, moves, micro_ops, constants)
+            labels[_fresh(layer.name, labels)] = position
+            continue
+        else:
+            moves = _moves(layer.program, config, before)
+            stream = _moved(layer, moves, micro_ops, constants)
+        waiting = None
+        labels[_fresh(layer.name, labels)] = position + begin
         code.append(stream)
         position += len(stream)
         before = moves

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .link import Grid
+from .places import Grid
 
 
 @dataclass(frozen=True)

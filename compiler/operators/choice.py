@@ -138,10 +138,12 @@ def _too_small(template: Template, form: TensorForm) -> str:
 
 
 def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result],
-            least: float, cost: Cost | None) -> tuple[Candidate, Result]:
+            least: float, cost: Cost | None,
+            effort: int = INSTRUCTIONS) -> tuple[Candidate, Result]:
     """The best of a few candidates, compiled: the first, if it is close to the least that is
-    possible, or nobody can be asked; otherwise the fastest of some that differ. A candidate that
-    cannot run is passed over, as long as another can."""
+    possible, or nobody can be asked; otherwise the fastest of some that differ, until `effort`
+    instructions are written. A candidate that cannot run is passed over, as long as another
+    can."""
     chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
         return chosen, result
@@ -149,7 +151,7 @@ def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result
     calibration = ordered[0].estimate / best        # estimates err, but alike
     for candidate in different(ordered):
         hopeless = calibration and candidate.estimate >= UNSURE * calibration * best
-        if best <= CLOSE * least or hopeless or written >= INSTRUCTIONS:
+        if best <= CLOSE * least or hopeless or written >= effort:
             break
         other = compiled(candidate)
         written += len(other.program.code)

@@ -18,7 +18,7 @@ from ...isa.timing import MemoryTiming
 from ..accelerator.pipeline import build
 from ..errors import CompileError
 from ..nest.nest import Nest
-from .choice import Candidate, Cost, checked_knobs, fastest, ranked
+from .choice import INSTRUCTIONS, Candidate, Cost, checked_knobs, fastest, ranked
 from .description import Description
 from .form import Form, Template
 from .packing import Array, checked
@@ -36,6 +36,7 @@ class Options:
     hide_latency: bool = True   # without it, engines take turns, on the same schedule
     cost: Cost | None = None    # cycles of a program; without it, estimates decide
     memory: MemoryTiming = field(default_factory=MemoryTiming)      # that estimates are made for
+    effort: int = INSTRUCTIONS  # instructions of programs to try, after which no other is tried
 
     def __post_init__(self) -> None:
         for name, kind in (("form", Form | None), ("hide_latency", bool),
@@ -120,7 +121,7 @@ def best_kernel(template: Template, forms: list[Any], options: Options) -> Kerne
     ordered = ranked(template, forms, options.memory)
     least = min(form.work.bound(form.config, options.memory).cycles for form in forms)
     chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, True), least,
-                             options.cost)
+                             options.cost, options.effort)
     return kernel if options.hide_latency else _kernel(template, chosen, False)
 
 
