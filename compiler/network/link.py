@@ -167,7 +167,18 @@ def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> Stre
     code.view(Gemm.dtype())["uop"][gemms] += np.uint16(moves[Buffer.UOP])
     for lanes in (Alu, AluI, Requantize):
         _move_lanes(code, lanes, moves)
-    return code
+    return _constants_first(code)
+
+
+def _constants_first(code: Stream) -> Stream:
+    """What a layer loads before anything else: first what is there already, then activations, for
+    which the load engine may have to wait until the layer before has stored them."""
+    others = np.flatnonzero(code["opcode"] != Opcode.LOAD)
+    count = int(others[0]) if len(others) else len(code)
+    waits = code.view(Load.dtype())["segment"][:count] > CONSTANTS
+    order = np.concatenate([np.argsort(waits, kind="stable"), np.arange(count, len(code))])
+    reordered: Stream = code[order]
+    return reordered
 
 
 def _move_lanes(code: Stream, kind: type[Alu | AluI | Requantize], moves: Moves) -> None:
