@@ -87,3 +87,10 @@ def test_constants_that_are_alike_are_in_memory_once():
             if name == "second.w" else constant for name, constant in graph.constants.items()}
     shared = compile_network(replace(graph, constants=same), small)
     assert shared.programs[0].segment("constants").size <= alone - 16 * 16 * 9
+
+
+def test_a_network_runs_on_the_hardware_too():
+    graph = block(channels=5, size=5)
+    network = compile_network(graph, tiny)
+    given = inputs_for(graph)
+    assert (executed(network, given, "rtl")["sum"] == evaluate_all(graph, given)["sum"]).all()

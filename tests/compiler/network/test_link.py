@@ -1,0 +1,85 @@
+"""Streams that are joined: places move, order stays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import microtron
+from microtron.compiler.graph.evaluate import evaluate_all
+from microtron.compiler.network import compile as network_compile
+from microtron.compiler.network.compile import compile_network
+from microtron.compiler.network.footprint import footprint
+from microtron.compiler.network.interleave import BEHIND, halved, interleaved
+from microtron.compiler.network.places import Place
+from microtron.isa.config import small, tiny
+from microtron.isa.instructions import (
+    Alu,
+    Buffer,
+    Load,
+    Requantize,
+    RequantizeFlags,
+    Store,
+    Sync,
+)
+from microtron.isa.stream import decode, encode
+from microtron.isa.verifier import verify
+
+from .networks import Layers, executed
+
+
+def test_the_footprint_is_the_last_tile_that_is_used():
+    code = encode([
+        Load(buffer=Buffer.INP, sram=3, shape=(2, 2, 4), sram_pitch=20, pad=(1, 0, 0, 1)),
+        Load(buffer=Buffer.ACC8, sram=7, shape=(1, 1, 2)),
+        Alu(dst=10, lhs=2, rhs=40, loops=(1, 1, 3), rhs_stride=(0, 0, 5)),
+        Requantize(dst=4, src=1, params=60, loops=(2, 1, 3), dst_stride=(8, 0, 1),
+                   params_stride=3),
+        Requantize(flags=RequantizeFlags.ACC, dst=70),
+        Store(sram=20, shape=(2, 1, 2), sram_pitch=(5, 0)), Sync()])
+    # 3 + one plane further + three rows of five; the right operand's last; the stored box's last.
+    assert footprint(code) == {Buffer.UOP: 0, Buffer.INP: 3 + 20 + 15, Buffer.WGT: 0,
+                               Buffer.ACC: 71, Buffer.OUT: 27}
+
+
+def test_a_reader_stands_some_stores_behind_what_it_reads():
+    tile = tiny.tile_bytes(Buffer.OUT)
+    first = encode([Store(segment=4, offset=tile * number) for number in range(10)])
+    second = encode([Load(segment=4, offset=tile * number, shape=(1, 1, 2))
+                     for number in range(0, 10, 2)])
+    merged, begin = interleaved(first, second, tiny, Place(4, 0), 10 * tile)
+    order = [(type(each).__name__, each.offset // tile) for each in decode(merged)]
+    for kind in ("Store", "Load"):
+        places = [place for name, place in order if name == kind]
+        assert places == sorted(places)
+    for number in range(0, 10, 2):
+        stored = min(number + 1 + BEHIND, 9)
+        assert order.index(("Load", number)) == order.index(("Store", stored)) + 1 + (
+            stored == 9 and number > 6)
+    assert begin == order.index(("Load", 0))
+
+
+def test_halves_of_scratchpads_are_configurations():
+    half = halved(small)
+    assert half.tiles(Buffer.ACC) * 2 == small.tiles(Buffer.ACC)
+    assert half.acc_bank_tiles == small.acc_bank_tiles
+
+
+def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
+    layers = Layers((1, 16, 16, 8), 3)
+    for number in range(4):
+        layers.conv(f"conv{number}", "x" if not number else f"conv{number - 1}", 8, 3,
+                    groups=8 if number % 2 else 1)
+    graph = layers.builder.graph(("conv3",))
+    given = {"x": np.random.default_rng(0).integers(-128, 128, (1, 16, 16, 8)).astype(np.int8)}
+    right = evaluate_all(graph, given)["conv3"]
+    alone = compile_network(graph, small)
+    monkeypatch.setattr(network_compile, "WORTH_PAIRING", 2.0)      # try every pair ...
+    costs = iter(range(1 << 20, 0, -1))                             # ... and take it
+    paired = compile_network(graph, small, cost=lambda program: next(costs))
+    verify(paired.programs[0])
+    assert len(paired.programs[0].code) != len(alone.programs[0].code)
+    for device in ("functional", "cycle"):
+        assert (executed(paired, given, device)["conv3"] == right).all()
+    exact = compile_network(graph, small, cost=microtron.simulated_cost())
+    assert microtron.simulate(exact.programs[0]).cycles <= microtron.simulate(
+        alone.programs[0]).cycles
