@@ -15,6 +15,15 @@ from .cli_devices import compare, profile, run
 from .cli_entry import BAD_INPUT, run_command
 from .cli_files import AsJson, ProgramFile, assembled, load_program, write_text
 from .cli_kernel import add_operators, kernels
+from .cli_model import (
+    check_unused,
+    compile_,
+    disassembled_model,
+    inspect,
+    is_model,
+    verdicts_of_model,
+)
+from .cli_options import ModelConfig, ModelShapes
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -22,7 +31,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="microtron", add_completion=False, rich_markup_mode=None,
-    help="A co-design kit for small tensor accelerators: assemble, verify and run programs.")
+    help="A co-design kit for small tensor accelerators: compile and run networks; assemble, "
+         "verify and run programs.")
 
 
 @app.callback(invoke_without_command=True)
@@ -61,39 +71,57 @@ def asm(source: Annotated[Path, typer.Argument(help="Assembly text.")],
 @app.command()
 def disasm(program: ProgramFile,
            output: Annotated[Path | None, typer.Option(
-               "--output", "-o", help="File to write; the terminal unless given.")] = None) -> None:
-    """Print a program as assembly that assembles to the same image.
+               "--output", "-o", help="File to write; the terminal unless given.")] = None,
+           name: ModelConfig = "",
+           shapes: ModelShapes = None) -> None:
+    """Print a program as assembly that assembles to the same image; all programs of a network.
 
     Example: microtron disasm matmul.mt
     """
     from .isa.disassembly import disassemble
 
-    text = disassemble(load_program(program))
+    if is_model(program):
+        text = disassembled_model(program, name, shapes)
+    else:
+        check_unused(name, shapes, f"{program} is a program")
+        text = disassemble(load_program(program))
     write_text(text, output)
 
 
 @app.command()
-def verify(program: ProgramFile, as_json: AsJson = False) -> None:
+def verify(program: ProgramFile,
+           name: ModelConfig = "",
+           shapes: ModelShapes = None,
+           as_json: AsJson = False) -> None:
     """Prove that a program cannot deadlock, race, overflow a token counter or leave its buffers.
 
     Every finding names the instructions, the range and the order that is missing. Exit code 2
-    if there is one. Example: microtron verify matmul.mt
+    if there is one. Of a network, every program. Example: microtron verify matmul.mt
     """
-    from .isa.verifier import inspect
+    from .isa.verifier import inspect as judge
 
-    verdict = inspect(load_program(program))
-    if as_json:
-        typer.echo(json.dumps({"file": str(program), "safe": not verdict.findings,
-                               **vars(verdict)}))
-    elif not verdict.findings:
-        _print_safe(program, verdict)
+    if is_model(program):
+        verdicts = verdicts_of_model(program, name, shapes)
     else:
-        for finding in verdict.findings:
-            typer.echo(f"{program}: {finding}", err=True)
-    if verdict.findings:
+        check_unused(name, shapes, f"{program} is a program")
+        verdicts = [(str(program), judge(load_program(program)))]
+    if as_json:
+        found = [{"file": place, "safe": not each.findings, **vars(each)}
+                 for place, each in verdicts]
+        typer.echo(json.dumps({"file": str(program), "programs": found,
+                               "safe": not any(each.findings for _, each in verdicts)}
+                              if is_model(program) else found[0]))
+    for place, verdict in verdicts:
+        if not as_json and not verdict.findings:
+            _print_safe(place, verdict)
+        for finding in verdict.findings if not as_json else ():
+            typer.echo(f"{place}: {finding}", err=True)
+    if any(each.findings for _, each in verdicts):
         raise typer.Exit(BAD_INPUT)
 
 
+app.command("compile")(compile_)
+app.command()(inspect)
 app.command()(run)
 app.command()(profile)
 app.command()(compare)
@@ -176,7 +204,7 @@ def isa(instruction: Annotated[str, typer.Argument(
         show("Instructions", manual.summary())
 
 
-def _print_safe(path: Path, verdict: Verdict) -> None:
+def _print_safe(path: str, verdict: Verdict) -> None:
     most = max(verdict.most_tokens.values(), default=0)
     typer.echo(f"{path}: safe: {verdict.instructions} instructions, {verdict.tokens} tokens, at "
                f"most {most} in a counter, {verdict.accesses} accesses")

@@ -9,28 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .cli_files import AsJson, ProgramFile, check_apart, load_program, tensor_files
+from .cli_model import check_unused, is_model, profile_model, run_model
+from .cli_options import Limit, Memory, ModelConfig, ModelShapes
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
     from .isa.atomic import Content
-    from .isa.program import Program
-    from .runtime.device import Device
 
 DIFFERENT = 1
-Memory = Annotated[str, typer.Option(
-    metavar="NAME=VALUE,…",
-    help="How memory behaves, for devices with a clock: as read_latency=64,stalls=9.")]
-
-Limit = Annotated[int | None, typer.Option(
-    help="Refuse or give up a run that takes more: cycles, or tile operations on the functional "
-         "device. 10,000,000,000 unless given.")]
 
 
 def run(program: ProgramFile,
         device: Annotated[str, typer.Option(
             help="Where to run: functional, cycle (exact timing), or rtl (the hardware under "
-                 "Verilator).",
-        )] = "functional",
+                 "Verilator). Unless given, functional for a program and cycle for a network.",
+        )] = "",
         inputs: Annotated[list[str] | None, typer.Option(
             "--input", "-i", metavar="TENSOR=FILE.npy", help="Fill a tensor before the run.",
         )] = None,
@@ -47,14 +40,28 @@ def run(program: ProgramFile,
             help="With rtl: write all signals to a .vcd or .fst file.")] = None,
         limit: Limit = None,
         check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
+        name: ModelConfig = "",
+        shapes: ModelShapes = None,
         as_json: AsJson = False) -> None:
-    """Run a program on a device and print what it did.
+    """Run a program or a network on a device and print what it did.
 
-    Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
+    A network's only input or output may be a file alone. Examples:
+    microtron run matmul.mt -i a=a.npy -o c=c.npy;
+    microtron run model.tflite -i image.npy -o scores.npy
     """
+    if is_model(program):
+        device = device or "cycle"
+        options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
+                           limit=limit)
+        run_model(program, device=device, options=options, inputs=inputs, outputs=outputs,
+                  trace=trace, config=name, shapes=shapes, memory=memory, check=check,
+                  as_json=as_json)
+        return
+    check_unused(name, shapes, f"{program} is a program")
+    device = device or "functional"
     from .isa.atomic import write_together
     from .isa.verifier import verify as prove
-    from .runtime.device import check_outputs
+    from .runtime.device import check_outputs, open_device
     from .runtime.device import run as execute
     from .runtime.files import array_content, read_tensor
     from .runtime.trace import format_for, trace_content
@@ -67,8 +74,9 @@ def run(program: ProgramFile,
         format_for(trace)
     given = {name: read_tensor(path, loaded.tensor(name))
              for name, path in tensor_files("--input", inputs).items()}
-    chosen = _device(device, loaded, seed=seed, memory=memory, trace=trace, waveform=waveform,
-                     limit=limit)
+    options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
+                       limit=limit)
+    chosen = open_device(device, loaded.config, **options)
     if check:
         prove(loaded)
     results, report = execute(loaded, given, chosen)
@@ -87,11 +95,19 @@ def run(program: ProgramFile,
 def profile(program: ProgramFile,
             memory: Memory = "",
             limit: Limit = None,
+            name: ModelConfig = "",
+            shapes: ModelShapes = None,
             as_json: AsJson = False) -> None:
     """Say where a program's cycles go: by engine and cause, and how far from the best possible.
 
-    Example: microtron profile matmul.mt --memory read_latency=64
+    For a network, that of each of its programs. Example:
+    microtron profile matmul.mt --memory read_latency=64
     """
+    if is_model(program):
+        profile_model(program, memory=memory, limit=limit, config=name, shapes=shapes,
+                      as_json=as_json)
+        return
+    check_unused(name, shapes, f"{program} is a program")
     from .isa.timing import parse_timing
     from .runtime.profile import profile as measure
 
@@ -136,11 +152,10 @@ def compare(program: ProgramFile,
     raise typer.Exit(DIFFERENT)
 
 
-def _device(name: str, program: Program, *, seed: int | None, memory: str, trace: Path | None,
-            waveform: Path | None, limit: int | None) -> Device:
-    """The device that the options of `run` describe; an option it has no use for is refused."""
+def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,
+             waveform: Path | None, limit: int | None) -> dict[str, Any]:
+    """What the options of `run` mean to a device; one that it has no use for is refused."""
     from .isa.timing import parse_timing
-    from .runtime.device import open_device
     from .sim.functional.order import Adversarial
 
     timed = ("cycle", "rtl")
@@ -160,4 +175,4 @@ def _device(name: str, program: Program, *, seed: int | None, memory: str, trace
         options["timing"] = parse_timing(memory)
     if waveform is not None:
         options["waveform"] = waveform
-    return open_device(name, program.config, **options)
+    return options

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .isa.program import Program
 
 ProgramFile = Annotated[Path, typer.Argument(
-    metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name).")]
+    metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name); or a network: "
+                            "a .tflite or .onnx file, or an image of one (.mt).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_devices import Memory
 from .cli_files import AsJson
+from .cli_options import Memory
 from .isa.errors import MicrotronError
 from .isa.values import shown
 

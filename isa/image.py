@@ -70,6 +70,20 @@ def to_bytes(program: Program) -> bytes:
         *(Section(f"segment.{index}", content) for index, content in contents.items())])
 
 
+def first_section(path: Path) -> str:
+    """The name of a file's first section, which tells what kind of image it is; nothing, if it is
+    none. Nobody else has looked at the file yet."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return ""
+        with path.open("rb") as file:
+            start = file.read(sections.HEADER.size + sections.ENTRY.size)
+    except (OSError, ValueError):           # also a path with a zero byte
+        return ""
+    name = start[sections.HEADER.size:][:sections.NAME_BYTES].rstrip(b"\0")
+    return name.decode("ascii", "replace") if start.startswith(sections.MAGIC) else ""
+
+
 def _code(program: Program) -> Octets:
     code = program.code
     if code.ndim != 1 or code.dtype.itemsize != INSTRUCTION_BYTES:

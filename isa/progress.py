@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import TextIO
 
+PATIENCE = 2.0              # seconds before somebody wants to know what is being done
 REFRESH = 0.5               # seconds from one state of a live line to the next
 ERASE = "\r\x1b[K"          # back to the beginning of the line, and all of it gone
 
@@ -29,6 +31,33 @@ def announced(work: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+@contextmanager
+def watched(work: str) -> Iterator[Callable[[str], None]]:
+    """Say on a terminal, and nowhere else, what is being done, if it takes long. Gives a function
+    that is told what comes next."""
+    stream, doing, done = sys.stderr, deque([work], maxlen=1), Event()
+    if stream is None or not stream.isatty():
+        yield doing.append
+        return
+    thread = Thread(target=_live_later, args=(stream, doing, done), daemon=True)
+    thread.start()
+    try:
+        yield doing.append
+    finally:
+        done.set()
+        thread.join()
+
+
+def _live_later(stream: TextIO, doing: deque[str], done: Event) -> None:
+    start = time.monotonic()
+    wait, said = PATIENCE, False
+    while not done.wait(wait):
+        _say(stream, f"{ERASE}microtron: {doing[-1]} ({time.monotonic() - start:.0f} s)")
+        wait, said = REFRESH, True
+    if said:
+        _say(stream, ERASE)
 
 
 def _live(stream: TextIO, work: str, done: Event) -> None:

@@ -61,7 +61,7 @@ class NodeReport:
 
     name: str                   # of the tensor that it computes
     origin: str                 # what the model calls it
-    operator: str               # in words
+    operator: str               # of the accelerator, or in words
     type: TensorType            # of its result
     where: Where
     reason: str = ""
@@ -136,8 +136,9 @@ def _reports(network: Network) -> Iterable[NodeReport]:
         decision = network.decisions[name]
         number, layer = layers.get(name, (hosted.get(name), None))
         yield NodeReport(
-            name=name, origin=node.origin, operator=node.operation.title(), type=node.type,
-            where=decision.where, reason=decision.reason, macs=macs_of(graph, node), step=number,
+            name=name, origin=node.origin, type=node.type,
+            operator=layer.spec.operator if layer else node.operation.title(), where=decision.where,
+            reason=decision.reason, macs=macs_of(graph, node), step=number,
             label=layer.label if layer else "", work=layer.work if layer else None,
             note=layer.note if layer else "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,24 +15,32 @@ from numpy.lib import format as npy
 from ..isa.errors import MicrotronError
 from ..isa.program import Tensor
 
+Array = npt.NDArray[Any]
+
 ZIP = b"PK\x03\x04"             # how .npz files begin
 
 
-def read_tensor(path: Path, tensor: Tensor) -> npt.NDArray[Any]:
-    """The values for a tensor in a file, which must have its shape and type. That is seen before
-    any data is read: a file may claim to hold more than there is memory."""
+def read_tensor(path: Path, tensor: Tensor) -> Array:
+    """The values for a tensor in a file, which must have its shape and type."""
+    return read_array(path, f"tensor {tensor.name}", tensor.shape, (tensor.dtype,))
+
+
+def read_array(path: Path, place: str, wanted: tuple[int, ...], dtypes: tuple[str, ...]) -> Array:
+    """The array in a file, which must have a shape and one of some types. That is seen before any
+    data is read: a file may claim to hold more than there is memory."""
     try:
         with path.open("rb") as file:
             shape, column_major, dtype = _header(file, path)
-            if shape != tensor.shape or dtype != np.dtype(tensor.dtype):
-                raise MicrotronError(f"{path}: holds {dtype} of shape {shape}, but tensor "
-                                     f"{tensor.name} is {tensor.dtype} of shape {tensor.shape}")
-            data = file.read(tensor.size)
+            if shape != wanted or dtype not in [np.dtype(each) for each in dtypes]:
+                raise MicrotronError(f"{path}: holds {dtype} of shape {shape}, but {place} is "
+                                     f"{' or '.join(dtypes)} of shape {wanted}")
+            size = prod(shape) * dtype.itemsize
+            data = file.read(size)
     except OSError as error:
         raise MicrotronError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(data) < tensor.size:
+    if len(data) < size:
         raise MicrotronError(f"{path}: has {len(data)} bytes of data, but {dtype} of shape {shape} "
-                             f"takes {tensor.size}")
+                             f"takes {size}")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if column_major else "C")
 
 

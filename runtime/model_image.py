@@ -73,13 +73,7 @@ def to_bytes(model: CompiledModel) -> bytes:
 def holds_model(path: str | PathLike[str]) -> bool:
     """Whether a file is the image of a model, and not of a program or something else, as far as
     its first bytes tell."""
-    try:
-        with Path(path).open("rb") as file:
-            start = file.read(sections.HEADER.size + sections.ENTRY.size)
-    except (OSError, ValueError):
-        return False
-    first = start[sections.HEADER.size:].partition(b"\0")[0]
-    return start.startswith(sections.MAGIC) and first == MODEL.encode()
+    return image.first_section(Path(path)) == MODEL
 
 
 def _stored(array: Array) -> Octets:

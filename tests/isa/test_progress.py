@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from microtron.isa import progress
-from microtron.isa.progress import ERASE, announced
+from microtron.isa.progress import ERASE, announced, watched
 
 
 class Terminal(io.StringIO):
@@ -47,3 +47,32 @@ def test_whoever_cannot_be_told_is_not_told(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
     with announced("counting sheep"):
         pass
+
+
+def test_what_is_quick_is_not_said(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with watched("counting sheep") as say:
+        say("counting goats")
+    assert sys.stderr.getvalue() == ""
+
+
+def test_what_takes_long_is_said_on_a_terminal_with_what_comes_next(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress, "REFRESH", 0.001)
+    monkeypatch.setattr(progress, "PATIENCE", 0.001)
+    with watched("counting sheep") as say:
+        while "counting sheep (0 s)" not in sys.stderr.getvalue():
+            pass
+        say("counting goats")
+        while "counting goats (0 s)" not in sys.stderr.getvalue():
+            pass
+    assert sys.stderr.getvalue().endswith(ERASE)
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_only_terminals_are_told_what_takes_long(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with watched("counting sheep") as say:
+        say("counting goats")
+    assert not stream or stream.getvalue() == ""

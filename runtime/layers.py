@@ -1,0 +1,146 @@
+"""What each layer of a model costs: its share of the cycles of its program, and how good that is.
+
+Layers overlap in a stream, so none has a time of its own. A layer's cycles are those from the end
+of the last instruction of all layers before it to the end of its own last one; the first has what
+comes before it, the last what comes after. They add up to the cycles of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..compiler.network.network import Where
+from ..isa.instructions import INSTRUCTION_BYTES
+from ..isa.program import Program
+from ..isa.timing import MemoryTiming
+from ..sim.counts import count
+from ..sim.report import Report
+from ..sim.simulate import simulate
+from .compiled_model import CompiledModel, NodeReport, ProgramStep
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerCost:
+    """A node, and on the accelerator what it costs there."""
+
+    node: NodeReport
+    cycles: int | None = None
+    bound: float | None = None          # the least cycles on any schedule, alone
+    limit: str = ""                     # what sets them: macs, memory or alu
+    bytes: int | None = None            # moved to and from DRAM
+    instructions: int | None = None
+    utilization: float | None = None    # of the MAC array
+
+    @property
+    def efficiency(self) -> float | None:
+        """Of the bound; more than 1 where the stream hides what the layer would need alone."""
+        return None if self.bound is None or not self.cycles else self.bound / self.cycles
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, fit for JSON and for a line of CSV."""
+        node = self.node
+        return {"name": node.name, "origin": node.origin, "operator": node.operator,
+                "shape": "x".join(map(str, node.type.shape)), "dtype": node.type.dtype,
+                "where": node.where.value, "reason": node.reason, "step": node.step,
+                "macs": node.macs, "bound": self.bound, "limit": self.limit,
+                "cycles": self.cycles, "efficiency": self.efficiency,
+                "utilization": self.utilization, "bytes": self.bytes,
+                "instructions": self.instructions, "note": node.note}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """A model, layer by layer, and in total."""
+
+    model: CompiledModel
+    layers: tuple[LayerCost, ...]       # a line for each node, in the order of the network
+    reports: tuple[Report, ...]         # of the programs
+
+    @property
+    def cycles(self) -> int:
+        return sum(each.cycles or 0 for each in self.reports)
+
+    def totals(self) -> dict[str, Any]:
+        """Of the whole model; what the CPU computes takes no cycles of the accelerator."""
+        plans = [step.plan for step in self.model.steps if isinstance(step, ProgramStep)]
+        hosted, all_macs = self.model.host_nodes, sum(each.macs for each in self.model.nodes)
+        on_host = sum(each.macs for each in hosted)
+        working = [each for each in self.model.nodes if each.where != Where.VIEW]
+        bound = sum(each.bound or 0 for each in self.layers)
+        instructions = sum(len(each.code) for each in self.model.programs)
+        cycles, rate = self.cycles, self.model.config.macs_per_cycle
+        return {
+            "programs": len(plans), "nodes": len(working), "cpu_nodes": len(hosted),
+            "macs": all_macs, "cpu_macs": on_host, "bound": bound, "cycles": cycles,
+            "efficiency": bound / cycles if cycles else None,
+            "utilization": (all_macs - on_host) / (cycles * rate) if cycles else None,
+            "bytes": sum(each.bytes for each in self.reports), "instructions": instructions,
+            "instruction_bytes": instructions * INSTRUCTION_BYTES,
+            "constant_bytes": sum(_constant_bytes(each) for each in self.model.programs),
+            "peak_memory": max((each.peak for each in plans), default=0),
+            "tensor_memory": sum(each.total for each in plans)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, fit for JSON."""
+        return {"model": self.model.name, "provenance": dict(self.model.provenance),
+                "config": self.model.config.to_dict(),
+                "inputs": {name: str(each) for name, each in self.model.inputs.items()},
+                "outputs": {name: str(each) for name, each in self.model.outputs.items()},
+                "layers": [each.to_dict() for each in self.layers], "totals": self.totals(),
+                "plans": [{"peak": step.plan.peak, "total": step.plan.total,
+                           "offsets": dict(step.plan.offsets)}
+                          for step in self.model.steps if isinstance(step, ProgramStep)]}
+
+
+def _constant_bytes(program: Program) -> int:
+    return sum(each.data.nbytes for each in program.segments if each.data is not None)
+
+
+def inspected(model: CompiledModel, memory: MemoryTiming | None = None, *,
+              limit: int | None = None) -> Inspection:
+    """Simulate all programs of a model, without data, and share out their cycles."""
+    timing = memory or model.memory
+    costs: dict[str, LayerCost] = {}
+    reports: list[Report] = []
+    for number, step in enumerate(model.steps):
+        if isinstance(step, ProgramStep):
+            reports.append(simulate(step.program, memory=timing, limit=limit))
+            nodes = [each for each in model.nodes if each.step == number]
+            costs |= {each.node.name: each for each
+                      in _costs(step.program, nodes, reports[-1], timing)}
+    return Inspection(model=model, reports=tuple(reports), layers=tuple(
+        costs.get(each.name, LayerCost(node=each)) for each in model.nodes))
+
+
+def _costs(program: Program, nodes: Sequence[NodeReport], report: Report,
+           timing: MemoryTiming) -> list[LayerCost]:
+    """Of the layers of one program."""
+    nodes = sorted(nodes, key=lambda each: program.labels[each.label])
+    starts = [program.labels[each.label] for each in nodes]
+    shares = shared_out(starts, report)
+    ranges = zip([0, *starts[1:]], [*starts[1:], len(program.code)], strict=True)
+    found = []
+    for node, cycles, (start, stop) in zip(nodes, shares, ranges, strict=True):
+        counts = count(program.code[start:stop], program.config, {})
+        bound = node.work.bound(program.config, timing) if node.work else None
+        found.append(LayerCost(
+            node=node, cycles=cycles, bound=bound.cycles if bound else None,
+            limit=bound.limit if bound else "", instructions=stop - start,
+            bytes=sum(counts.bytes_loaded.values()) + sum(counts.bytes_stored.values()),
+            utilization=node.macs / (cycles * program.config.macs_per_cycle) if cycles else None))
+    return found
+
+
+def shared_out(starts: Sequence[int], report: Report) -> list[int]:
+    """The cycles of a run, for parts of a program that begin at these instructions, in order."""
+    assert report.timeline is not None, "the simulator keeps a timeline"
+    assert report.cycles is not None, "and a clock"
+    ended = np.maximum.accumulate(np.maximum(report.timeline.end, 0))   # of all so far
+    ends = [int(ended[start - 1]) if start else 0 for start in starts[1:]]
+    times = [0, *ends, report.cycles]
+    return [after - before for before, after in pairwise(times)]
