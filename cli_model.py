@@ -66,7 +66,8 @@ def compile_(
     _show_parts(parts, graphs, compiled)
     if target is not None:
         hosted = len(compiled.host_nodes)
-        typer.echo(f"{target}: {len(compiled.programs)} programs; the CPU computes {hosted} of "
+        count = len(compiled.programs)
+        typer.echo(f"{target}: {count} program{'s' * (count != 1)}; the CPU computes {hosted} of "
                    f"{len(compiled.nodes)} nodes"
                    f"{f': microtron inspect {target} says why' if hosted else ''}")
 

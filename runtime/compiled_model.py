@@ -57,7 +57,7 @@ Step = ProgramStep | HostStep
 
 @dataclass(frozen=True)
 class NodeReport:
-    """A node of the network: where it runs, and why there if it is the CPU."""
+    """A node of the network: where it runs, and why there if it is the CPU, or as part of which."""
 
     name: str                   # of the tensor that it computes
     origin: str                 # what the model calls it
@@ -65,7 +65,7 @@ class NodeReport:
     type: TensorType            # of its result
     where: Where
     reason: str = ""
-    macs: int = 0
+    macs: int = 0               # also of nodes that are part of it
     step: int | None = None     # in which it runs; none, if there is nothing to do
     label: str = ""             # of its first instruction
     work: Work | None = None    # what it takes at least on the accelerator
@@ -132,13 +132,18 @@ def _reports(network: Network) -> Iterable[NodeReport]:
               if isinstance(step, AcceleratorStep) for layer in step.layers}
     hosted = {name: number for number, step in enumerate(network.steps)
               if isinstance(step, NetworkHostStep) for name in step.nodes}
+    macs: dict[str, int] = {}
+    for name, node in graph.nodes.items():
+        decision = network.decisions[name]
+        whole = decision.reason if decision.where == Where.FUSED else name
+        macs[whole] = macs.get(whole, 0) + macs_of(graph, node)
     for name, node in graph.nodes.items():
         decision = network.decisions[name]
         number, layer = layers.get(name, (hosted.get(name), None))
         yield NodeReport(
             name=name, origin=node.origin, type=node.type,
             operator=layer.spec.operator if layer else node.operation.title(), where=decision.where,
-            reason=decision.reason, macs=macs_of(graph, node), step=number,
+            reason=decision.reason, macs=macs.get(name, 0), step=number,
             label=layer.label if layer else "", work=layer.work if layer else None,
             note=layer.note if layer else "")
 

@@ -70,7 +70,8 @@ class Inspection:
         plans = [step.plan for step in self.model.steps if isinstance(step, ProgramStep)]
         hosted, all_macs = self.model.host_nodes, sum(each.macs for each in self.model.nodes)
         on_host = sum(each.macs for each in hosted)
-        working = [each for each in self.model.nodes if each.where != Where.VIEW]
+        working = [each for each in self.model.nodes
+                   if each.where in (Where.ACCELERATOR, Where.CPU)]
         bound = sum(each.bound or 0 for each in self.layers)
         instructions = sum(len(each.code) for each in self.model.programs)
         cycles, rate = self.cycles, self.model.config.macs_per_cycle

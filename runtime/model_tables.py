@@ -20,7 +20,7 @@ from .tables import show
 
 COLUMNS = ("#", "layer", "result", "on", "MACs", "bound", "cycles", "eff.", "use", "bytes")
 NUMBERS = COLUMNS[4:]
-WHERE = {Where.ACCELERATOR: "acc", Where.CPU: "cpu", Where.VIEW: "view"}
+WHERE = {Where.ACCELERATOR: "acc", Where.CPU: "cpu"}      # the others take no time of their own
 LAYER, RESULT = 12, 15      # characters of an operator and of a shape that are shown
 SCALES = ((10 ** 12, "T"), (10 ** 9, "G"), (10 ** 6, "M"), (10 ** 3, "k"))
 
@@ -50,7 +50,7 @@ def show_layers(title: str, found: Inspection) -> None:
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in ("#", *NUMBERS) else "left",
                          no_wrap=True)
-    rows = [each for each in found.layers if each.node.where != Where.VIEW]
+    rows = [each for each in found.layers if each.node.where in WHERE]
     for number, each in enumerate(rows):
         table.add_row(*_row(number, each), end_section=number == len(rows) - 1)
     table.add_row("", "total", "", "", short(totals["macs"]), short(totals["bound"]),
@@ -132,6 +132,8 @@ def placement_lines(model: CompiledModel) -> Iterator[str]:
     """Where each node runs, a line each, with the reason."""
     for each in model.nodes:
         reason = f"  {named_reason(each.reason)}" if each.reason else ""
+        if each.where == Where.FUSED:
+            reason = f"  part of {named(each.reason)}"
         yield f"{each.where.value:<11}  {each.operator:<20}  {named(each.title)}{reason}"
 
 
