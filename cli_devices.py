@@ -45,9 +45,8 @@ def run(program: ProgramFile,
         as_json: AsJson = False) -> None:
     """Run a program or a network on a device and print what it did.
 
-    A network's only input or output may be a file alone. Examples:
-    microtron run matmul.mt -i a=a.npy -o c=c.npy;
-    microtron run model.tflite -i image.npy -o scores.npy
+    A network's only input or output may be a file alone, as in `microtron run model.tflite -i
+    image.npy`. Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """
     if is_model(program):
         device = device or "cycle"
@@ -100,8 +99,7 @@ def profile(program: ProgramFile,
             as_json: AsJson = False) -> None:
     """Say where a program's cycles go: by engine and cause, and how far from the best possible.
 
-    For a network, that of each of its programs. Example:
-    microtron profile matmul.mt --memory read_latency=64
+    For a network, each of its programs. Example: microtron profile matmul.mt --memory read_latency=64
     """
     if is_model(program):
         profile_model(program, memory=memory, limit=limit, config=name, shapes=shapes,

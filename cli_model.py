@@ -82,8 +82,8 @@ def inspect(model: ModelFile,
             as_json: AsJson = False) -> None:
     """Print the layers of a network: where each runs and why, its work, cycles and traffic.
 
-    A layer's cycles are those from the end of the layers before it to its own end. Example:
-    microtron inspect model.tflite --config base
+    A layer's cycles are those from the end of the layers before it to its own end.
+    Example: microtron inspect model.tflite --config base
     """
     if as_json and as_csv:
         raise MicrotronError("--json and --csv are two ways to print the same; take one")

@@ -159,8 +159,8 @@ def test_a_file_that_is_no_image_is_refused(tmp_path):
     assert "not UTF-8" in bad("verify", tmp_path / "odd.asm")
 
 
-COMMANDS = ("asm", "disasm", "verify", "run", "profile", "compare", "config", "verilog", "isa",
-            "kernel conv2d")
+COMMANDS = ("asm", "compile", "inspect", "disasm", "verify", "run", "profile", "compare", "config",
+            "verilog", "isa", "kernel conv2d")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

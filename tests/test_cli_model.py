@@ -187,7 +187,7 @@ def test_a_trace_is_of_one_program(files, tmp_path):
     (("compile", "product.onnx", "--config", "huge"), "configuration 'huge' is neither a preset"),
     (("compile", "product.onnx", "--shape", "x"), "--shape 'x' must be an input and whole numbers"),
     (("compile", "product.onnx", "--shape", "x=1,b"), "--shape 'x=1,b' must be an input and"),
-    (("compile", "product.onnx", "--shape", "x=1", "--shape", "x=2"), "--shape names the input 'x'"),
+    (("compile", "product.onnx", "--shape", "x=1", "--shape", "x=2"), "--shape names the input"),
     (("compile", "product.onnx", "--config", "tiny", "--require-accelerator"),
      "the accelerator does not take real"),
     (("compile", "product.onnx", "--config", "tiny", "-o", "/nowhere/x.mt"), "/nowhere/x.mt"),
@@ -230,7 +230,7 @@ def test_damaged_images_end_in_one_line(files, tmp_path, arguments):
         data = bytearray(content[:rng.choice((len(content), rng.randrange(len(content))))])
         for _ in range(rng.choice((1, 1, 4))):
             first = rng.randrange(max(len(data), 1))
-            data[first:first + 1] = bytes([rng.randrange(256)])
+            data[first:first + 1] = bytes([(data[first] if data else 0) ^ 1 << rng.randrange(8)])
         (tmp_path / "m.mt").write_bytes(bytes(data))
         ended = command(arguments[0], "m.mt", *arguments[1:], cwd=tmp_path)
         assert ended.code == 2, ended
