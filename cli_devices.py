@@ -99,7 +99,8 @@ def profile(program: ProgramFile,
             as_json: AsJson = False) -> None:
     """Say where a program's cycles go: by engine and cause, and how far from the best possible.
 
-    For a network, each of its programs. Example: microtron profile matmul.mt --memory read_latency=64
+    For a network, each of its programs.
+    Example: microtron profile matmul.mt --memory read_latency=64
     """
     if is_model(program):
         profile_model(program, memory=memory, limit=limit, config=name, shapes=shapes,
