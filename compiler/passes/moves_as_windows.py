@@ -2,105 +2,185 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..graph.graph import Graph, Node
+from ..graph.operations.blocks import DepthOrder, DepthToSpace, SpaceToDepth
 from ..graph.operations.quantize import Rescale
+from ..graph.operations.resize import Resize, ResizeKind
 from ..graph.operations.shape import Pad, PadMode, Slice
-from ..graph.operations.window import Conv, Pair, Pool, PoolKind
-from ..graph.types import Quantization, TensorType
+from ..graph.operations.window import Conv, Pair, Pool, PoolKind, TransposedConv
+from ..graph.types import Array, Quantization, TensorType
 from .rewrite import Edit
 
-CHANNEL_AXES = (1, 3)
 AXES = 4
+MOST_PRODUCTS = 1 << 23     # more would take the array longer than the way to the CPU and back
 
 
 def moves_as_windows(graph: Graph) -> Graph:
-    """Take every second pixel, and add channels of zeros, with operators on images.
+    """Take every second pixel, choose channels and add channels of zeros with operators on images.
 
         y = Slice(x, steps=(1, 1, 2, 2))    becomes    y = Pool(x, kind=MAX, kernel=(1, 1),
                                                                 stride=(2, 2))
         y = Pad(x, before=(0, 8, 0, 0))     becomes    y = Conv(x, w, scales=(1.0,)), where w has
                                                        a 1 for each channel that stays
 
-    A shortcut of a residual network that is made of such moves then stays on the accelerator, in
-    the same stream as the layers around it; as moves they are the CPU's. Both are exact: a maximum
-    of one number is that number, and a sum of one product with 1 and many with 0, times 1, is what
-    was multiplied. A slice before such a border is the stride of the convolution, and a change of
-    scale after it is the convolution's. Only int8 becomes windows: the accelerator has no others.
+    So do slices of channels, blocks of pixels as channels and, with a transposed convolution,
+    channels as blocks of pixels and pixels that are repeated. A shortcut of a residual network that
+    is made of such moves then stays on the accelerator, in the same stream as the layers around it;
+    as moves they are the CPU's. All are exact: a maximum of one number is that number, and a sum of
+    one product with 1 and many with 0, times 1, is what was multiplied. A slice before a border of
+    channels is the stride of the convolution, and a change of scale after it is the convolution's.
+
+    Only int8 becomes windows, which is what the accelerator has, and only in a graph whose windows
+    all have their channels on one axis: on another one, a channel would be a row.
     """
-    edit = Edit(graph)
+    axes = {node.operation.channel_axis for node in graph.nodes.values()
+            if isinstance(node.operation, Conv | TransposedConv | Pool)}
+    if len(axes) != 1:
+        return graph
+    change = _Change(Edit(graph), axes.pop())
     for name, node in graph.nodes.items():
+        if not change.replaced(name, node):
+            change.edit.keep(name)
+    return change.edit.finished()
+
+
+@dataclass
+class _Change:
+    """The graph so far. Weights are (output, input, y, x), with a 1 where a number goes."""
+
+    edit: Edit
+    channels: int           # the axis
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """The axes of rows and columns."""
+        return (2, 3) if self.channels == 1 else (1, 2)
+
+    def replaced(self, name: str, node: Node) -> bool:
+        """Put a window in place of a move, if there is one."""
+        if not is_image(node.type):
+            return False
         match node.operation:
             case Slice() as cut:
-                channels, stride = strided(cut, graph.type_of(cut.x), node.type)
-                if stride == (1, 1):
-                    edit.keep(name)
-                else:
-                    edit.put(name, Pool(x=cut.x, kind=PoolKind.MAX, kernel=(1, 1), stride=stride,
-                                        channel_axis=channels), node.type, node.origin)
+                return self._slice(name, node, cut)
             case Pad() as pad:
-                _widened(edit, name, node, pad)
-            case Rescale(x=x) as rescale if graph.uses[x] == 1 and is_image(node.type):
-                _rescaled(edit, name, node, rescale)
+                return self._pad(name, node, pad)
+            case Rescale(x=x) as rescale if self.edit.graph.uses[x] == 1:
+                return self._rescale(name, node, rescale)
+            case SpaceToDepth(x=x, block=block) as moved if moved.channel_axis == self.channels:
+                depth = self._depth(x)
+                taps = np.eye(depth * block * block, dtype=np.int8).reshape(-1, block, block, depth)
+                return self._conv(name, node, x, taps.transpose(0, 3, 1, 2), (block, block))
+            case DepthToSpace(x=x, block=block, order=order) as moved if (
+                    moved.channel_axis == self.channels):
+                depth = self._depth(x)
+                ones = np.eye(depth, dtype=np.int8)
+                return self._transposed(name, node, x, (
+                    ones.reshape(depth, block, block, -1).transpose(3, 0, 1, 2)
+                    if order == DepthOrder.BLOCK_FIRST
+                    else ones.reshape(depth, -1, block, block).transpose(1, 0, 2, 3)))
+            case Resize() as resize:
+                return self._resize(name, node, resize)
             case _:
-                edit.keep(name)
-    return edit.finished()
+                return False
+
+    def _depth(self, name: str) -> int:
+        return self.edit.graph.type_of(name).shape[self.channels]
+
+    def _slice(self, name: str, node: Node, cut: Slice) -> bool:
+        """Pixels at regular distances from the first on, of some channels."""
+        x = self.edit.graph.type_of(cut.x)
+        stride = (cut.steps[self.pixels[0]], cut.steps[self.pixels[1]])
+        regular = min(stride) > 0 and x.shape[0] == node.type.shape[0] and cut.steps[0] > 0 and all(
+            cut.starts[axis] == 0 and node.type.shape[axis] == (x.shape[axis] - 1) // step + 1
+            for axis, step in zip(self.pixels, stride, strict=True))
+        if not regular:
+            return False
+        depth, first, step = (self._depth(cut.x), cut.starts[self.channels],
+                              cut.steps[self.channels])
+        chosen = np.arange(node.type.shape[self.channels]) * step + first
+        if len(chosen) == depth and step > 0:
+            self.edit.put(name, Pool(x=cut.x, kind=PoolKind.MAX, kernel=(1, 1), stride=stride,
+                                     channel_axis=self.channels), node.type, node.origin)
+            return True
+        return self._conv(name, node, cut.x, np.eye(depth, dtype=np.int8)[chosen][..., None, None],
+                          stride)
+
+    def _pad(self, name: str, node: Node, pad: Pad) -> bool:
+        """A border of channels as a convolution."""
+        axes = [axis for axis, sizes in enumerate(zip(pad.before, pad.after, strict=True))
+                if any(sizes)]
+        if axes != [self.channels] or pad.mode != PadMode.CONSTANT or (
+                pad.value != node.type.known().zero_point):
+            return False
+        x, stride = pad.x, (1, 1)
+        before = self.edit.nodes.get(pad.x)
+        if before is not None and isinstance(before.operation, Pool) and self._is_new(pad.x):
+            x, stride = before.operation.x, before.operation.stride
+        weights = np.eye(node.type.shape[self.channels], self._depth(pad.x),
+                         -pad.before[self.channels], np.int8)
+        return self._conv(name, node, x, weights[..., None, None], stride)
+
+    def _rescale(self, name: str, node: Node, rescale: Rescale) -> bool:
+        """Another scale after a convolution that only moves."""
+        before = self.edit.nodes.get(rescale.x)
+        if before is None or not self._is_new(rescale.x) or not isinstance(
+                before.operation, Conv | TransposedConv):
+            return False
+        scale = before.type.known().scale / node.type.known().scale
+        del self.edit.nodes[rescale.x]
+        self.edit.put(name, replace(before.operation, scales=(scale,), rounding=rescale.rounding,
+                                    low=rescale.low, high=rescale.high), node.type, node.origin)
+        return True
+
+    def _resize(self, name: str, node: Node, resize: Resize) -> bool:
+        """Pixels that are repeated a whole number of times."""
+        x = self.edit.graph.type_of(resize.x)
+        if resize.kind != ResizeKind.NEAREST or any(
+                x.shape[axis] != node.type.shape[axis] for axis in (0, self.channels)):
+            return False
+        times = [node.type.shape[axis] // x.shape[axis] for axis in self.pixels]
+        for axis, each in zip(self.pixels, times, strict=True):
+            size, index = x.shape[axis], np.arange(node.type.shape[axis])
+            places = np.clip(resize.nearest_of(resize.places(axis, size)), 0, size - 1)
+            if not np.array_equal(places, index // max(each, 1)):
+                return False
+        depth = self._depth(resize.x)
+        weights = np.eye(depth, dtype=np.int8)[..., None, None]
+        return self._transposed(name, node, resize.x, np.tile(weights, (1, 1, *times)))
+
+    def _is_new(self, name: str) -> bool:
+        """Whether a node is a window in place of a move."""
+        return self.edit.nodes[name].operation != self.edit.graph.nodes[name].operation
+
+    def _conv(self, name: str, node: Node, x: str, weights: Array, stride: Pair) -> bool:
+        if weights.size * np.prod(self._sides(node.type)) > MOST_PRODUCTS:
+            return False
+        constant = self.edit.constant(f"{name}.weights", weights, Quantization((1.0,)))
+        self.edit.put(name, Conv(x=x, weights=constant, stride=stride, channel_axis=self.channels,
+                                 scales=(1.0,)), node.type, node.origin)
+        return True
+
+    def _transposed(self, name: str, node: Node, x: str, weights: Array) -> bool:
+        """Every pixel as a block, which is as large as the stride."""
+        if weights.size * np.prod(self._sides(self.edit.graph.type_of(x))) > MOST_PRODUCTS:
+            return False
+        constant = self.edit.constant(f"{name}.weights", weights, Quantization((1.0,)))
+        self.edit.put(name, TransposedConv(
+            x=x, weights=constant, stride=(weights.shape[2], weights.shape[3]),
+            channel_axis=self.channels, scales=(1.0,)), node.type, node.origin)
+        return True
+
+    def _sides(self, type_: TensorType) -> tuple[int, int, int]:
+        return type_.shape[0], type_.shape[self.pixels[0]], type_.shape[self.pixels[1]]
 
 
 def is_image(type_: TensorType) -> bool:
     """Whether a tensor may be images that the accelerator has."""
     known = type_.quantization
-    return len(type_.shape) == AXES and type_.dtype == "int8" and known is not None and (
-        len(known.scales) == 1)
-
-
-def strided(cut: Slice, x: TensorType, result: TensorType) -> tuple[int, Pair]:
-    """The axis of channels and the stride of a slice that takes pixels at regular distances from
-    the first on; (1, 1), if it is another one."""
-    if is_image(x) and not any(cut.starts) and min(cut.steps) > 0:
-        for channels in CHANNEL_AXES:
-            rows, columns = (axis for axis in (1, 2, 3) if axis != channels)
-            others = [axis for axis in range(AXES) if axis not in (rows, columns)]
-            if all(result.shape[axis] == x.shape[axis] for axis in others) and all(
-                    result.shape[axis] == (x.shape[axis] - 1) // cut.steps[axis] + 1
-                    for axis in (rows, columns)):
-                return channels, (cut.steps[rows], cut.steps[columns])
-    return CHANNEL_AXES[0], (1, 1)
-
-
-def _widened(edit: Edit, name: str, node: Node, pad: Pad) -> None:
-    """A border of channels as a convolution."""
-    axes = [axis for axis, sizes in enumerate(zip(pad.before, pad.after, strict=True))
-            if any(sizes)]
-    if not is_image(node.type) or len(axes) != 1 or axes[0] not in CHANNEL_AXES or (
-            pad.mode != PadMode.CONSTANT or pad.value != node.type.known().zero_point):
-        edit.keep(name)
-        return
-    [channels] = axes
-    x, stride = pad.x, (1, 1)
-    before = edit.nodes.get(pad.x)
-    if before is not None and isinstance(before.operation, Pool) and (
-            before.operation.channel_axis == channels and before.operation.kernel == (1, 1)
-            and edit.graph.nodes[pad.x].operation != before.operation):     # was a slice
-        x, stride = before.operation.x, before.operation.stride
-    inputs = edit.graph.type_of(pad.x).shape[channels]
-    weights = np.eye(node.type.shape[channels], inputs, -pad.before[channels], np.int8)
-    constant = edit.constant(f"{name}.weights", weights[:, :, None, None], Quantization((1.0,)))
-    edit.put(name, Conv(x=x, weights=constant, stride=stride, channel_axis=channels,
-                        scales=(1.0,)), node.type, node.origin)
-
-
-def _rescaled(edit: Edit, name: str, node: Node, rescale: Rescale) -> None:
-    """Another scale after a convolution that only widens."""
-    before = edit.nodes.get(rescale.x)
-    if before is None or not isinstance(before.operation, Conv) or (
-            edit.graph.nodes[rescale.x].operation == before.operation):     # was no border
-        edit.keep(name)
-        return
-    scale = before.type.known().scale / node.type.known().scale
-    del edit.nodes[rescale.x]
-    edit.put(name, replace(before.operation, scales=(scale,), rounding=rescale.rounding,
-                           low=rescale.low, high=rescale.high), node.type, node.origin)
+    return len(type_.shape) == AXES and 0 not in type_.shape and type_.dtype == "int8" and (
+        known is not None and len(known.scales) == 1)

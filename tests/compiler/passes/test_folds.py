@@ -218,3 +218,17 @@ def test_constants_are_on_the_right_and_weights_are_flat():
     assert [found.nodes[name].operation.left for name in "ab"] == ["x", "c"]
     assert found.type_of(found.nodes["y"].operation.right) == TensorType(
         (4, 2), "int8", Quantization((0.5, 0.25), axis=1))
+
+
+@pytest.mark.parametrize(("left", "right", "constant"), [
+    ((2, 3, 4), (4, 2), True), ((3, 4), (1, 4, 2), True), ((2, 3, 4), (2, 4, 2), True),
+    ((2, 3, 4), (1, 4, 2), False)])
+def test_other_matrices_stay(left, right, constant):
+    builder = with_input(left, "float32")
+    if constant:
+        builder.constant("w", reals(*right))
+    else:
+        builder.input("w", TensorType(right, "float32"))
+    builder.add("y", MatMul(left="x", right="w"))
+    found = changed(normalize, builder.graph(("y",)), tolerance=1e-5)
+    assert found.nodes["y"].operation.right == "w"

@@ -1,12 +1,21 @@
-"""Shortcuts made of slices and borders become windows, exactly."""
+"""Moves of pixels and channels become windows, exactly."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.operations.blocks import DepthOrder, DepthToSpace, SpaceToDepth
 from microtron.compiler.graph.operations.quantize import Rescale
+from microtron.compiler.graph.operations.resize import (
+    Coordinates,
+    Nearest,
+    Resize,
+    ResizeKind,
+)
 from microtron.compiler.graph.operations.shape import Pad, PadMode, Slice
+from microtron.compiler.graph.operations.window import Pool, PoolKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.passes.moves_as_windows import moves_as_windows
 from microtron.compiler.passes.remove_dead import remove_dead
@@ -18,15 +27,25 @@ KNOWN = Quantization((0.5,), (-7,))
 AFTER = Quantization((0.3,), (12,))
 
 
-def shortcut(axis, *, rescale=False, value=-7, outputs=("y",), mode=PadMode.CONSTANT):
-    """Every second pixel with more channels, and perhaps another scale."""
-    shape = [2, 5, 7, 6]
+def images(shape, axis, dtype="int8"):
+    """A graph that has images with channels on an axis: a pool says so."""
     builder = Builder()
-    builder.input("x", TensorType(tuple(shape), "int8", KNOWN))
+    known = KNOWN if dtype == "int8" else None
+    builder.input("x", TensorType(shape, dtype, known))
+    builder.add("pool", Pool(x="x", kind=PoolKind.MAX, kernel=(1, 1), channel_axis=axis, low=-100),
+                quantization=known)
+    return builder
+
+
+def shortcut(axis, *, padded=None, rescale=False, value=-7, outputs=("y",),
+             mode=PadMode.CONSTANT):
+    """Every second pixel with more channels, and perhaps another scale."""
+    shape = (2, 5, 7, 6)
+    builder = images(shape, axis)
     steps = tuple(1 if each in (0, axis) else 2 for each in range(4))
     before, after = ([0] * 4 for _ in range(2))
-    before[axis], after[axis] = 2, 1
-    builder.add("s", Slice(x="x", starts=(0,) * 4, stops=tuple(shape), steps=steps),
+    before[padded or axis], after[padded or axis] = 2, 1
+    builder.add("s", Slice(x="pool", starts=(0,) * 4, stops=shape, steps=steps),
                 quantization=KNOWN)
     builder.add("p" if rescale else "y", Pad(x="s", before=tuple(before), after=tuple(after),
                                              value=value, mode=mode), quantization=KNOWN)
@@ -40,37 +59,95 @@ def shortcut(axis, *, rescale=False, value=-7, outputs=("y",), mode=PadMode.CONS
 @pytest.mark.parametrize("rescale", [False, True])
 def test_a_shortcut_is_a_convolution(axis, rescale):
     found = remove_dead(changed(moves_as_windows, shortcut(axis, rescale=rescale)))
-    [node] = found.nodes.values()
-    assert (node.operation.x, node.operation.stride) == ("x", (2, 2))
-    assert found.constants[node.operation.weights].array.sum() == (5, 6)[axis == 3]
+    assert kinds(found) == ["Pool", "Conv"]
+    conv = found.nodes["y"].operation
+    assert (conv.x, conv.stride, conv.channel_axis) == ("pool", (2, 2), axis)
+    assert found.constants[conv.weights].array.sum() == (5, 6)[axis == 3]
 
 
 def test_what_others_read_stays():
     found = remove_dead(changed(moves_as_windows, shortcut(1, rescale=True,
                                                            outputs=("y", "p", "s"))))
-    assert kinds(found) == ["Pool", "Conv", "Rescale"]
+    assert kinds(found) == ["Pool", "Pool", "Conv", "Rescale"]
 
 
-@pytest.mark.parametrize("options", [{"value": 0}, {"mode": PadMode.EDGE}, {"axis": 2}])
+@pytest.mark.parametrize("options", [{"value": 0}, {"mode": PadMode.EDGE}, {"padded": 2},
+                                     {"padded": 3}])
 def test_a_border_of_something_else_stays(options):
-    found = changed(moves_as_windows, shortcut(**{"axis": 1, **options}))
-    assert kinds(found)[-1] == "Pad"
+    assert kinds(changed(moves_as_windows, shortcut(1, **options)))[-1] == "Pad"
 
 
-@pytest.mark.parametrize(("starts", "stops", "steps"), [
-    ((0, 0, 1, 0), (2, 5, 7, 6), (1, 1, 2, 1)), ((0, 0, 0, 0), (2, 4, 7, 6), (1, 1, 2, 1)),
-    ((0, 0, 0, 0), (2, 5, 5, 6), (1, 1, 2, 1)), ((0, 0, 6, 0), (2, 5, -1, 6), (1, 1, -1, 1)),
-    ((0, 0, 0, 0), (2, 5, 7, 6), (2, 1, 2, 1)), ((0, 0, 0, 0), (2, 5, 7, 6), (1, 2, 2, 2))])
-def test_other_slices_stay(starts, stops, steps):
-    builder = Builder()
-    builder.input("x", TensorType((2, 5, 7, 6), "int8", KNOWN))
-    builder.add("y", Slice(x="x", starts=starts, stops=stops, steps=steps), quantization=KNOWN)
-    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Slice"]
+@pytest.mark.parametrize(("starts", "stops", "steps", "kind"), [
+    ((0, 0, 0, 0), (2, 5, 7, 6), (1, 1, 3, 2), "Pool"),
+    ((0, 1, 0, 0), (2, 4, 7, 6), (1, 1, 1, 1), "Conv"),             # some channels
+    ((0, 4, 0, 0), (2, -1, 7, 6), (1, -1, 1, 1), "Conv"),           # in another order
+    ((0, 1, 0, 0), (2, 5, 7, 6), (1, 3, 2, 3), "Conv"),             # and fewer pixels
+    ((0, 0, 1, 0), (2, 5, 7, 6), (1, 1, 2, 1), "Slice"),            # not from the first on
+    ((0, 0, 0, 0), (2, 5, 5, 6), (1, 1, 2, 1), "Slice"),            # not to the last
+    ((0, 0, 6, 0), (2, 5, -1, 6), (1, 1, -1, 1), "Slice"),          # backwards
+    ((0, 0, 0, 0), (2, 5, 7, 6), (2, 1, 2, 1), "Slice"),            # some images
+    ((1, 0, 0, 0), (-1, 5, 7, 6), (-1, 1, 2, 1), "Slice")])         # images backwards
+def test_slices_of_pixels_and_channels_are_windows(starts, stops, steps, kind):
+    builder = images((2, 5, 7, 6), 1)
+    builder.add("y", Slice(x="pool", starts=starts, stops=stops, steps=steps), quantization=KNOWN)
+    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", kind]
 
 
-def test_real_numbers_stay():
-    builder = Builder()
-    builder.input("x", TensorType((2, 5, 7, 6), "float32"))
-    builder.add("s", Slice(x="x", starts=(0,) * 4, stops=(2, 5, 7, 6), steps=(1, 1, 2, 2)))
+@pytest.mark.parametrize("axis", [1, 3])
+@pytest.mark.parametrize(("operation", "kind"), [
+    (SpaceToDepth, "Conv"), (DepthToSpace, "TransposedConv")])
+def test_blocks_are_windows(axis, operation, kind):
+    shape = (2, 8, 4, 6) if axis == 1 else (2, 4, 6, 8)
+    for order in DepthOrder:
+        builder = images(shape, axis)
+        more = {"order": order} if operation is DepthToSpace else {}
+        builder.add("y", operation(x="pool", block=2, channel_axis=axis, **more),
+                    quantization=KNOWN)
+        assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", kind]
+
+
+@pytest.mark.parametrize(("coordinates", "nearest", "size", "kind"), [
+    (Coordinates.ASYMMETRIC, Nearest.FLOOR, (12, 8), "TransposedConv"),
+    (Coordinates.HALF_PIXEL, Nearest.ROUND_PREFER_FLOOR, (8, 8), "TransposedConv"),
+    (Coordinates.ASYMMETRIC, Nearest.CEIL, (8, 8), "Resize"),
+    (Coordinates.ASYMMETRIC, Nearest.FLOOR, (6, 8), "Resize"),
+    (Coordinates.ASYMMETRIC, Nearest.FLOOR, (2, 4), "Resize")])
+def test_repeated_pixels_are_a_window(coordinates, nearest, size, kind):
+    builder = images((1, 3, 4, 4), 1)
+    builder.add("y", Resize(x="pool", shape=(1, 3, *size), kind=ResizeKind.NEAREST,
+                            coordinates=coordinates, nearest=nearest), quantization=KNOWN)
+    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", kind]
+
+
+def test_averages_of_pixels_stay():
+    builder = images((1, 3, 4, 4), 1)
+    builder.add("y", Resize(x="pool", shape=(1, 3, 8, 8), kind=ResizeKind.LINEAR),
+                quantization=KNOWN)
+    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", "Resize"]
+
+
+def test_many_products_cost_more_than_the_way_to_the_cpu():
+    builder = images((1, 600, 8, 8), 1)
+    builder.add("y", Slice(x="pool", starts=(0,) * 4, stops=(1, 300, 8, 8), steps=(1,) * 4),
+                quantization=KNOWN)
+    graph = builder.graph(("y",))
+    assert moves_as_windows(graph).nodes == graph.nodes
+
+
+def test_real_numbers_and_graphs_without_one_axis_of_channels_stay():
+    builder = images((2, 5, 7, 6), 1, "float32")
+    builder.add("s", Slice(x="pool", starts=(0,) * 4, stops=(2, 5, 7, 6), steps=(1, 1, 2, 2)))
     builder.add("y", Pad(x="s", before=(0, 1, 0, 0), after=(0, 0, 0, 0)))
-    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Slice", "Pad"]
+    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", "Slice", "Pad"]
+    builder = images((2, 5, 7, 6), 1)
+    builder.add("q", Pool(x="pool", kind=PoolKind.MAX, kernel=(2, 2), channel_axis=3),
+                quantization=KNOWN)
+    builder.add("y", Slice(x="q", starts=(0,) * 4, stops=(2, 4, 6, 6), steps=(1, 1, 2, 2)),
+                quantization=KNOWN)
+    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", "Pool", "Slice"]
+
+
+def test_weights_are_ones():
+    found = moves_as_windows(shortcut(1))
+    weights = found.constants[found.nodes["y"].operation.weights].array
+    assert (weights.shape, set(np.unique(weights))) == ((8, 5, 1, 1), {0, 1})
