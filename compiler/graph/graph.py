@@ -102,6 +102,7 @@ class Builder:
     inputs: dict[str, TensorType] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict, repr=False)   # of the last like a name
 
     def input(self, name: str, type_: TensorType) -> str:
         self._is_new(name)
@@ -147,9 +148,12 @@ class Builder:
 
     def fresh(self, name: str) -> str:
         """A name that no tensor has yet."""
-        number, found = 1, name
+        number = self.numbers.get(name, 1)
+        found = name if number == 1 else f"{name}.{number}"
         while found in self.inputs or found in self.constants or found in self.nodes:
-            number, found = number + 1, f"{name}.{number + 1}"
+            number += 1
+            found = f"{name}.{number}"
+        self.numbers[name] = number
         return found
 
     def graph(self, outputs: tuple[str, ...]) -> Graph:

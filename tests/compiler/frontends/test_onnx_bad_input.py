@@ -213,6 +213,31 @@ def test_integers_of_an_input_get_their_scale_from_what_reads_them():
     assert found["b"].tolist() == [2, -4, 6]
 
 
+MANY = """
+import resource
+from onnx import TensorProto, helper
+from microtron.compiler.frontends.onnx import read_onnx
+
+resource.setrlimit(resource.RLIMIT_CPU, (12, 12))
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+x = helper.make_tensor_value_info("x", TensorProto.INT8, [4])
+scales = [helper.make_tensor(f"s{each}", TensorProto.FLOAT, [], [1 + each])
+          for each in range(10_000)]
+nodes = [helper.make_node("DequantizeLinear", ["x", each.name], [""]) for each in scales]
+nodes += [helper.make_node("Relu", ["x"], ["y"])]
+output = helper.make_empty_tensor_value_info("y")
+model = helper.make_model(helper.make_graph(nodes, "g", [x], [output], scales))
+print(len(read_onnx(model.SerializeToString()).nodes))
+"""
+
+
+def test_time_grows_no_faster_than_the_file():
+    """Many tensors that would all have the same name."""
+    done = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout) == 20_001
+
+
 def altered(seed, count):
     """In a process of its own, whose time and memory have limits."""
     done = subprocess.run([sys.executable, FUZZ, str(seed), str(count)], capture_output=True,
