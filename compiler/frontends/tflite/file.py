@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tflite
 
+from ....isa.values import named
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
 
 IDENTIFIER = b"TFL3"
@@ -51,6 +52,11 @@ class Tensor:
     dtype: str
     quantization: Quantization | None
     data: Array | None
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return named(self.name)
 
 
 @dataclass(frozen=True)
@@ -175,17 +181,17 @@ class _Decoder:
         name = self._name(tensor.Name(), index)
         shape = tuple(self._vector(tensor, "Shape").tolist())
         if len(shape) > MOST_AXES or min(shape, default=0) < 0:
-            raise GraphError(f"tensor {name} has shape {shape[:MOST_AXES + 1]}, but must have at "
-                             f"most {MOST_AXES} axes of sizes that are not negative")
+            raise GraphError(f"tensor {named(name)} has shape {shape[:MOST_AXES + 1]}, but must "
+                             f"have at most {MOST_AXES} axes of sizes that are not negative")
         dtype = DTYPES.get(tensor.Type(), TYPE_NAMES.get(tensor.Type(), str(tensor.Type())))
         if tensor.IsVariable():
-            raise GraphError(f"tensor {name} keeps its value from run to run, which is not "
+            raise GraphError(f"tensor {named(name)} keeps its value from run to run, which is not "
                              f"supported")
         try:
             return Tensor(name, shape, dtype, self._quantization(tensor, dtype),
                           self._data(tensor, shape, dtype))
         except GraphError as error:
-            raise GraphError(f"tensor {name}: {error}") from None
+            raise GraphError(f"tensor {named(name)}: {error}") from None
 
     def _name(self, name: bytes | None, index: int) -> str:
         """A printable name that no other tensor has."""

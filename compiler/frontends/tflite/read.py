@@ -45,7 +45,7 @@ def check_operators(model: Model) -> None:
         if operator.name not in RULES:
             unknown.setdefault(operator.name, operator.number)
     if unknown:
-        places = [f"{each} (operator {number})" for each, number in unknown.items()]
+        places = [f"{named(each)} (operator {number})" for each, number in unknown.items()]
         raise GraphError(f"{listed(places)}: not supported; docs/models.md lists the operators "
                          f"that are")
 
@@ -75,16 +75,16 @@ class _Reader:
         place = f"{node.operator.name} {node.operator.number}"
         result = node.operator.outputs[:1]
         text = message.removeprefix(f"{place}: ")
-        of = f" ({named(self.model.tensors[result[0]].name)})" if result else ""
+        of = f" ({self.model.tensors[result[0]].title})" if result else ""
         return f"{place}{of}: {text}"
 
     def _input(self, index: int) -> None:
         tensor = self.model.tensors[index]
         if tensor.dtype not in DTYPES.values() or tensor.dtype in NOT_IN_GRAPHS:
-            raise GraphError(f"the input {named(tensor.name)} is {tensor.dtype}, which is not "
+            raise GraphError(f"the input {tensor.title} is {tensor.dtype}, which is not "
                              f"supported")
         if index in self.reading.names:
-            raise GraphError(f"{named(tensor.name)} is named twice among the inputs")
+            raise GraphError(f"{tensor.title} is named twice among the inputs")
         type_ = TensorType(tensor.shape, tensor.dtype, tensor.quantization)
         self.reading.names[index] = self.reading.builder.input(tensor.name, type_)
 
@@ -102,5 +102,5 @@ class _Reader:
             tensor = node.declared(position)
             if tensor.dtype not in DTYPES.values() or (
                     tensor.dtype in NOT_IN_GRAPHS):
-                raise GraphError(f"the result {named(tensor.name)} is {tensor.dtype}, which is "
+                raise GraphError(f"the result {tensor.title} is {tensor.dtype}, which is "
                                  f"not supported")

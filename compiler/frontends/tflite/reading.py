@@ -92,9 +92,9 @@ class Reading:
         if index not in self.names:
             tensor = self.model.tensors[index]
             if tensor.dtype not in DTYPES.values():
-                raise GraphError(f"{tensor.name} is {tensor.dtype}, which is not supported")
+                raise GraphError(f"{tensor.title} is {tensor.dtype}, which is not supported")
             if tensor.data is None:
-                raise GraphError(f"{tensor.name} is read before it is computed; operators must "
+                raise GraphError(f"{tensor.title} is read before it is computed; operators must "
                                  f"come in order")
             self.names[index] = self.builder.constant(
                 self.fresh(tensor.name), self.numbers(tensor), tensor.quantization)
@@ -151,7 +151,7 @@ class Node:
         """An input that must be a few constant integers."""
         array = self.array(position)
         if array is None:
-            raise GraphError(f"{what} ({self.tensor(position).name}) are computed by the network, "
+            raise GraphError(f"{what} ({self.tensor(position).title}) are computed by the network, "
                              f"but must be constant")
         if array.dtype.kind not in "iu" or array.ndim > 2 or array.size > most:
             raise GraphError(f"{what} are {array.dtype} of shape {array.shape}, but must be a few "
@@ -166,7 +166,7 @@ class Node:
         """The scale of a result that must have one."""
         quantization = self.declared().quantization
         if quantization is None:
-            raise GraphError(f"the result {self.declared().name} has no scale")
+            raise GraphError(f"the result {self.declared().title} has no scale")
         return quantization
 
     def option(self, name: str) -> Any:
@@ -198,7 +198,7 @@ class Node:
         """Add the operation that computes a result, of the type that the file declares."""
         tensor, index = self.declared(position), self.operator.outputs[position]
         if index in self.reading.names:
-            raise GraphError(f"{tensor.name} is computed twice")
+            raise GraphError(f"{tensor.title} is computed twice")
         self.reading.names[index] = self._placed(tensor.name, operation, tensor.dtype,
                                                  tensor.quantization)
 
@@ -206,7 +206,7 @@ class Node:
         """A result that needs no computing."""
         index = self.operator.outputs[0]
         if index in self.reading.names:
-            raise GraphError(f"{self.declared().name} is computed twice")
+            raise GraphError(f"{self.declared().title} is computed twice")
         self.reading.names[index] = self.reading.builder.constant(self.declared().name, array)
 
     def step(self, what: str, operation: Operation, dtype: str | None = None,
@@ -258,14 +258,14 @@ class Node:
         """An input with its axes in another order; a constant is stored that way."""
         tensor = self.tensor(position)
         if len(tensor.shape) != len(order):
-            raise GraphError(f"{tensor.name} has shape {tensor.shape}, but must have "
+            raise GraphError(f"{tensor.title} has shape {tensor.shape}, but must have "
                              f"{len(order)} axes")
         if tensor.data is None:
             return self.step("permuted", Transpose(x=self.input(position), order=tuple(order)))
         quantization = tensor.quantization
         if quantization is not None and quantization.axis is not None:
             if not 0 <= quantization.axis < len(order):
-                raise GraphError(f"{tensor.name} has scales along axis {quantization.axis}, but "
+                raise GraphError(f"{tensor.title} has scales along axis {quantization.axis}, but "
                                  f"has {len(order)} axes")
             quantization = Quantization(quantization.scales, quantization.zero_points,
                                         list(order).index(quantization.axis))

@@ -171,6 +171,15 @@ def test_all_unknown_operators_are_listed_at_once():
             r"RFFT2D \(operator 1\), CUSTOM My�Own \(operator 2\), WHILE \(operator 3\)")
 
 
+def test_a_long_name_is_quoted_in_part():
+    name = "layer/" * 1000
+    refused(identity(Tensor((-1, 3), name=name)), r"tensor (layer/){6}lay… has shape")
+    x = Tensor((2, 3), name=name)
+    refused(file_of([x, x], [Operator("ABS", [1], [1])], [0], [1]), "layer/.*… is read before")
+    refused(file_of([x, x], [Operator("CUSTOM", [0], [1], custom=name)], [0], [1]),
+            r"CUSTOM layer/.*… \(operator 0\)")
+
+
 def test_names_are_made_printable_and_different():
     tensors = [Tensor((1,), name="a\nb"), Tensor((1,), name="same"), Tensor((1,), name="same"),
                Tensor((1,), name="same.2"), Tensor((1,), name=b"\xff")]
