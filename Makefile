@@ -37,9 +37,9 @@ export SOAK_PROGRAMS
 help:   ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 12
 
-demo:   ## assemble, verify and run a matrix multiply, and show what happened
+demo:   ## compile a trained network, run it exactly on digits it has not seen, and show how
 	$(SET_UP) demo
-	@$(BIN)/python examples/matmul.py $(FLAGS)
+	@$(BIN)/python examples/digits_demo.py $(FLAGS)
 
 test: lint      ## run the linters and the tests
 	@$(BIN)/python -m pytest -n $(JOBS) $(FLAGS)

@@ -1,0 +1,114 @@
+"""Compiles a trained network, runs it cycle by cycle on digits it has never seen, and shows what
+happened.
+
+    python examples/digits_demo.py --config small --digits 20
+
+examples/digits/train.py trained the network; nothing is downloaded here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import microtron
+from microtron.isa.errors import MicrotronError
+from microtron.isa.progress import watched
+from microtron.runtime.layers import inspected
+from microtron.runtime.model import Model
+from microtron.runtime.model_tables import show_layers
+from microtron.runtime.tables import show
+
+FOLDER = Path(__file__).resolve().parent / "digits"
+MODEL, TEST = FOLDER / "digits.onnx", FOLDER / "digits_test.npz"
+SHADES = " .:-=+*#%@"
+MEGAHERTZ = 100             # of some clock, so that cycles become a time
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the network made of some digits."""
+
+    right: int
+    count: int
+    cycles: int             # of one inference; all take the same
+    utilization: float
+    seconds: float          # of this machine, for all
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / self.count
+
+
+def digits(count: int) -> tuple[list[Array], Array]:
+    """Images that the network was not trained on, as it takes them, and what they show."""
+    with np.load(TEST) as data:
+        images, labels = data["images"], data["labels"]
+    if not 1 <= count <= len(images):
+        raise MicrotronError(f"--digits is {count}, but must be from 1 to {len(images)}")
+    return [image.astype(np.float32)[None, None] for image in images[:count]], labels[:count]
+
+
+def classified(model: Model, images: list[Array], labels: Array, device: str) -> Outcome:
+    """Run every image, CPU and accelerator side by side."""
+    start = time.perf_counter()
+    with watched(f"running {len(images)} digits on the {device} device"):
+        results = model.run_many(images, device)
+    seconds = time.perf_counter() - start
+    guesses = np.array([result.real().argmax() for result in results])
+    return Outcome(int((guesses == labels).sum()), len(labels), results[0].cycles or 0,
+                   results[0].utilization or 0.0, seconds)
+
+
+def picture(image: Array) -> list[str]:
+    """A digit in characters."""
+    levels = (image[0, 0] / 16 * (len(SHADES) - 1)).round().astype(int)
+    return ["".join(SHADES[level] * 2 for level in row) for row in levels]
+
+
+def show_some(model: Model, images: list[Array], labels: Array) -> None:
+    """The first digits, side by side, with what the network says."""
+    shown = images[:4]
+    for lines in zip(*map(picture, shown), strict=True):
+        print("  ".join(lines))
+    guesses = [int(model.run(image, "functional").real().argmax()) for image in shown]
+    print("  ".join(f"{f'{guess}, right: {label}':<16}"
+                    for guess, label in zip(guesses, labels, strict=False)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run a trained network on held-out digits.")
+    parser.add_argument("--config", default="base", help="a preset or a .toml file")
+    parser.add_argument("--digits", type=int, default=360, help="how many of the 360 to run")
+    parser.add_argument("--device", default="cycle", help="functional, cycle or rtl")
+    given = parser.parse_args()
+    images, labels = digits(given.digits)
+    start = time.perf_counter()
+    with watched("compiling") as say:
+        model = microtron.compile(MODEL, given.config, progress=say)
+    compiled = time.perf_counter() - start
+    show_some(model, images, labels)
+    show_layers(f"{MODEL.name} on {given.config}", inspected(model))
+    outcome = classified(model, images, labels, given.device)
+    rows = [("digits", f"{outcome.right} of {outcome.count} right: {outcome.accuracy:.1%}")]
+    if outcome.cycles:
+        rows += [("cycles", f"{outcome.cycles:,} a digit, exactly those of the hardware: "
+                            f"{outcome.cycles / MEGAHERTZ:,.0f} µs at {MEGAHERTZ} MHz"),
+                 ("utilization", f"{outcome.utilization:.1%} of the MAC array")]
+    show("Held-out digits", [
+        *rows, ("this machine", f"compiled in {compiled:.1f} s, ran in {outcome.seconds:.1f} s")])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except MicrotronError as error:
+        raise SystemExit(f"digits_demo: {error}") from None
