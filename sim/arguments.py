@@ -1,4 +1,4 @@
-"""Arguments of the simulators' functions: what is none is refused in one line."""
+"""Checks of the arguments of simulator functions: a wrong one is refused in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_memory(memory: object) -> None:
 
 
 def chosen_config(config: Config | str | None, default: Config) -> Config:
-    """A configuration, also by its name or file; the default where there is none."""
+    """A configuration, given as such, by name or as a file; the default if it is None."""
     if config is None:
         return default
     if isinstance(config, str):
@@ -31,7 +31,7 @@ def chosen_config(config: Config | str | None, default: Config) -> Config:
 
 
 def at_least_one(name: str, value: object) -> int:
-    """An integer that must not be less than 1."""
+    """An integer that must be at least 1."""
     number = integer(value)
     if number is None or number < 1:
         raise MicrotronError(f"{name} is {shown(value)}, but must be an integer of 1 or more")

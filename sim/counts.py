@@ -1,4 +1,4 @@
-"""What a program does, counted: it has no branches, so every complete run does the same."""
+"""The work of a program, counted: without branches, every complete run does the same."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Counts:
 
 
 def count(code: Stream, config: Config, most_tokens: dict[str, int]) -> Counts:
-    """The work in a stream that ran to its end."""
+    """The work of a stream that runs to its end."""
     opcodes = np.ascontiguousarray(code["opcode"])
     numbers = np.bincount(opcodes, minlength=1 << 8).tolist()
 
@@ -69,7 +69,7 @@ Numbers = npt.NDArray[np.uint64]
 
 
 def total(numbers: Numbers) -> int:
-    """The sum, also where it has more than 64 bits."""
+    """The sum, even if it needs more than 64 bits."""
     rough = numbers.sum(dtype=np.float64)
     return int(rough) if rough < EXACT else sum(numbers.tolist())
 
@@ -78,7 +78,7 @@ EXACT = 1 << 53             # below it, a floating-point sum of integers has los
 
 
 def _iterations(words: Stream) -> Numbers:
-    """48 bits, so that there is room for a gemm's 16 bits more."""
+    """Numbers of 48 bits, which leaves room to multiply by the 16 bits of a gemm's count."""
     iterations: Numbers = words["loops"].astype(np.uint64).prod(1)
     return iterations
 

@@ -1,8 +1,8 @@
-"""How much a run may do: limits on cycles and on work, most of them checked before it begins.
+"""How much a run may do: limits on cycles and on work, most of them checked beforehand.
 
-A program has no branches, so its work can be counted. One that needs more than its limit is
-refused before its first instruction; one that does not end although it should is given up at the
-limit. Every simulator takes `limit=`, and the command line has `--limit`.
+A program has no branches, so its work can be counted. One that needs more than its limit is refused
+before its first instruction; one that fails to end is given up at the limit. Every simulator takes
+`limit=`, and the command line has `--limit`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ def checked_limit(limit: int | None, default: int = DEFAULT_CYCLES) -> int:
 
 def cycle_limit(program: Program, timing: MemoryTiming, limit: int | None,
                 config: Config | None = None, counts: Counts | None = None) -> int:
-    """Cycles after which to give up a run on a device with a clock. Refuses a program that needs
-    more, as far as its work tells. `config` is the program's own, and so are `counts`, unless
-    given."""
+    """The number of cycles after which to give up a run on a device with a clock. Refuses a program
+    whose work needs more. `config` and `counts` are the program's own unless given."""
     config = config or program.config
     cycles = checked_limit(limit)
     least = least_cycles(program, timing, counts or count(program.code, config, {}), config)
@@ -61,8 +60,8 @@ HINT = "it was not started: give a higher limit (limit= in Python, --limit on th
 
 
 def work_of(program: Program) -> Numbers:
-    """Tile operations of each instruction: tile products, vectors that the ALU writes, and tiles
-    that are loaded or stored. Borders are loaded, too."""
+    """Tile operations of each instruction: tile products, vectors written by the ALU, and tiles
+    loaded or stored, borders included."""
     work = np.zeros(len(program.code), np.uint64)
     for kind in (Alu, AluI, Requantize, Gemm):
         positions, words = positions_of(program.code, kind)
@@ -77,15 +76,15 @@ def work_of(program: Program) -> Numbers:
 
 
 def lane_operations(program: Program) -> npt.NDArray[np.float64]:
-    """Multiplications of each instruction, counting every tile operation as a tile product."""
+    """Multiplications of each instruction, with every tile operation counted as a tile product."""
     config = program.config
     lanes = config.batch * config.block_in * config.block_out
     return work_of(program).astype(np.float64) * lanes
 
 
 def least_cycles(program: Program, timing: MemoryTiming, counts: Counts, config: Config) -> int:
-    """Cycles without which the work cannot be done: a tile product, a vector, a beat and what a
-    beat fills of a scratchpad take one each."""
+    """The number of cycles that the work takes at least. A tile product, a vector, a beat, and the
+    part of a scratchpad that a beat fills take one each."""
     loaded, stored = (-(-sum(each.values()) // config.bus_bytes)
                       for each in (counts.bytes_loaded, counts.bytes_stored))
     beats = loaded + stored if timing.shared else max(loaded, stored)
@@ -95,11 +94,11 @@ def least_cycles(program: Program, timing: MemoryTiming, counts: Counts, config:
 
 
 def generous_limit(program: Program, timing: MemoryTiming) -> int:
-    """Cycles that a program cannot need as long as it makes progress.
+    """More cycles than a program can need as long as it makes progress.
 
-    Adds up all work as if nothing overlapped: a vector a cycle, a tile a cycle, every burst
-    waiting for memory, every beat delayed by stalls. So a program that waits for a token for ever
-    is given up after a time in proportion to its size, by hardware that does not notice.
+    Adds up all work as if nothing overlapped: a vector per cycle, a tile per cycle, every burst
+    waiting for memory, every beat delayed by stalls. Hardware that does not notice a deadlock can
+    thus give up after a time in proportion to the program's size.
     """
     code = program.code
     cycles = float(work_of(program).astype(float).sum())
@@ -132,6 +131,6 @@ def _filled(loads: Stream) -> Numbers:
 
 
 def _product(words: Stream, name: str) -> Numbers:
-    """Of three numbers of 16 bits; times one more, it fits in 64 bits."""
+    """The product of three 16-bit numbers; there is room for a fourth in 64 bits."""
     product: Numbers = words[name].astype(np.uint64).prod(1)
     return product

@@ -35,7 +35,7 @@ REFRESH = 0.1               # seconds from one state of the progress bar to the 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One simulation of many. Its report has its name, and errors call it by name and number."""
+    """One of many simulations. Its name is in its report, and in the error if it fails."""
 
     program: Program
     config: Config | str | None = None
@@ -55,11 +55,11 @@ def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
                   progress: bool = True) -> list[Report]:
     """Simulate every job and report in the order of the jobs, without timelines.
 
-    The result is the same for any number of processes; by default each processor has one, and
-    with one the work is done here. Jobs may come from a generator: they are taken as needed. The
-    first job that fails, in their order, ends everything with an error that names it. So does
-    Ctrl-C: what has not begun never begins, and no process stays behind. Progress is shown only
-    where a person sees it, on a terminal.
+    The result does not depend on the number of processes. By default there is one for each
+    processor; with `processes=1`, everything is done in the caller. Jobs may come from a generator
+    and are taken as needed. The first job that fails, in order, ends everything with an error that
+    names it. So does Ctrl-C: no further job starts, and no process stays behind. Progress is shown
+    on terminals only.
     """
     workers = _processors() if processes is None else at_least_one("processes", processes)
     total = len(jobs) if isinstance(jobs, Sized) else None
@@ -79,7 +79,7 @@ Batch = list[tuple[int, Job]]       # with their numbers
 
 
 def _batch_size(total: int | None, workers: int) -> int:
-    """Jobs that are handed out at once: few enough for every process to get some twice."""
+    """How many jobs are handed out together: few enough for every process to get some twice."""
     if workers == 1:
         return 1
     return BATCH if total is None else max(1, min(BATCH, total // (2 * workers)))
@@ -104,7 +104,7 @@ def _job(each: Program | Job) -> Job:
 
 
 class Simulator:
-    """Simulates batches. A program that comes several times in a row is worked out once."""
+    """Simulates batches. If a program comes several times in a row, it is prepared once."""
 
     def __init__(self) -> None:
         self._ready: Ready | None = None
@@ -123,7 +123,7 @@ class Simulator:
         return replace(report, name=job.name, timeline=None)
 
     def is_long(self, numbered: tuple[int, Job]) -> bool:
-        """Whether a job surely takes long."""
+        """Whether a job is certain to take long."""
         job = numbered[1]
         ready = self._made_ready(job)
         return least_cycles(job.program, job.memory or MemoryTiming(), ready.counts,
@@ -145,8 +145,9 @@ def _here(batches: Iterator[Batch]) -> Generator[list[Report]]:
 
 
 def _spread(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:
-    """The reports of each batch, in order, from processes of their own; the first ones from here,
-    as long as nothing takes long: a few small jobs are done before a process has begun."""
+    """The reports of each batch, in order, from other processes. The first batches are simulated
+    here, as long as that is quick: a few small jobs are done before a process would have
+    started."""
     begin, alone = time.monotonic(), Simulator()
     for batch in batches:
         if time.monotonic() - begin > ALONE or any(map(alone.is_long, batch)):
@@ -171,8 +172,8 @@ _simulator = Simulator()            # of this process, if it is one of many
 
 @contextmanager
 def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that simulate: copies of this one, if it has no other threads that would be cut
-    off in the midst of something, so that they begin at once; else new ones, in a second."""
+    """A pool of processes. They are copies of this one, which start at once, if it has no other
+    threads that could be cut off halfway; otherwise they are new ones, which takes a second."""
     from multiprocessing import get_context
 
     simulate(Program(tiny, encode([Sync()])))       # compiles, if it must, once for all
@@ -202,7 +203,7 @@ def _stop(pool: ProcessPoolExecutor) -> None:
 
 
 def _watch_parent() -> None:
-    """Runs first in each process: Ctrl-C is the parent's to handle, and its end is ours."""
+    """Runs first in each process: the parent handles Ctrl-C, and when it ends, so do we."""
     import signal
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
@@ -219,13 +220,14 @@ def _watch_parent() -> None:
 
 
 def _processors() -> int:
-    """Those that this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def _shown(wanted: bool, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, if that is a terminal. Yields what advances it."""
+    """A progress bar on standard error, if that is a terminal. Yields the function that advances
+    it."""
     if not (wanted and sys.stderr.isatty()):
         yield lambda jobs: None
         return

@@ -1,4 +1,4 @@
-"""Where a simulated memory has a program's code and segments."""
+"""Where code and segments of a program are in simulated memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ GUARD_BYTES = 1 << 16       # between windows, where nothing answers: strays are
 
 
 def placed(program: Program) -> list[int]:
-    """Addresses of the code and of each segment: page-aligned, with gaps where nothing is.
+    """The addresses of the code and of each segment: page-aligned, with gaps in between.
 
-    Where addresses have more than 32 bits, memory lies in their upper half, so that the high
-    halves of addresses are never all zero.
+    If addresses have more than 32 bits, memory is in their upper half, so that the high halves of
+    addresses are never all zero.
     """
     bits = program.config.address_bits
     limit = 1 << bits

@@ -40,13 +40,13 @@ class Report:
 
     @property
     def utilization(self) -> float | None:
-        """Multiplications done, of those that the array could have done in the time."""
+        """Multiplications, as a fraction of those that the array could have done in the time."""
         if self.cycles is None:
             return None
         return self.macs / (self.cycles * self.config.macs_per_cycle)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the timeline, which has a line for each instruction; fit for JSON."""
+        """Everything but the timeline, which has an entry for each instruction, ready for JSON."""
         return {"device": self.device, "config": self.config.to_dict(),
                 "memory": None if self.memory is None else dataclasses.asdict(self.memory),
                 "counts": self.counts.to_dict(), "cycles": self.cycles,

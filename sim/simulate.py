@@ -38,7 +38,7 @@ def simulate(program: Program, config: Config | str | None = None,
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A program on an accelerator, with what is worked out once for all memories."""
+    """A program on an accelerator, with everything that does not depend on the memory prepared."""
 
     program: Program
     config: Config

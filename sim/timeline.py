@@ -12,12 +12,12 @@ Cycles = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Timeline:
-    """An element for each instruction, in cycles from the first one of the run; -1 where it did
-    not happen. A sync is executed by FETCH: it has neither start nor end.
+    """One element for each instruction, in cycles since the run began; -1 if it did not happen. A
+    sync is executed by FETCH and has neither start nor end.
 
-    An instruction starts in the cycle in which its engine takes it and its tokens, and ends in
-    the one in which its last effect happens and its tokens are posted. The hardware shows only
-    these two; `dispatched` and `waits` are what its twin knows besides.
+    An instruction starts in the cycle in which its engine takes it and its tokens, and ends in the
+    cycle in which its last effect happens and its tokens are posted. The hardware shows only these
+    two; `dispatched` and `waits` are known to the twin alone.
     """
 
     start: Cycles

@@ -1,4 +1,4 @@
-"""Token counters: their names, and what they hold at most and in the end.
+"""Token counters: their names, their highest values and what they hold in the end.
 
 A counter is a number, giver × 4 + taker, as in the hardware.
 """
@@ -38,9 +38,9 @@ def awaited_from(givers: Sequence[Engine]) -> str:
 
 
 def most_tokens(program: Program, timeline: Timeline) -> dict[str, int]:
-    """The highest value of every counter that was used in a run, from when its instructions
-    started and ended. In a cycle, tokens are taken before others are posted; one that finds its
-    counter full is lost, and the run ends with a fault."""
+    """The highest value of every counter used in a run, given when its instructions started and
+    ended. In a cycle, tokens are taken before others are posted; a token that finds its counter
+    full is lost, and the run ends with a fault."""
     most = [0] * ENGINES ** 2
     for counter in range(ENGINES ** 2):
         posts, takes = _events(program, timeline, *divmod(counter, ENGINES))
@@ -62,7 +62,7 @@ def _events(program: Program, timeline: Timeline, giver: int, taker: int) -> tup
 
 def tokens_left(program: Program, started: Mapping[Engine, int],
                 ended: Mapping[Engine, int]) -> list[int]:
-    """What every counter holds when engines have started and ended so many instructions."""
+    """What every counter holds after engines have started and ended this many instructions."""
     engines = engines_of(program)
     left = [0] * ENGINES ** 2
     for engine in Engine:

@@ -1,9 +1,10 @@
-"""A checksum of sources, for caches of compiled code.
+"""A checksum of source files, for caches of compiled code.
 
-numba drops a cached function when its file changes, but not when a function it was compiled from
-in another file does. A parameter whose default is such a number is part of the signature by which
-a cached function is found. Whole folders are covered: a list of files would be incomplete one day,
-and then cycles would be wrong without a word.
+Compiled code must never be older than its sources. numba notices when the file of a cached function
+changes, but not when a function it calls in another file does; so kernels have a parameter whose
+default is such a checksum, which makes it part of the signature that numba looks up. The code of
+the cycle-exact simulator is kept under a name with the checksum in it. Whole folders are covered: a
+list of files would one day be incomplete, and cycles would silently be wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FUNCTIONAL = ("isa", "sim/compiled", "sim/functional")          # and what the d
 
 @cache
 def checksum(folders: tuple[str, ...], root: Path = ROOT) -> int:
-    """Different when the name or the text of any module in these folders is."""
+    """A number that changes with the name or the text of any module in these folders."""
     number = 0
     for path in sorted(path for folder in folders for path in (root / folder).rglob("*.py")):
         number = zlib.crc32(path.name.encode() + b"\0" + path.read_bytes(), number)

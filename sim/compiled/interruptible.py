@@ -1,8 +1,9 @@
-"""Compiled code that takes long, called so that Ctrl-C is heard meanwhile.
+"""Long-running compiled code that can be interrupted with Ctrl-C.
 
-Python handles signals in its main thread, between its own instructions: not while that thread is in
-compiled code. So such code runs in a thread of its own, without Python's lock, and the caller waits
-for it. Whatever ends the waiting sets a cell that the code looks at every few milliseconds.
+Python handles signals in its main thread, between its own instructions, and therefore not while
+that thread runs compiled code. So such code runs in a thread of its own, without Python's lock,
+while the caller waits. Whatever ends the waiting sets a cell that the code checks every few
+milliseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 
 class Stop:
-    """The cell. Compiled code takes its address: `is_set` in `vectors` asks it."""
+    """The cell. Compiled code takes its address and asks `is_set` in `vectors`."""
 
     def __init__(self) -> None:
         self._cell = np.zeros(1, np.int64)
@@ -31,7 +32,7 @@ NEVER = Stop()              # for what does not take long: nobody sets it
 
 
 def interruptible(function: Callable[[], T], stop: Stop) -> T:
-    """Call a function that does not hold Python's lock and returns soon when `stop` is set."""
+    """Call a function that releases Python's lock and returns soon after `stop` is set."""
     results: list[T] = []
     worker = Thread(target=lambda: results.append(function()), daemon=True)
     try:

@@ -1,4 +1,4 @@
-"""Names for things of numba and LLVM, which have no types of their own."""
+"""Names for objects of numba and LLVM, which come without types."""
 
 from __future__ import annotations
 

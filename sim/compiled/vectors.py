@@ -1,8 +1,8 @@
-"""What compiled kernels need of LLVM itself: addresses, vectors, calls.
+"""What compiled kernels need from LLVM itself: addresses, vectors, calls.
 
-Kernels that work on tiles count in addresses, plain 64-bit numbers: nothing is left to multiply
-in their loops, and one compiled kernel serves arrays of any shape. Nothing is checked here.
-Importing this module imports numba.
+Kernels that work on tiles compute with addresses, which are plain 64-bit numbers: their inner loops
+need no multiplications, and one compiled kernel serves arrays of any shape. Nothing is checked
+here. Importing this module imports numba.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SIMULATOR = "functional simulator"      # what a person who waits for numba is t
 
 def kernel(function: Function) -> Kernel:
     """A function of arrays and numbers for Python to call, compiled or from numba's cache. Other
-    threads go on while it runs."""
+    threads can run while it does."""
     compiled = njit(nogil=True)(function)
     enable_cache(compiled, SIMULATOR)
     return compiled
@@ -63,11 +63,12 @@ ON_ARM = llvmlite.binding.get_default_triple().startswith(("aarch64", "arm64"))
 
 
 def c_function(function: Function, made_from: int) -> int:
-    """The address of a C function of two numbers that returns one, compiled or from numba's cache.
+    """The address of a C function that takes two numbers and returns one, compiled or from numba's
+    cache.
 
-    numba finds a compiled function again by its name, its text and the values it closes over, as
-    long as its file has not changed. Of what it calls elsewhere numba knows nothing: that is for
-    the checksum `made_from` to say, which becomes part of the name.
+    numba identifies a compiled function by its name, its text and the values it closes over, as
+    long as its file has not changed. It does not notice changes in functions called from other
+    files; the checksum `made_from`, which becomes part of the name, covers those.
     """
     function.__qualname__ += f"_{made_from:08x}"
     made = CFunc(function, ((types.int64, types.int64), types.int64), locals={},
@@ -82,7 +83,7 @@ def c_function(function: Function, made_from: int) -> int:
 
 @cache
 def callable_at(function: int, *, locks: bool = True) -> Callable[[int, int], int]:
-    """Such a function for Python. It keeps Python's lock, unless it may take long."""
+    """Such a function as a Python callable. It holds Python's lock, unless it may take long."""
     kind = ctypes.PYFUNCTYPE if locks else ctypes.CFUNCTYPE
     return kind(*[ctypes.c_int64] * 3)(function)
 
@@ -107,7 +108,7 @@ def moved(builder: Builder, address: Word, offset: int) -> Word:
 
 
 def repeated(builder: Builder, value: Word, lanes: int) -> Word:
-    """A vector that has a number in every lane."""
+    """A vector with the same number in every lane."""
     first = builder.insert_element(ir.Constant(vector(value.type, lanes), ir.Undefined), value,
                                    I32(0))
     return builder.shuffle_vector(first, first, ir.Constant(vector(I32, lanes), None))
@@ -115,7 +116,7 @@ def repeated(builder: Builder, value: Word, lanes: int) -> Word:
 
 @intrinsic
 def address_of(context: Context, array: Kind) -> Intrinsic:
-    """Where an array's first element lies. The array must be kept while the address is used."""
+    """The address of an array's first element. The array must stay alive while it is used."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         data = context.make_array(array)(context, builder, values[0]).data
         return builder.ptrtoint(data, I64)
@@ -124,7 +125,7 @@ def address_of(context: Context, array: Kind) -> Intrinsic:
 
 @intrinsic
 def number_at(context: Context, address: Kind, place: Kind) -> Intrinsic:
-    """A number of a list of 64-bit numbers that begins at an address."""
+    """An element of a list of 64-bit numbers, given the list's address."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return load(builder, _element(builder, *values), I64, NUMBER)
     return types.int64(types.int64, types.int64), generate
@@ -132,7 +133,7 @@ def number_at(context: Context, address: Kind, place: Kind) -> Intrinsic:
 
 @intrinsic
 def is_set(context: Context, address: Kind) -> Intrinsic:
-    """Whether a number that another thread may change is not zero (see `interruptible`)."""
+    """Whether a number that another thread may change is nonzero (see `interruptible`)."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         place = builder.inttoptr(values[0], I64.as_pointer())
         number = builder.load_atomic(place, "monotonic", NUMBER)
@@ -142,7 +143,7 @@ def is_set(context: Context, address: Kind) -> Intrinsic:
 
 @intrinsic
 def write_number(context: Context, address: Kind, place: Kind, value: Kind) -> Intrinsic:
-    """Change a number of such a list."""
+    """Change an element of such a list."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, values[2], _element(builder, *values[:2]), NUMBER)
         return context.get_dummy_value()
@@ -155,7 +156,7 @@ def _element(builder: Builder, address: Word, place: Word) -> Word:
 
 @intrinsic
 def call(context: Context, function: Kind, first: Kind, second: Kind) -> Intrinsic:
-    """Call a C function at an address, with two numbers. Returns one."""
+    """Call the C function at an address, with two numbers. Returns a number."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         kind = ir.FunctionType(I64, [I64, I64])
         return builder.call(builder.inttoptr(values[0], kind.as_pointer()), values[1:])
@@ -164,7 +165,7 @@ def call(context: Context, function: Kind, first: Kind, second: Kind) -> Intrins
 
 @intrinsic
 def copy(context: Context, target: Kind, source: Kind, size: Kind) -> Intrinsic:
-    """Copy so many bytes from one address to another. They must not overlap."""
+    """Copy `size` bytes from one address to another. The two must not overlap."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         to, origin = (builder.inttoptr(each, I8.as_pointer()) for each in values[:2])
         cgutils.raw_memcpy(builder, to, origin, values[2], 1)
@@ -174,7 +175,7 @@ def copy(context: Context, target: Kind, source: Kind, size: Kind) -> Intrinsic:
 
 @intrinsic
 def fill(context: Context, target: Kind, value: Kind, size: Kind) -> Intrinsic:
-    """Write a byte so many times."""
+    """Set `size` bytes to a value."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         cgutils.memset(builder, builder.inttoptr(values[0], I8.as_pointer()), values[2],
                        builder.trunc(values[1], I8))
@@ -200,7 +201,7 @@ def byte_at(context: Context, address: Kind) -> Intrinsic:
 
 @intrinsic
 def write_byte(context: Context, address: Kind, value: Kind) -> Intrinsic:
-    """The low eight bits of a number."""
+    """Write the low eight bits of a number."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, builder.trunc(values[1], I8), values[0])
         return context.get_dummy_value()
@@ -209,7 +210,7 @@ def write_byte(context: Context, address: Kind, value: Kind) -> Intrinsic:
 
 @intrinsic
 def write_lane(context: Context, address: Kind, value: Kind) -> Intrinsic:
-    """The low 32 bits of a number."""
+    """Write the low 32 bits of a number."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         store(builder, builder.trunc(values[1], I32), values[0])
         return context.get_dummy_value()

@@ -1,6 +1,6 @@
-"""What the simulator's loop works on, in bundles that its functions hand on.
+"""What the simulator's loop works on, bundled into tuples that its functions pass on.
 
-Compiled code takes them apart: a bundle costs nothing.
+The compiler takes them apart, so bundling costs nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..twins.types import Code, Machine, Machines, MicroOps, Numbers, Settings
 
 
 class Given(NamedTuple):
-    """The program, the accelerator and its memory, which a run does not change."""
+    """The program, the accelerator and its memory: what a run does not change."""
 
     code: Code
     positions: Numbers          # of each engine's instructions, in order
@@ -21,7 +21,7 @@ class Given(NamedTuple):
 
 
 class State(NamedTuple):
-    """All registers, and the same as words."""
+    """All registers, as a record and as words of the same memory."""
 
     machine: Machine
     words: Numbers
@@ -43,8 +43,9 @@ class Loads(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """By instruction: when it was dispatched, started and ended, and cycles for which it waited
-    for a token of each engine; `seen` is what had been waited for by those before it."""
+    """For each instruction, when it was dispatched, started and ended, and for how many cycles it
+    waited for a token from each engine. `seen` is how long each engine had waited when its last
+    instruction started."""
 
     times: Numbers
     waits: Numbers

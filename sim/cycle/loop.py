@@ -39,11 +39,11 @@ blank_wires = Blank(WIRES)
 
 def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads, uops: MicroOps,
              notes: Notes, limit: int, skip: bool) -> int:
-    """Run decoded code until it stops, or for a while. Returns whether it is OVER, has PAUSED, to
-    be called again with all that it has changed, or is STUCK: at the limit, or for ever.
+    """Run decoded code until it ends, or for a while. Returns OVER; or PAUSED, to be called again
+    with the same arguments; or STUCK, if it reached the limit or would run forever.
 
-    The first of the machines is the one that runs, the others are space for earlier states of it;
-    `all_words` is the same memory.
+    The first of the machines is the one that runs; the others hold earlier states of it.
+    `all_words` is the same memory, seen as words.
     """
     state, past = State(machines[0], all_words[0]), Past(machines[1:], all_words[1:])
     machine, words, kept = state.machine, state.words, past.words
@@ -111,7 +111,7 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
 
 @inlined
 def _load_micro_ops(ended: int, uops: MicroOps, loads: Loads) -> None:
-    """What a load, if one ended, brought."""
+    """Write the micro-ops of the load that ended, if one did."""
     if ended >= 0:
         begin, stop = loads.span[ended]
         for number in range(begin, stop):
@@ -120,7 +120,7 @@ def _load_micro_ops(ended: int, uops: MicroOps, loads: Loads) -> None:
 
 
 def _array(dtype: Any, *lengths: int | None) -> Any:
-    """What is known of an argument, in its place."""
+    """The kind of an array argument, to stand in its place."""
     return Array(np.dtype(dtype), lengths)
 
 

@@ -1,4 +1,4 @@
-"""A program as the compiled simulator takes it: worked out once, run as often as wanted."""
+"""A program in the form that the compiled simulator takes: prepared once, run many times."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class MicroOps:
-    """What loads of micro-ops bring, by instruction: the scratchpad's tiles `tile[span[0]:span[1]]`
-    get what the program's memory has in these places."""
+    """What loads of micro-ops bring. Load number n fills the scratchpad's tiles `tile[begin:end]`,
+    where `begin, end = span[n]`, from the places in memory that `sources` lists."""
 
     tile: Column
     span: Column
     sources: tuple[Source, ...]
 
     def values(self, segments: Sequence[Bytes | None]) -> npt.NDArray[np.uint16]:
-        """As memory is now. Bytes that a segment has no data for are zero."""
+        """The micro-ops in memory as it is now. Bytes without data in a segment are zero."""
         found = np.zeros(len(self.tile), WORD)
         for source in self.sources:
             words = _words(segments[source.segment])
@@ -64,7 +64,7 @@ class Source:
 
 
 def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
-    """A segment as micro-ops, of which the last may be cut off."""
+    """A segment as micro-ops. The last one may be incomplete."""
     whole = np.zeros(0, np.uint8) if data is None else data
     if len(whole) % MicroOp.size:
         whole = np.append(whole, np.zeros(-len(whole) % MicroOp.size, np.uint8))
@@ -73,7 +73,7 @@ def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
 
 
 def prepare(program: Program, config: Config) -> Prepared:
-    """The program for an accelerator with its tiles and scratchpads."""
+    """A program, for an accelerator with the same tiles and scratchpads."""
     bases = placed(program)
     moved = bases[0] if bases[-1] >= ADDRESS_LIMIT else 0
     bases = [base - moved for base in bases]
@@ -93,8 +93,8 @@ def _positions(code: Rows) -> npt.NDArray[np.int64]:
 
 
 def _micro_ops(program: Program, code: Rows) -> MicroOps:
-    """Of all loads of micro-ops that end: tile by tile. Where planes of a load overlap, the last
-    one stays, so there are never more than the scratchpad has tiles."""
+    """Of all loads of micro-ops that end, tile by tile. Where planes of a load overlap, the last
+    one counts, so no load has more tiles than the scratchpad."""
     loads = np.flatnonzero((code["legal"] != 0) & (code["engine"] == Engine.LOAD)
                            & (code["buffer"] == Buffer.UOP))
     loads = loads[_reaching(code[loads])]
@@ -120,20 +120,21 @@ def _micro_ops(program: Program, code: Rows) -> MicroOps:
 
 
 def _sources(segment: Column, place: Column) -> tuple[Source, ...]:
-    """Sorted by segment."""
+    """The same by segment."""
     numbers = [(int(each), np.flatnonzero(segment == each)) for each in np.unique(segment)]
     return tuple(Source(segment=each, number=number, place=place[number],
                         end=int(place[number].max()) + 1) for each, number in numbers)
 
 
 def _counted(lengths: Column) -> tuple[Column, Column]:
-    """Of lists with so many elements, one after the other: the list of each, and its place."""
+    """For consecutive lists of these lengths: the list that each element is in, and its place
+    there."""
     lists = np.repeat(np.arange(len(lengths)), lengths)
     return lists, np.arange(len(lists)) - (np.cumsum(lengths) - lengths)[lists]
 
 
 def _reaching(loads: Rows) -> npt.NDArray[np.bool_]:
-    """Which loads touch only what there is. The others never end."""
+    """Which loads stay inside their segment and scratchpad. The others never end."""
     low = high = loads["offset"]
     for count, stride in (("planes", "plane_stride"), ("rows", "row_stride")):
         reach = (loads[count] - 1) * loads[stride]

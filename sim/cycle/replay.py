@@ -1,4 +1,4 @@
-"""Data for a run whose timing is known: the effects of its instructions, as they happened."""
+"""The data of a run whose timing is known: the effects of its instructions, in order."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Replay:
     """Executes the instructions that ended, in the order in which they started.
 
-    That order is a fact, so tokens are not asked again; and as each of them ended, it could. For
-    a program without races it leaves what the hardware leaves. A run that was stopped may have
-    begun effects that are left out here: those of instructions which did not end.
+    The timing run has already respected the tokens, so nothing is checked again. For a program
+    without races this leaves the same memory as the hardware. If a run was stopped, instructions
+    that had started but not ended have no effect here.
     """
 
     def __init__(self, program: Program, memory: Memory):
@@ -33,7 +33,7 @@ class Replay:
         self._effects: Effects | None = None
 
     def run(self, timeline: Timeline) -> None:
-        """Change memory as the run did, from scratchpads that are zero."""
+        """Change memory as the run did, starting with scratchpads that are zero."""
         effects, order, step = self._ready(), timeline.order(), 0
         while step < len(order):
             step, heard = effects.execute_all(order, step)
@@ -52,8 +52,8 @@ class Replay:
         return self._effects
 
     def _execute(self, position: int, *, outside: bool) -> None:
-        """An instruction that compiled code has left: it has no function for it, or it reaches
-        outside, as it may if its micro-ops were computed."""
+        """An instruction that compiled code did not execute: it has no kernel for it, or the
+        instruction reaches outside, which is possible if its micro-ops were computed."""
         instruction, = decode(self.program.code[position:position + 1])
         check(instruction, self.program.config, self.program.segments, self._pads.uop,
               position=position)

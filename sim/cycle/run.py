@@ -56,7 +56,7 @@ def run_cycles(program: Program, *, config: Config | None = None,
 def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
                  timing: MemoryTiming | None = None, limit: int | None = None,
                  failing: range = range(0), skip: bool = True) -> Run:
-    """As `run_cycles`, when the rest is known; `segments` are what its memory holds."""
+    """Like `run_cycles`, for a prepared program; `segments` are the contents of memory."""
     count = len(prepared.code)
     times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
     registers, stuck = _simulate(prepared, segments, timing or MemoryTiming(), failing, times,
@@ -70,7 +70,7 @@ def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
 
 
 def _counters(registers: OneRecord) -> dict[str, int]:
-    """Those of both sides, in the order in which the hardware has them."""
+    """The counters of both sides, in the order of the hardware."""
     from ..twins.control import COUNTER_ORDER
     from ..twins.top import FIRST_COUNTER
     words = registers.view(np.int64)[FIRST_COUNTER:FIRST_COUNTER + len(COUNTER_ORDER)]
@@ -80,7 +80,7 @@ def _counters(registers: OneRecord) -> dict[str, int]:
 
 def registers_at(program: Program, cycle: int, *, timing: MemoryTiming | None = None,
                  failing: range = range(0)) -> dict[str, dict[str, int | list[int]]]:
-    """What every register of every unit holds at the beginning of a cycle, by unit and name."""
+    """The value of every register at the beginning of a cycle, by unit and name."""
     count = len(program.code)
     times, waits = np.full((count, 3), -1, np.int64), np.zeros((count, len(Engine)), np.int64)
     registers, _ = _simulate(prepare(program, program.config), image(program),
@@ -90,7 +90,7 @@ def registers_at(program: Program, cycle: int, *, timing: MemoryTiming | None = 
 
 
 def image(program: Program) -> list[Bytes | None]:
-    """Memory as the program brings it."""
+    """The initial contents of memory."""
     return [segment.data for segment in program.segments]
 
 

@@ -1,7 +1,7 @@
-"""Whether the ALU's walk goes on evenly while cycles are skipped (see `skip_repeats`).
+"""Whether the ALU keeps moving evenly while cycles are skipped (see `skip_repeats`).
 
-That is: all its steps are in one loop and inside the scratchpads, and none of them waits for what
-another has yet to write.
+It does if all its steps belong to one loop and stay inside the scratchpads, and none of them has to
+wait for what another has yet to write.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ FOREVER = 1 << 62
 
 @inlined
 def even_steps(machine: Machine, kept: Machine, code: Code, config: Settings, times: int) -> int:
-    """So many periods, or fewer, in which the ALU goes on as in the last one; 0 if that is not
-    sure."""
+    """In how many periods, at most `times`, the ALU goes on as in the last one; 0 if that is not
+    certain."""
     results = machine.alu_results
     if not _moves_evenly(machine, kept) or not _lanes_go_on(machine, kept):
         return 0
@@ -37,8 +37,9 @@ def even_steps(machine: Machine, kept: Machine, code: Code, config: Settings, ti
 
 @inlined
 def _with_tickets_left(machine: Machine, kept: Machine, more: int) -> int:
-    """How many cycles can go on in which the number of tickets changes, before there is none left
-    or after there was none. In longer periods that might be in their midst."""
+    """For how many cycles the number of tickets can keep changing: until none is left, or since
+    there was none. In a period of several cycles that could happen in the middle, so then it is
+    0."""
     tickets = machine.alu_results.tickets
     if (machine.clock.now - kept.clock.now > 1
             or max(tickets, kept.alu_results.tickets) == DEPTH):
@@ -48,16 +49,16 @@ def _with_tickets_left(machine: Machine, kept: Machine, more: int) -> int:
 
 @inlined
 def _lanes_go_on(machine: Machine, kept: Machine) -> bool:
-    """Whether the lanes are as they were, or a period nearer to the next edge. An edge that passed
-    in the period may have left the others, but not as far away as they were."""
+    """Whether the lanes are as they were, or one period closer to the next edge. If an edge passed
+    during the period, the remaining ones may look alike, but they are not as far away."""
     nearer = kept.alu_results.edge_in - machine.alu_results.edge_in
     return nearer in (0, machine.clock.now - kept.clock.now)
 
 
 @inlined
 def _moves_evenly(machine: Machine, kept: Machine) -> bool:
-    """Whether copies of tiles move as the tiles they are copied from. They need not yet in the
-    first period after a new row or instruction."""
+    """Whether copies of tile numbers move like the originals. In the first period after a new row
+    or instruction they may not."""
     issue, then = machine.alu_issue, kept.alu_issue
     left = machine.alu_sequencer.lhs - kept.alu_sequencer.lhs
     right = machine.alu_sequencer.rhs - kept.alu_sequencer.rhs
@@ -73,7 +74,7 @@ def _moves_evenly(machine: Machine, kept: Machine) -> bool:
 @inlined
 def _walks_are_inside(machine: Machine, kept: Machine, code: Code, config: Settings, entered: int,
                       steps: int) -> bool:
-    """Whether the next steps of the ALU stay in their scratchpads."""
+    """Whether the next steps of the ALU stay inside their scratchpads."""
     now, then = machine.alu_sequencer, kept.alu_sequencer
     row, ahead = code[now.of], steps - 1
     dst = now.dst + ahead * ((now.dst - then.dst) // entered)
@@ -91,8 +92,8 @@ def _within(one: int, other: int, tiles: int) -> bool:
 
 @inlined
 def _same_tickets(results: Unit) -> int:
-    """How many tickets can retire before one that is the last of its instruction or writes
-    elsewhere than the others."""
+    """How many tickets can retire before one that ends its instruction or writes to another place
+    than the rest."""
     newest = (results.head + results.tickets - 1) & DEPTH - 1
     for number in range(results.tickets):
         place = (results.head + number) & DEPTH - 1
@@ -104,8 +105,8 @@ def _same_tickets(results: Unit) -> int:
 
 @inlined
 def _walks_inside_a_loop(machine: Machine, kept: Machine, code: Code, entered: int) -> bool:
-    """Whether all steps of a period belonged to the same loop, so that strides are equal. An
-    outer loop does not count where parameters are read in it."""
+    """Whether all steps of a period belong to the same loop, so that all strides are equal. An
+    outer loop does not qualify if parameters are read in it."""
     now, then = machine.alu_sequencer, kept.alu_sequencer
     issue, row = machine.alu_issue, code[now.of]
     if row.requantize and then.inner_left == row.inner and then.middle_left == row.middle:
@@ -123,7 +124,7 @@ def _walks_inside_a_loop(machine: Machine, kept: Machine, code: Code, entered: i
 
 @inlined
 def steps_before(now: Unit, then: Unit, code: Code) -> int:
-    """How many steps of the walk were made before the period."""
+    """How many steps of the walk came before this period."""
     row = code[now.of]
     if now.inner_left != then.inner_left:
         return row.inner - then.inner_left
@@ -134,7 +135,7 @@ def steps_before(now: Unit, then: Unit, code: Code) -> int:
 
 @inlined
 def _free_of_hazards(machine: Machine, kept: Machine, code: Code, entered: int, steps: int) -> bool:
-    """Whether no step reads a tile that one before it has yet to write."""
+    """Whether no step reads a tile that an earlier one has yet to write."""
     now, then, results = machine.alu_sequencer, kept.alu_sequencer, machine.alu_results
     row = code[now.of]
     writes_acc = row.to_out == 0
@@ -151,7 +152,8 @@ def _free_of_hazards(machine: Machine, kept: Machine, code: Code, entered: int, 
 @inlined
 def _clear(results: Unit, writes_acc: bool, dst: int, dst_stride: int, source: int, stride: int,
            steps: int) -> bool:
-    """Whether reads from `source` on meet neither writes under way nor those from `dst` on."""
+    """Whether reads that begin at `source` meet neither pending writes nor those that begin at
+    `dst`."""
     low = min(source, source + (steps - 1) * stride)
     high = max(source, source + (steps - 1) * stride)
     for number in range(results.tickets):
@@ -171,7 +173,7 @@ def _clear(results: Unit, writes_acc: bool, dst: int, dst_stride: int, source: i
 
 @inlined
 def renew_tickets(machine: Machine, kept: Machine, times: int) -> None:
-    """Note the tickets that steps get in so many periods; of many, the last ones."""
+    """Record the tickets that the steps of the skipped periods get; only the last ones remain."""
     results = machine.alu_results
     entered = results.entered - kept.alu_results.entered
     if entered == 0:

@@ -1,4 +1,4 @@
-"""Whether who shares accumulator banks with whom stays as it is while cycles are skipped."""
+"""Whether conflicts over accumulator banks stay the same while cycles are skipped."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EVERYWHERE = (2 << BANKS) - 1
 @inlined
 def stay_apart(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
                times: int) -> bool:
-    """Whether who shares a bank with whom stays as it is. GEMM comes and goes: none may share
-    with it."""
+    """Whether the engines that share a bank now are those that share one until the end. GEMM uses
+    its banks irregularly, so nobody may share one with it."""
     right, left = _operand_banks(machine, kept, code, config, times)
     store = _store_banks(machine, kept, code, config, positions, times)
     alu = _result_banks(machine, kept, code, config, times)
@@ -35,7 +35,7 @@ def stay_apart(machine: Machine, kept: Machine, code: Code, config: Settings, po
 @inlined
 def compute_stays_apart(machine: Machine, kept: Machine, code: Code, config: Settings,
                         times: int) -> bool:
-    """The same, where neither LOAD nor STORE uses the accumulator."""
+    """The same, if neither LOAD nor STORE uses the accumulator."""
     right, left = _operand_banks(machine, kept, code, config, times)
     alu = _result_banks(machine, kept, code, config, times)
     return right | left | alu == 0 or (
@@ -45,8 +45,8 @@ def compute_stays_apart(machine: Machine, kept: Machine, code: Code, config: Set
 @inlined
 def alu_blocked(machine: Machine, kept: Machine, code: Code, config: Settings,
                 uops: MicroOps) -> int:
-    """For how many cycles GEMM surely reads from the bank that the ALU, which has nothing else to
-    do, waits for; 0 if that is not so."""
+    """For how many cycles GEMM is certain to read from the bank that the ALU is waiting for while
+    it has nothing else to do; 0 if that is not the case."""
     issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_tiles
     right = alu.wants(issue.front_reads_right, issue.right_read, issue)
     left = alu.wants(issue.front_reads_left, issue.left_read, issue)
@@ -68,7 +68,7 @@ def _mask(low: int, high: int, config: Settings) -> int:
 
 @inlined
 def _apart(one: int, other: int) -> bool:
-    """Whether two users never meet, or always: both in the same single bank."""
+    """Whether two users never meet, or always do, because both stay in one and the same bank."""
     return one & other == 0 or (one == other and one & one - 1 == 0)
 
 
@@ -84,7 +84,7 @@ def _gemm_banks(engine: Unit, config: Settings) -> int:
 
 @inlined
 def _swept(now: int, then: int, times: int, config: Settings) -> int:
-    """The banks of a walk from the beginning of this period to the end of the last one."""
+    """The banks that a walk visits from the beginning of this period to the end of the last one."""
     end = now + times * (now - then)
     return _mask(min(then, end), max(then, end), config)
 
@@ -92,7 +92,7 @@ def _swept(now: int, then: int, times: int, config: Settings) -> int:
 @inlined
 def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
                    times: int) -> tuple[int, int]:
-    """What the ALU reads: right, left."""
+    """The banks that the ALU reads: right, left."""
     issue, before = machine.alu_issue, kept.alu_issue
     now, then = machine.alu_sequencer, kept.alu_sequencer
     right = left = 0
@@ -117,8 +117,8 @@ def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings
 
 @inlined
 def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings, times: int) -> int:
-    """What the ALU writes. If it goes on, the results of the last period must have been steps of
-    the same walk; nobody knows the tiles of those before."""
+    """The banks that the ALU writes. If it goes on, the results of the last period must be steps of
+    the same walk, because the tiles of earlier ones are not known."""
     results, now, then = machine.alu_results, machine.alu_sequencer, kept.alu_sequencer
     if results.pending == 0:
         return 0
@@ -148,7 +148,7 @@ def _store_banks(machine: Machine, kept: Machine, code: Code, config: Settings, 
 @inlined
 def _reads_alike(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
     """Whether STORE asks for tiles in the same cycles of every period: it reads a tile of several
-    beats once, with the first."""
+    beats only once, with the first beat."""
     moved = machine.store_steps.at - kept.store_steps.at
     return moved % code[positions[STORE, machine.store.reading]].parts == 0
 
@@ -170,6 +170,6 @@ def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, p
 
 @inlined
 def _swept_tiles(now: int, then: int, parts: int, times: int, config: Settings) -> int:
-    """As `_swept`, for a walk in parts of tiles."""
+    """Like `_swept`, for a walk in parts of tiles."""
     end = now + times * (now - then)
     return _mask(min(then, end) // parts, max(then, end) // parts, config)

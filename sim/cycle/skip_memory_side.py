@@ -1,9 +1,9 @@
-"""The memory side of the machine alone, while the compute side does the same in every cycle.
+"""Advances the memory side of the machine alone while the compute side repeats itself.
 
-Most that is new in a cycle is a burst or a row. GEMM, the ALU, queues and tokens take no part in
-that: as long as each of their cycles repeats the one before, only FETCH, LOAD, STORE and the bus
-are advanced cycle by cycle, or in periods of their own, and the others catch up in one step. They
-meet again when an instruction is handed over, or a load or a store starts or ends.
+Most of what is new in a cycle is a burst or a row, which does not concern GEMM, the ALU, the queues
+and the tokens. As long as each of their cycles repeats the one before, only FETCH, LOAD, STORE and
+the bus are advanced, cycle by cycle or in periods of their own, and the rest catches up in one
+step. The two sides meet again when an instruction is dispatched, or a load or store starts or ends.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ blank_wires = Blank(WIRES)
 
 @inlined
 def horizon(state: State, kept: State, given: Given, uops: MicroOps) -> int:
-    """For how many cycles the compute side repeats its last one, which it has repeated once,
-    whatever the memory side does; 0 if that is not sure or too few, maybe FOREVER."""
+    """For how many cycles the compute side, which has just repeated a cycle, will go on doing so
+    whatever the memory side does; 0 if that is uncertain or too short, and possibly FOREVER."""
     machine, before, code, config = state.machine, kept.machine, given.code, given.config
     if not dram.is_calm(given.timing) or not _is_apart(machine, given):
         return 0
@@ -54,9 +54,9 @@ def horizon(state: State, kept: State, given: Given, uops: MicroOps) -> int:
 
 @inlined
 def _is_apart(machine: Machine, given: Given) -> bool:
-    """Whether the two sides have nothing to do with one another until an instruction is handed
-    over, or a load or a store starts or ends: FETCH does not wait for the others to be idle, and
-    LOAD and STORE do not use the accumulator."""
+    """Whether the two sides are independent until an instruction is dispatched, or a load or store
+    starts or ends: FETCH is not waiting for the others to become idle, and LOAD and STORE do not
+    use the accumulator."""
     load, store, code = machine.load, machine.store, given.code
     if (machine.control.halt | machine.fetch.finished | load.fault | store.fault
             or compute_is_idle(machine)):
@@ -75,10 +75,11 @@ def _is_apart(machine: Machine, given: Given) -> bool:
 @called
 def advance(state: State, past: Past, last: int, given: Given, notes: Notes, most: int,
             forever: bool) -> tuple[int, int]:
-    """Advance the memory side until the sides meet, by at most so many cycles, and let the compute
-    side, whose last cycle is kept as number `last`, catch up. `forever`: left alone, it would never
-    do anything else. Returns the load that ended in the last cycle, -1 if none did, NEVER if
-    nothing more will ever happen; and the cycles that were not skipped, at most MOST_STEPS."""
+    """Advance the memory side until the sides meet, but by `most` cycles at most, and let the
+    compute side, whose last cycle is kept as number `last`, catch up. `forever`: by itself, the
+    compute side would never do anything else. Returns the load that ended in the last cycle, -1 if
+    none did, or NEVER if nothing will ever happen again; and the number of cycles that were not
+    skipped, at most MOST_STEPS."""
     machine, words, kept = state.machine, state.words, past.words
     code, config, positions = given.code, given.config, given.positions
     counters = words[FIRST_COUNTER:]
@@ -130,7 +131,7 @@ def advance(state: State, past: Past, last: int, given: Given, notes: Notes, mos
 
 @inlined
 def _catch_up(state: State, kept: State, cycles: int) -> None:
-    """Let the compute side repeat its last cycle this often."""
+    """Let the compute side repeat its last cycle."""
     skip_alu.renew_tickets(state.machine, kept.machine, cycles)
     skip_repeats.move(state.words, kept.words, MEMORY_FALLING, FALLING, cycles)
     skip_repeats.move(state.words, kept.words, MEMORY_MOVING, MOVING, cycles)

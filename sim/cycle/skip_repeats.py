@@ -1,16 +1,16 @@
-"""Skips over stretches of cycles in which nothing new happens.
+"""Skips stretches of cycles in which nothing new happens.
 
-When the registers that are `same` are what they were a few cycles ago, those cycles have been a
-period: they repeat until a falling register reaches its floor, and everything moves on in equal
-steps (see `twins.registers`). A burst that streams has a period of one cycle, reads and writes
-that take turns on the bus one of two. The registers are compared with those of the last cycle, of
-the one before, and, for longer periods, with some that are kept anew after a growing number of
-cycles (Brent's method).
+When all `same` registers hold what they held a few cycles ago, the cycles since then are a period.
+It repeats until a falling register reaches its floor, and everything else moves on in equal steps
+(see `twins.registers`). A streaming burst has a period of one cycle; reads and writes that
+alternate on the bus have one of two. The registers are compared with those of the last cycle, of
+the one before and, for longer periods, with a copy that is renewed at growing intervals (Brent's
+method).
 
-Two moving things influence decisions. Tiles of the accumulator: two engines may want the same
-bank, or a step of the ALU may read what another is going to write. And the number of the ALU's
-tickets, of which there may be none left. `skip_banks` and `skip_alu` make sure that nothing of the
-kind begins or ends within the stretch.
+Two kinds of moving registers influence decisions. One is tiles of the accumulator: two engines may
+want the same bank, or a step of the ALU may read what another has yet to write. The other is the
+number of the ALU's tickets, which may run out. `skip_banks` and `skip_alu` make sure that no such
+situation begins or ends within the stretch.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FOREVER = skip_alu.FOREVER
 
 @inlined
 def difference(flat: Numbers, kept: Numbers, begin: int, end: int, hint: int) -> int:
-    """Where something is not the same that must be; `end` if everything is. The `hint`, where it
-    differed before, is looked at first."""
+    """The place of a difference in what should be the same; `end` if there is none. The `hint`,
+    where there was one before, is tried first."""
     place = hint
     if place == end or _chunk_is_same(flat, kept, place):
         place = begin
@@ -40,7 +40,7 @@ def difference(flat: Numbers, kept: Numbers, begin: int, end: int, hint: int) ->
 
 @inlined
 def _chunk_is_same(flat: Numbers, kept: Numbers, at: int) -> bool:
-    """All at once: a branch for each would take longer."""
+    """Compares without branching on each word, which would take longer."""
     differing = (flat[at] ^ kept[at] | flat[at + 1] ^ kept[at + 1] | flat[at + 2] ^ kept[at + 2]
                  | flat[at + 3] ^ kept[at + 3])
     return int(differing) == 0
@@ -53,7 +53,7 @@ def keep(flat: Numbers, kept: Numbers) -> None:
 
 @inlined
 def keep_memory(flat: Numbers, kept: Numbers) -> None:
-    """The memory side only."""
+    """Like `keep`, for the memory side only."""
     kept[:MEMORY_SAME] = flat[:MEMORY_SAME]
     kept[SAME:MEMORY_FALLING] = flat[SAME:MEMORY_FALLING]
     kept[FALLING:MEMORY_MOVING] = flat[FALLING:MEMORY_MOVING]
@@ -61,14 +61,14 @@ def keep_memory(flat: Numbers, kept: Numbers) -> None:
 
 @inlined
 def forget(kept: Numbers) -> None:
-    """Let nothing be equal to what was kept."""
+    """Make sure that no state equals what was kept."""
     for number in range(len(kept)):
         kept[number, 0] = kept[number, MEMORY_SAME] = -1
 
 
 @inlined
 def periods_left(flat: Numbers, kept: Numbers, floors: Numbers, begin: int, end: int) -> int:
-    """How often the period comes again before a falling register is below its floor."""
+    """How often the period repeats before a falling register drops below its floor."""
     times = FOREVER
     for place in range(begin, end):
         value, step = flat[place], kept[place] - flat[place]
@@ -81,15 +81,15 @@ def periods_left(flat: Numbers, kept: Numbers, floors: Numbers, begin: int, end:
 
 @inlined
 def move(flat: Numbers, kept: Numbers, begin: int, end: int, times: int) -> None:
-    """Let registers go on by so many periods."""
+    """Advance registers by a number of periods."""
     for place in range(begin, end):
         flat[place] += times * (flat[place] - kept[place])
 
 
 @inlined
 def skip(state: State, kept: State, given: Given, most: int) -> int:
-    """Let as many periods pass as nothing new happens in. Returns how many; FOREVER, and lets
-    none pass, if nothing ever will."""
+    """Skip as many periods as pass before something new happens. Returns their number, or FOREVER,
+    without skipping any, if nothing ever will."""
     machine, before, code, config = state.machine, kept.machine, given.code, given.config
     times = periods_left(state.words, kept.words, given.floors, SAME, FALLING)
     if times == FOREVER:
@@ -110,7 +110,7 @@ def skip(state: State, kept: State, given: Given, most: int) -> int:
 
 @inlined
 def skip_memory(state: State, kept: State, given: Given, most: int, forever: bool) -> int:
-    """The same for the memory side alone; `forever` if the compute side has nothing to come."""
+    """The same for the memory side alone. `forever`: the compute side has nothing left to do."""
     times = periods_left(state.words, kept.words, given.floors, SAME, MEMORY_FALLING)
     if times == FOREVER and forever:
         return times
@@ -125,8 +125,8 @@ def skip_memory(state: State, kept: State, given: Given, most: int, forever: boo
 
 @inlined
 def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
-    """Whether no load or store that goes on will reach beyond its scratchpad, and the write of a
-    load moves as its walk. It need not yet in the first period after a new row."""
+    """Whether no load or store in progress will reach beyond its scratchpad, and a load's write
+    moves like its walk. In the first period after a new row it may not."""
     if (machine.load_steps.at != kept.load_steps.at and machine.load.queue != 0
             and code[positions[LOAD, machine.load.writing]].inside == 0):
         return False

@@ -1,4 +1,4 @@
-"""Why a program did not reach its end: the same words for every execution that has a clock."""
+"""Why a program did not reach its end, in the same words for every device with a clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = "the limit (limit= in Python, --limit on the command line)"
 
 
 class Place(NamedTuple):
-    """How far an engine came: instructions that started and ended, and the last that started."""
+    """How far an engine got: how many instructions started and ended, and the last that started."""
 
     started: int
     ended: int
@@ -33,8 +33,7 @@ class Place(NamedTuple):
 
 
 def check_end(program: Program, run: Run, limit: int) -> None:
-    """Refuse a run that did not reach the program's end, which it has after a fault, too, when the
-    bus is quiet."""
+    """Refuse a run that did not reach the end of its program."""
     if run.stuck:
         raise ExecutionError(not_ended(program, limit, places_in(program, run.timeline)))
     if run.fault != Fault.NONE:
@@ -42,7 +41,7 @@ def check_end(program: Program, run: Run, limit: int) -> None:
 
 
 def faulted(program: Program, cause: Fault, position: int) -> str:
-    """A program that was stopped by a fault."""
+    """The message for a program that was stopped by a fault."""
     if cause == Fault.NO_END:
         return (f"the program ran out of instructions: it has {len(program.code)}, but none of "
                 f"them is sync.end")
@@ -50,7 +49,7 @@ def faulted(program: Program, cause: Fault, position: int) -> str:
 
 
 def not_ended(program: Program, limit: int, places: Mapping[Engine, Place]) -> str:
-    """A program that was given up: its deadlock, or where every engine is."""
+    """The message for a program that was given up: its deadlock, or where every engine is."""
     if waits := _standstill(program, places):
         ended = sum(place.ended for place in places.values())
         return f"deadlock after {ended} of {len(program.code)} instructions: {waits}"
@@ -59,10 +58,10 @@ def not_ended(program: Program, limit: int, places: Mapping[Engine, Place]) -> s
 
 
 def _standstill(program: Program, places: Mapping[Engine, Place]) -> str:
-    """What every engine waits for, and the tokens there are, if nothing can go on; else nothing.
+    """What every engine waits for and which tokens are left, if nothing can go on; otherwise empty.
 
-    All follows from how many instructions started and ended, which hardware shows, too. Nothing
-    is under way, so FETCH has filled the queues as far as it can.
+    All of it follows from how many instructions started and ended, which the hardware shows as
+    well. Nothing is under way, so FETCH has filled the queues as far as possible.
     """
     started = {engine: place.started for engine, place in places.items()}
     ended = {engine: place.ended for engine, place in places.items()}
@@ -90,8 +89,8 @@ def _standstill(program: Program, places: Mapping[Engine, Place]) -> str:
 
 def _fetched(program: Program, engines: npt.NDArray[np.int64],
              queues: Mapping[Engine, npt.NDArray[np.intp]]) -> int:
-    """The first instruction that FETCH cannot hand over: its engine's queue is full, or it is a
-    sync that has to wait for what comes before it. `queues` are the instructions to come."""
+    """The first instruction that FETCH cannot dispatch: its engine's queue is full, or it is a sync
+    that has to wait for what precedes it. `queues` are the instructions yet to start."""
     depth = program.config.queue_depth
     full = [int(queue[depth]) for queue in queues.values() if len(queue) > depth]
     heads = [int(queue[0]) for queue in queues.values() if len(queue)]
@@ -119,7 +118,7 @@ def line(program: Program, position: int) -> str:
 
 
 def text_of(program: Program, position: int) -> str:
-    """An instruction as assembly, or why it is none."""
+    """An instruction as assembly, or why it is not an instruction."""
     try:
         instruction, = decode(program.code[position:position + 1])
     except IsaError as error:

@@ -64,8 +64,8 @@ Operation = Callable[[Builder, Word, Word], Word]
 
 @cache
 def alu() -> int:
-    """The address of a C function that does an alu, given its row and the machine; not if tiles
-    do not have a multiple of four lanes."""
+    """The address of a C function that executes an alu, given its row and the machine. It leaves
+    tiles whose lanes are not a multiple of four to others."""
     def function(row: int, machine: int) -> Word:
         loops, walk = row + NUMBER * LOOPS, row + NUMBER * DST_STRIDE
         return _combine(machine, number_at(row, OP), number_at(row, TARGET), loops,
@@ -183,7 +183,7 @@ def _amount(builder: Builder, right: Word) -> Word:
 
 
 def _shifted_right(builder: Builder, left: Word, right: Word) -> Word:
-    """With more bits: half of the divisor is added."""
+    """Computed with more bits, because half of the divisor is added."""
     one = ir.Constant(WIDE_LANES, [1] * FOUR)
     amount = builder.zext(_amount(builder, right), WIDE_LANES)
     half = builder.lshr(builder.shl(one, amount), one)

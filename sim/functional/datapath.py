@@ -1,7 +1,7 @@
-"""What GEMM and ALU compute, compiled: loops over arrays of tiles, iteration by iteration.
+"""What GEMM and ALU compute, as compiled loops over arrays of tiles, iteration by iteration.
 
-The kernels know arrays and integers only, so that every simulator can call them. Nothing is
-checked here: `isa.bounds` comes first. Importing this module imports numba.
+The kernels work on arrays and integers only, so that every simulator can call them. Nothing is
+checked here: `isa.bounds` has done so. Importing this module imports numba.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def gemm(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Thr
 
 def _done(function: int, row: tuple[int, ...], pads: tuple[Tiles, ...], stop: int,
           sums: int = 0) -> bool:
-    """Whether a compiled function does an instruction on scratchpads, in the order of buffers."""
+    """Whether a compiled function executed an instruction. `pads` are in the order of Buffer."""
     space = gemm_plan.space()
     numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, stop=stop, dense=sums,
                       depthwise=sums, plan=space.ctypes.data)
@@ -81,7 +81,7 @@ def _index(uops: Tiles, step: int, field: int) -> Word:
 def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
                   dst_stride: Three, src_stride: Three, wgt_stride: Three, stop: int,
                   formulas: float = FORMULAS) -> None:
-    """What `gemm` means, word for word, for any tiles: one slot after the other."""
+    """The literal meaning of `gemm`, for any tiles: slot by slot."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             for inner in range(loops[2]):
@@ -129,7 +129,7 @@ def _add_product(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight:
 
 @plain
 def _add_lanes(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: int) -> None:
-    """Depthwise: `weight` counts rows of weight tiles. Lanes that one side lacks add nothing."""
+    """Depthwise: `weight` counts rows of weight tiles. Lanes that only one side has add nothing."""
     tile, line = weight // wgt.shape[1], weight % wgt.shape[1]
     for row in range(acc.shape[1]):
         for lane in range(min(acc.shape[2], inp.shape[2])):
@@ -138,13 +138,13 @@ def _add_lanes(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: i
 
 def alu(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: int, loops: Three,
         dst_stride: Three, rhs_stride: Three, stop: int = NEVER.address) -> None:
-    """`target` is acc itself or the out scratchpad, whose 8 bits saturate."""
+    """`target` is acc itself or the out scratchpad, where values saturate at 8 bits."""
     alu_by_lanes(target, acc, op, dst, lhs, rhs, loops, dst_stride, rhs_stride, stop)
 
 
 def alui(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops: Three, dst_stride: Three,
          src_stride: Three, immediate: int, stop: int = NEVER.address) -> None:
-    """As `alu`, with one number for the right operand."""
+    """Like `alu`, with one number as the right operand."""
     alui_by_lanes(target, acc, op, dst, src, loops, dst_stride, src_stride, immediate, stop)
 
 
@@ -152,7 +152,7 @@ def alui(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops: Three, d
 def alu_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: int, loops: Three,
                  dst_stride: Three, rhs_stride: Three, stop: int,
                  formulas: float = FORMULAS) -> None:
-    """What `alu` means, word for word."""
+    """The literal meaning of `alu`."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             if is_set(stop):
@@ -173,7 +173,7 @@ def alu_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: in
 def alui_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops: Three,
                   dst_stride: Three, src_stride: Three, immediate: int, stop: int,
                   formulas: float = FORMULAS) -> None:
-    """What `alui` means, word for word."""
+    """The literal meaning of `alui`."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             if is_set(stop):
@@ -193,7 +193,7 @@ def alui_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops:
 def requantize(target: Tiles, acc: Tiles, flags: int, rounding: int, dst: int, src: int,
                params: int, loops: Three, dst_stride: Three, src_stride: Three, params_stride: int,
                zero_point: int, low: int, high: int, stop: int = NEVER.address) -> None:
-    """Parameters are read when an outer iteration begins: what it writes to them comes later."""
+    """Parameters are read at the beginning of an outer iteration, before it overwrites them."""
     row = (0, 0, 0, flags, dst, src, params, *loops, *dst_stride, *src_stride, params_stride,
            zero_point, low, high)
     if not _done(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target), stop):
@@ -206,7 +206,7 @@ def requantize_by_lanes(target: Tiles, acc: Tiles, flags: int, rounding: int, ds
                         params: int, loops: Three, dst_stride: Three, src_stride: Three,
                         params_stride: int, zero_point: int, low: int, high: int,
                         stop: int, formulas: float = FORMULAS) -> None:
-    """What `requantize` means, word for word, for any tiles: one lane after the other."""
+    """The literal meaning of `requantize`, for any tiles: lane by lane."""
     if loops[1] == 0 or loops[2] == 0:
         return      # nothing is read either, wherever it may point
     for outer in range(loops[0]):

@@ -38,10 +38,10 @@ CHECKSUM = float(checksum(FUNCTIONAL))
 
 
 class Effects:
-    """A program's instructions on scratchpads, which may be exchanged, and a memory.
+    """Executes a program's instructions on scratchpads, which may be exchanged, and a memory.
 
-    Whoever executes an instruction hears whether it is DONE; if it reaches OUTSIDE, or must be
-    done ELSEWHERE, nothing has happened.
+    The result says whether an instruction is DONE. If it reaches OUTSIDE, or has to be executed
+    ELSEWHERE, nothing has happened.
     """
 
     def __init__(self, program: Program, memory: Memory):
@@ -54,7 +54,7 @@ class Effects:
         self._numbers: Numbers
 
     def use(self, pads: Scratchpads) -> None:
-        """Whose arrays must stay where they are."""
+        """Use these scratchpads. Their arrays must not move."""
         self.pads = pads
         dense, depthwise = self._kernels
         self._numbers = machine(
@@ -70,7 +70,7 @@ class Effects:
 
     @cached_property
     def _kernels(self) -> tuple[int, int]:
-        """For gemms, and for those that are depthwise, if the program has any."""
+        """The kernels for gemms and for depthwise gemms, where the program has any."""
         config = self.program.config
         depthwise = positions_of(self.program.code, Gemm)[1]["flags"] & GemmFlags.DEPTHWISE != 0
         dense, lanewise = (gemm_kernels.kernel_for(config.block_in, config.block_out, each)
@@ -80,7 +80,7 @@ class Effects:
 
     @cached_property
     def _functions(self) -> Numbers:
-        """By opcode; 0 where the program does not need one."""
+        """Addresses by opcode; 0 if the program does not use it."""
         functions = np.zeros(OPCODES, np.int64)
         for opcode in set(self._opcodes) & set(FUNCTIONS):
             functions[opcode] = function_of(opcode)
@@ -107,8 +107,8 @@ class Effects:
         return callable_at(function_of(opcode))(row, self._machine)
 
     def execute_all(self, order: npt.NDArray[np.intp], first: int) -> tuple[int, int]:
-        """The instructions at these positions, from the first on. Returns how many of `order` were
-        done when one was not, or all were; and what was heard of the last."""
+        """Execute the instructions at these positions, beginning with number `first`. Returns the
+        number of the first that was not done, or how many there are, and the last result."""
         arguments = order, first, self._rows, self._functions, self._numbers
         result: tuple[int, int]
         if self._is_heavy:

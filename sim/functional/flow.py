@@ -18,10 +18,10 @@ POSTS = {giver: [tuple(giver * ENGINES + taker for taker in Engine if mask >> ta
 
 
 class Flow:
-    """The state between instructions. Queues are as long as they need to be.
+    """The state between instructions. Queues have no limit.
 
-    A sync lets nothing behind it start before everything ahead of it is complete; the last one
-    ends the program.
+    Nothing after a sync starts before everything ahead of it is complete. The last sync ends the
+    program.
     """
 
     def __init__(self, instructions: Sequence[Instruction], config: Config):
@@ -56,12 +56,12 @@ class Flow:
         return not self._syncs
 
     def head(self, engine: Engine) -> int | None:
-        """The instruction an engine would start next, whether it may or not."""
+        """The instruction that an engine would start next, whether or not it may."""
         queue = self._queues[engine]
         return queue[-1] if queue else None
 
     def may_start(self, engine: Engine) -> bool:
-        """Whether an engine that is at rest has its tokens and no sync in the way."""
+        """Whether an idle engine has its tokens and no sync in the way."""
         queue = self._queues[engine]
         return bool(queue) and queue[-1] < self._syncs[-1] and all(
             self.tokens[counter] for counter in self._waits[queue[-1]])
@@ -92,7 +92,7 @@ class Flow:
                 self._unfinished = self._syncs[-1] - passed - 1
 
     def deadlock(self, order: str = "") -> ExecutionError:
-        """The report of where every engine waits, for what, and which tokens there are."""
+        """Reports where every engine waits, for what, and which tokens there are."""
         waits = [self._waiting(engine, head) for engine in Engine
                  if (head := self.head(engine)) is not None]
         return ExecutionError(f"deadlock{order}: {'; '.join(waits)}; "

@@ -1,4 +1,4 @@
-"""Four 32-bit lanes as a value that compiled kernels carry in a variable, and walks over tiles.
+"""Four 32-bit lanes as a value in a variable of compiled kernels, and walks over tiles.
 
 Nothing is checked. Importing this module imports numba.
 """
@@ -52,7 +52,7 @@ def four_at(context: Context, address: Kind) -> Intrinsic:
 
 @intrinsic
 def four_times(context: Context, number: Kind) -> Intrinsic:
-    """A number in every lane."""
+    """The same number in every lane."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return repeated(builder, builder.trunc(values[0], I32), FOUR)
     return FOUR_NUMBERS(types.int64), generate
@@ -76,8 +76,8 @@ def write_bytes(context: Context, value: Kind, address: Kind) -> Intrinsic:
 
 @helper
 def walk_inside(base: int, loops: int, strides: int, limit: int) -> bool:
-    """Whether `base + Σ counter × stride` stays from 0 to `limit` - 1 in all iterations of three
-    loops, of which there is one at least."""
+    """Whether `base + Σ counter × stride` stays between 0 and `limit` - 1 in all iterations of
+    three loops. There is at least one."""
     low = high = base
     for loop in range(LOOPS):
         reach = (number_at(loops, loop) - 1) * number_at(strides, loop)

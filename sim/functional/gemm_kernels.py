@@ -1,4 +1,4 @@
-"""The kernels that do a planned gemm. Importing this module imports numba."""
+"""The kernels that execute a planned gemm. Importing this module imports numba."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _sum_up(empty: Word, positions: int, reductions: int, count: int, to: int, l
 @numba.njit(inline="always")
 def _sum_positions(plan: int, empty: Word, single: Word, several: int, to: int, left: int,
                    right: int, starts: int, origin: int, stop: int) -> None:
-    """All positions of some columns of a row of a group: several at once, then one by one."""
+    """All positions for some columns of a row of a group: several at once, then one by one."""
     positions = plan + NUMBER * (HEADER + ELEMENT * number_at(plan, GROUPS))
     count, number = number_at(plan, REDUCTIONS), number_at(plan, POSITIONS)
     reductions = positions + NUMBER * ELEMENT * number
@@ -61,7 +61,7 @@ def _sum_positions(plan: int, empty: Word, single: Word, several: int, to: int, 
 
 
 def kernel_for(block_in: int, block_out: int, depthwise: bool) -> int:
-    """The address of a C function that does plans for such tiles; 0 if there is none."""
+    """The address of a C function that executes plans for such tiles; 0 if there is none."""
     if min(block_in, block_out) < FOUR or (depthwise and block_out > block_in):
         return NO_KERNEL
     columns = min(block_out, MOST_COLUMNS)
@@ -70,7 +70,7 @@ def kernel_for(block_in: int, block_out: int, depthwise: bool) -> int:
 
 @cache
 def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
-    """Each is compiled when it is needed, and kept by numba."""
+    """Each kernel is compiled when it is needed, and kept by numba."""
     several = max(1, min(VECTORS // Sums(lanes, columns, 1, depthwise).vectors, MOST_TILES))
     left_step, right_step = (1, 1) if depthwise else (0, lanes)
 

@@ -71,14 +71,14 @@ CHECKSUM = checksum(FUNCTIONAL)
 
 
 def space() -> npt.NDArray[np.int64]:
-    """Where a plan fits. Its pages are taken when they are needed."""
+    """Memory in which any plan fits. Its pages are allocated when they are used."""
     return np.empty(HEADER + ELEMENT * LONGEST, np.int64)
 
 
 @cache
 def gemm() -> int:
-    """The address of a C function that does a gemm, given its row and the machine; not if there
-    is no kernel for such tiles, or the order of slots matters."""
+    """The address of a C function that executes a gemm, given its row and the machine. It leaves
+    gemms to others if there is no kernel for such tiles or the order of slots matters."""
     def function(row: int, machine: int) -> Word:
         flags, count = number_at(row, FLAGS), number_at(row, COUNT)
         if count * number_at(row, OUTER) * number_at(row, MIDDLE) * number_at(row, INNER) == 0:
@@ -100,7 +100,7 @@ def gemm() -> int:
 
 @helper
 def _inside(row: int, machine: int, uops: int, count: int, flags: int) -> bool:
-    """Whether all slots find their tiles."""
+    """Whether all slots stay inside their scratchpads."""
     for field, buffer, strides in ((DST, ACCS, DST_STRIDE), (SRC, INPS, SRC_STRIDE),
                                    (WGT, WGTS, WGT_STRIDE)):
         low = high = half_at(uops + field * FIELD)
@@ -151,7 +151,7 @@ def _free(row: int, uops: int, count: int, flags: int) -> bool:
 
 @helper
 def _sorted(plan: int, row: int, count: int) -> Word:
-    """Give each loop its list. Returns whether there is space for the lists."""
+    """Assign each loop to a list. Returns whether there is space for the lists."""
     for kind in range(LISTS):
         write_number(plan, kind, count if kind == REDUCTIONS else 1)
     for loop in range(LOOPS):
@@ -166,7 +166,7 @@ def _sorted(plan: int, row: int, count: int) -> Word:
 
 @helper
 def _begin(plan: int, machine: int, uops: int, flags: int) -> None:
-    """The rest of the header."""
+    """Write the rest of the header."""
     block_in, block_out = number_at(machine, BLOCK_IN), number_at(machine, BLOCK_OUT)
     write_number(plan, ROWS, number_at(machine, BATCH))
     write_number(plan, ACC_ROW, block_out * number_at(machine, ACCS + LANE))
@@ -181,8 +181,8 @@ def _begin(plan: int, machine: int, uops: int, flags: int) -> None:
 
 @helper
 def _fill(plan: int, row: int, machine: int, uops: int, count: int, flags: int) -> None:
-    """The lists. Each begins with one element, or one for each micro-op; groups have addresses.
-    Its loops add copies of what is there, moved by their strides."""
+    """Fill the lists. Each begins with one element, or one for each micro-op; groups hold
+    addresses. Each of its loops then adds copies of what is there, moved by its strides."""
     acc, inp = number_at(machine, ACCS + TILE), number_at(machine, INPS + TILE)
     # Depthwise, weights are counted in rows.
     wgt = number_at(machine, BLOCK_IN if flags & DEPTHWISE else WGTS + TILE)
@@ -210,7 +210,7 @@ def _fill(plan: int, row: int, machine: int, uops: int, count: int, flags: int) 
 
 @helper
 def _write(at: int, to: int, left: int, right: int, starts: int) -> int:
-    """An element. Returns where the next one goes."""
+    """Write an element. Returns where the next one goes."""
     write_number(at, TO, to)
     write_number(at, LEFT, left)
     write_number(at, RIGHT, right)
@@ -221,7 +221,7 @@ def _write(at: int, to: int, left: int, right: int, starts: int) -> int:
 @helper
 def _repeat(first: int, end: int, times: int, to: int, left: int, right: int,
             starts: int) -> int:
-    """Some elements so many times, each time moved further. Returns where they end."""
+    """Repeat some elements `times` times, each time moved further. Returns where they end."""
     at = end
     for number in range(1, times):
         for each in range(first, end, NUMBER * ELEMENT):

@@ -55,7 +55,7 @@ VECTORS, MOST_COLUMNS, MOST_TILES = (24, 8, 4) if PARTIAL_SUM else (8, 4, 4)
 
 
 class Sums(types.Type):
-    """For activation tiles with so many lanes; columns of so many accumulator tiles."""
+    """For activation tiles with `lanes` lanes: `columns` columns of `tiles` accumulator tiles."""
 
     def __init__(self, lanes: int, columns: int, tiles: int, depthwise: bool):
         self.lanes, self.columns, self.tiles, self.depthwise = lanes, columns, tiles, depthwise
@@ -63,20 +63,21 @@ class Sums(types.Type):
 
     @property
     def kind(self) -> LlvmType:
-        """Of its vectors: where neighbours are added, twice as long ones save half of the sums."""
+        """The type of its vectors. Where neighbours are added, longer vectors halve the number of
+        sums."""
         spread = self.lanes >= REGISTER and not self.depthwise and not PARTIAL_SUM
         return LONG if spread else NUMBERS
 
     @property
     def vectors(self) -> int:
-        """Of each tile."""
+        """How many each tile has."""
         if self.depthwise:
             return self.columns // FOUR
         return self.columns * min(self.lanes, REGISTER) // REGISTER
 
 
 def _model(manager: Context, sums: Sums) -> Context:
-    """In LLVM an array of vectors, which the optimizer takes apart into registers."""
+    """In LLVM, an array of vectors, which the optimizer splits into registers."""
     return extending.models.PrimitiveModel(manager, sums,
                                            ir.ArrayType(sums.kind, sums.tiles * sums.vectors))
 
@@ -98,7 +99,7 @@ def nothing(context: Context, lanes: Kind, columns: Kind, tiles: Kind,
 
 @intrinsic
 def lefts(context: Context, sums: Kind, positions: Kind, left: Kind) -> Intrinsic:
-    """Where the activations of each tile begin: what its position has, and `left`."""
+    """Where the activations of each tile begin: at the tile's position plus `left`."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         places = [builder.add(_part(builder, values[1], number, LEFT), values[2])
                   for number in range(sums.tiles)]
@@ -150,7 +151,7 @@ def settle(context: Context, sums: Kind, positions: Kind, to: Kind, starts: Kind
 
 
 def _part(builder: Builder, elements: Word, number: int, part: int) -> Word:
-    """A number of an element of a list of a plan."""
+    """A number from an element of a plan's list."""
     return load(builder, moved(builder, elements, (number * ELEMENT + part) * NUMBER), I64, NUMBER)
 
 
@@ -193,7 +194,7 @@ def _columns(builder: Builder, sums: Sums, vectors: list[Word]) -> list[Word]:
 
 
 def _row(builder: Builder, place: Word, lanes: int) -> Word:
-    """So many bytes, as often as they fit in a register."""
+    """`lanes` bytes, repeated until they fill a register."""
     number = load(builder, place, ir.IntType(8 * lanes))
     return builder.bitcast(repeated(builder, number, REGISTER // lanes), BYTES)
 
@@ -211,7 +212,7 @@ def _dotted(builder: Builder, total: Word, left: Word, right: Word, lanes: int) 
 
 
 def _pairs(builder: Builder, left: Word, right: Word, lanes: int) -> Word:
-    """The sums of neighbours among so many lanes of `left` and then `right`."""
+    """The sums of neighbouring lanes of `left`, then of `right`."""
     kind = vector(I32, lanes // 2)
     even, odd = (ir.Constant(kind, list(range(first, lanes, 2))) for first in range(2))
     return builder.add(builder.shuffle_vector(left, right, even),

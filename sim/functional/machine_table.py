@@ -1,6 +1,6 @@
-"""A machine as a list of numbers, and instructions as rows of them: what compiled code takes.
+"""A machine as a list of numbers, and instructions as rows of numbers, for compiled code.
 
-Compiled functions get addresses of such lists instead of arrays, so that one of them serves
+Compiled functions get the addresses of such lists instead of arrays, so that one function serves
 every program and configuration. Importing this module does not import numba.
 """
 
@@ -42,7 +42,7 @@ SIZE, WRITABLE, SEGMENT = range(1, 4)
 def machine(pads: Mapping[Buffer, Tiles], tile_bytes: Mapping[Buffer, int],
             memory: Memory | None = None, *, stop: int, dense: int = 0, depthwise: int = 0,
             plan: int = 0) -> Numbers:
-    """The numbers of a machine with these scratchpads. All must stay where it is."""
+    """The numbers of a machine with these scratchpads. All arrays must stay where they are."""
     batch, block_out = pads[Buffer.ACC].shape[1:]
     segments = () if memory is None else tuple(
         zip(memory.program.segments, memory.segments, strict=True))
@@ -59,7 +59,7 @@ def machine(pads: Mapping[Buffer, Tiles], tile_bytes: Mapping[Buffer, int],
 
 
 def place(kind: type[Instruction], name: str) -> int:
-    """Where a row has the first element of a field: after the opcode and the fields before it."""
+    """The index in a row of a field's first element: after the opcode and the fields before it."""
     at = 1
     for field in fields_of(kind):
         if field.name == name:
@@ -69,8 +69,8 @@ def place(kind: type[Instruction], name: str) -> int:
 
 
 def found_in(code: Stream) -> Iterator[tuple[type[Instruction], npt.NDArray[np.intp], Numbers]]:
-    """The kinds of instructions in a program: where they are, and the opcode and all elements of
-    the fields of each, in a row."""
+    """For each kind of instruction in a program: its positions, and a row for each of them with the
+    opcode and all elements of its fields."""
     opcodes = np.ascontiguousarray(code["opcode"])
     whole = np.ascontiguousarray(code).view(WHOLE)      # as one item each, words are quick to pick
     for kind in ISA:
@@ -81,7 +81,7 @@ def found_in(code: Stream) -> Iterator[tuple[type[Instruction], npt.NDArray[np.i
 
 
 def rows_of(code: Stream) -> Numbers:
-    """The rows of a program. A word without a known opcode has none: it is all zero."""
+    """The rows of a program. The row of a word without a known opcode is all zero."""
     rows = np.zeros((len(code), WIDTH), np.int64)
     for _, positions, found in found_in(code):
         rows[positions, :found.shape[1]] = found

@@ -50,11 +50,11 @@ class Memory:
         self.write(tensor.segment, tensor.offset, to_bytes(tensor, values))
 
     def load_box(self, load: Load, tile_bytes: int) -> Bytes:
-        """A copy of the rows a load reads: planes × rows × bytes."""
+        """A copy of the rows that a load reads: planes × rows × bytes."""
         return self._box(load, tile_bytes).copy()
 
     def store_box(self, store: Store, rows: Bytes) -> None:
-        """Write the rows of a store in order: where they overlap, the last one stays."""
+        """Write the rows of a store in order: where they overlap, the last one counts."""
         box = self._box(store, rows.shape[2] // max(store.shape[2], 1))
         if _disjoint(rows.shape, store.stride):
             box[...] = rows
@@ -73,7 +73,7 @@ class Memory:
 
 
 def to_bytes(tensor: Tensor, values: npt.ArrayLike) -> Bytes:
-    """A tensor's values as they lie in memory. The shape and the type must be the tensor's."""
+    """A tensor's values as bytes in memory. Shape and type must be the tensor's."""
     array = np.asarray(values)
     if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
         raise ExecutionError(f"tensor {tensor.name} is {tensor.dtype} of shape {tensor.shape}, "
@@ -83,7 +83,7 @@ def to_bytes(tensor: Tensor, values: npt.ArrayLike) -> Bytes:
 
 
 def from_bytes(tensor: Tensor, data: Bytes) -> npt.NDArray[np.integer]:
-    """The values of a tensor that lies in memory like this."""
+    """The values of a tensor that is in memory as these bytes."""
     little_endian = np.dtype(tensor.dtype).newbyteorder("<")
     return data.view(little_endian).reshape(tensor.shape).astype(tensor.dtype, copy=False)
 
@@ -106,7 +106,7 @@ def _window(segment: Segment, data: Bytes) -> Bytes:
 
 
 def _disjoint(shape: tuple[int, ...], strides: tuple[int, int]) -> bool:
-    """Whether no byte of a box of rows is met twice (never wrongly true)."""
+    """Whether no byte of a box of rows is visited twice (never wrongly true)."""
     reach = shape[2]
     for stride, count in sorted((abs(stride), count) for stride, count
                                 in zip(strides, shape[:2], strict=True) if count > 1):

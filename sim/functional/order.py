@@ -1,7 +1,7 @@
 """Orders in which a program may be executed: its own, and any other that its tokens allow.
 
-In hardware the engines run at the same time. A correct program has the same result in every
-order in which each engine keeps its own and no instruction starts before it has its tokens.
+In hardware the engines run at the same time. A correct program has the same result in every order
+in which each engine keeps its own order and no instruction starts without its tokens.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Machine(Protocol):
     """What an order drives."""
 
     def execute(self, position: int) -> None:
-        """Do an instruction at once."""
+        """Execute an instruction in one step."""
 
     def begin(self, position: int) -> Effect:
-        """Let an instruction read; what it writes appears when the effect is called."""
+        """Let an instruction read; its writes appear when the effect is called."""
 
 
 class Order(Protocol):
@@ -34,7 +34,7 @@ class Order(Protocol):
 
 @dataclass(frozen=True)
 class ProgramOrder:
-    """One instruction after the other, as written. Every wait must find its token posted."""
+    """Instruction by instruction, as written. Every wait must find its token posted."""
 
     def drive(self, flow: Flow, machine: Machine) -> None:
         for position, instruction in enumerate(flow.instructions):
@@ -50,9 +50,9 @@ class ProgramOrder:
 class Adversarial:
     """An order that looks for trouble, reproducible from its seed.
 
-    Consecutive seeds take turns with the strategies below. Half of them let an instruction read
-    when it starts and write when it completes, with others in between; for the other half it is
-    one step.
+    Consecutive seeds take turns with the strategies below. With half of the seeds an instruction
+    reads when it starts and writes when it completes, with others in between; with the other half
+    it is a single step.
     """
 
     seed: int
@@ -85,7 +85,7 @@ Pick = Callable[[Sequence[Engine]], Engine]
 
 
 def uniform(rng: random.Random) -> Pick:
-    """Any engine, with equal chances."""
+    """Any engine, with equal probability."""
     return rng.choice
 
 
@@ -96,13 +96,13 @@ def starve_one(rng: random.Random) -> Pick:
 
 
 def hurry_one(rng: random.Random) -> Pick:
-    """One engine runs ahead as far as its tokens let it."""
+    """One engine runs ahead as far as its tokens allow."""
     favourite = rng.choice(list(Engine))
     return lambda able: favourite if favourite in able else rng.choice(able)
 
 
 def changing_priorities(rng: random.Random) -> Pick:
-    """A ranking of the engines that is drawn anew now and then."""
+    """A ranking of the engines that is drawn again now and then."""
     ranking = list(Engine)
     rng.shuffle(ranking)
 
@@ -114,7 +114,7 @@ def changing_priorities(rng: random.Random) -> Pick:
 
 
 def last_come_first_served(rng: random.Random) -> Pick:
-    """The engine that became able last. One that has just stepped lets all others go first."""
+    """The engine that became able to step last. One that has just stepped goes last."""
     line: list[Engine] = []
 
     def pick(able: Sequence[Engine]) -> Engine:

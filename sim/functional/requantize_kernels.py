@@ -41,8 +41,8 @@ CHECKSUM = checksum(FUNCTIONAL)
 
 @cache
 def requantize() -> int:
-    """The address of a C function that does a requantize, given its row and the machine; not if
-    tiles do not have a multiple of four lanes."""
+    """The address of a C function that executes a requantize, given its row and the machine. It
+    leaves tiles whose lanes are not a multiple of four to others."""
     def function(row: int, machine: int) -> int:
         if number_at(row, OUTER) * number_at(row, MIDDLE) * number_at(row, INNER) == 0:
             return DONE

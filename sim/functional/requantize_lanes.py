@@ -32,8 +32,8 @@ def scaled_twice(context: Context, value: Kind, bias: Kind, multiplier: Kind,
 
 
 def _divided(builder: Builder, value: Word, amount: Word) -> Word:
-    """By 2**amount, from 0 to 32, ties away from zero: up if the bits that are dropped are more
-    than half of it, or as much and the value is not negative."""
+    """Divide by 2**amount, where amount is from 0 to 32, with ties away from zero: rounds up if the
+    dropped bits are more than half, or exactly half and the value is not negative."""
     mask = builder.trunc(builder.sub(builder.shl(_all(1), amount), _all(1)), LANES)
     most = ir.Constant(LANES, [LANE_BITS - 1] * FOUR)       # by which such a lane can be shifted
     amount = builder.trunc(amount, LANES)
@@ -65,7 +65,7 @@ def scaled_once(context: Context, value: Kind, bias: Kind, multiplier: Kind, shi
 
 @intrinsic
 def clamped(context: Context, value: Kind, zero_point: Kind, low: Kind, high: Kind) -> Intrinsic:
-    """The values plus the zero point, between `low` and `high`: numbers of eight bits."""
+    """The values plus the zero point, limited to `low` … `high`, in eight bits."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         value, zero_point, low, high = values
         # Where this saturates, the limits are exceeded anyway.
@@ -80,7 +80,7 @@ def _all(number: int) -> Word:
 
 
 def _product(builder: Builder, values: Word) -> tuple[Word, Word]:
-    """Of the biased value and the multiplier, and by how much to shift it."""
+    """The product of the biased value and the multiplier, and the amount to shift it by."""
     value, bias, multiplier, shift = values[:4]
     biased = builder.sext(builder.add(value, bias), WIDE_LANES)
     amount = builder.and_(shift, ir.Constant(LANES, [SCALE_SHIFT_MASK] * FOUR))
@@ -89,7 +89,7 @@ def _product(builder: Builder, values: Word) -> tuple[Word, Word]:
 
 
 def _half(builder: Builder, amount: Word) -> Word:
-    """Half of 2**amount, or nothing of 1."""
+    """Half of 2**amount, and 0 if that is 1."""
     return builder.lshr(builder.shl(_all(1), amount), _all(1))
 
 

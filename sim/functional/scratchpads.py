@@ -1,4 +1,4 @@
-"""The five scratchpads as arrays of tiles, and how tiles lie in DRAM."""
+"""The five scratchpads as arrays of tiles, and the layout of tiles in DRAM."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def unpack(data: Bytes, buffer: Buffer, config: Config) -> Tiles:
 
 
 def pack(tiles: Tiles, buffer: Buffer, config: Config) -> Bytes:
-    """The inverse of `unpack`. Lanes that do not fit their place in DRAM lose their high bits."""
+    """The inverse of `unpack`. Lanes that do not fit into DRAM lose their high bits."""
     rows = tiles.shape[:tiles.ndim - len(tile_shape(buffer, config))]
     size = rows[-1] * config.tile_bytes(buffer)
     if buffer == Buffer.WGT and config.wgt_bits == NIBBLE:
@@ -63,7 +63,7 @@ def pack(tiles: Tiles, buffer: Buffer, config: Config) -> Bytes:
 
 
 class Scratchpads:
-    """Every scratchpad as an array, one tile an element of the first axis. Zero at the start."""
+    """Every scratchpad as an array with one tile per element of the first axis, initially zero."""
 
     def __init__(self, config: Config):
         self.config = config
@@ -72,7 +72,7 @@ class Scratchpads:
             for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT))
 
     def clear(self) -> None:
-        """As at the start."""
+        """Set everything to zero again."""
         for tiles in (self.uop, self.inp, self.wgt, self.acc, self.out):
             tiles.fill(0)
 
@@ -81,7 +81,7 @@ class Scratchpads:
         return tiles
 
     def with_copy_of(self, buffer: Buffer) -> Self:
-        """The same scratchpads, but one of them a copy: what is written there stays apart."""
+        """The same scratchpads, except that one is a copy, so that writes to it stay apart."""
         twin = copy.copy(self)
         setattr(twin, NAMES[buffer], self.of(buffer).copy())
         return twin

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class Functional:
-    """Executes one program, as often as wanted, on a memory that stays between runs.
+    """Executes one program, any number of times, on a memory that persists between runs.
 
-    An instruction is checked before it has any effect, so an ExecutionError leaves memory as the
+    An instruction is checked before it has any effect, so after an ExecutionError memory is as the
     instructions before it left it. Scratchpads are zero when a run begins.
 
-    `limit` is how many tile operations a run may take, 10,000,000,000 unless given: tile products,
-    vectors that the ALU writes, tiles that are loaded or stored. A program that needs more is
+    `limit` is the number of tile operations that a run may take, by default 10,000,000,000: tile
+    products, vectors written by the ALU, tiles loaded or stored. A program that needs more is
     refused before it begins.
     """
 
@@ -68,7 +68,7 @@ class Functional:
         return count(self.program.code, self.config, flow.most_tokens())
 
     def execute(self, position: int) -> None:
-        """Do an instruction at once."""
+        """Execute an instruction in one step."""
         if isinstance(self.instructions[position], Load | Store):
             instruction = self._checked(position)       # compiled code does not check everything
             if self._effects is None and position not in self._heavy:
@@ -77,7 +77,8 @@ class Functional:
         self._execute_on(self.scratchpads, position)
 
     def _execute_on(self, pads: Scratchpads, position: int) -> None:
-        """Compiled, which needs numba: a program that only copies, and not much, does without."""
+        """With compiled code, which needs numba; a program that only copies a little does
+        without."""
         if self._effects is None:
             from .effects import Effects
             self._effects = Effects(self.program, self.memory)
@@ -148,15 +149,15 @@ def target_of(instruction: Instruction) -> Buffer:
 
 @cache
 def _datapath() -> ModuleType:
-    """The kernels; imported when needed, so that a program that only copies does without numba."""
+    """The kernels, imported when needed: a program that only copies does without numba."""
     from . import datapath
     return datapath
 
 
 def compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads, *,
             heavy: bool = False) -> None:
-    """Call the kernel of an instruction. Its indices have been checked. `heavy`: it may take so
-    long that Ctrl-C must be heard meanwhile."""
+    """Call the kernel of an instruction whose indices have been checked. `heavy`: it may take so
+    long that Ctrl-C must work meanwhile."""
     if heavy:
         from ..compiled.interruptible import Stop, interruptible
         stop = Stop()
@@ -207,7 +208,7 @@ def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np
 
 
 def _repeated(tiles: npt.NDArray[np.bool_], number: int, stride: int) -> npt.NDArray[np.bool_]:
-    """A set of tiles so many times, each time moved further, which never leads outside."""
+    """A set of tiles, `number` times, moved further each time. It never leads outside."""
     if number == 0:
         return np.zeros_like(tiles)
     done = 1

@@ -1,7 +1,7 @@
 """LOAD and STORE, compiled: boxes of tiles between segments and scratchpads.
 
-A box that reaches outside of either is not moved. That lanes lie in DRAM as they do in a
-scratchpad is true of every processor that numba knows: they are all little-endian. Importing this
+A box that reaches outside of either is not moved. Lanes have the same bytes in DRAM and in a
+scratchpad on every processor that numba supports, because all are little-endian. Importing this
 module imports numba.
 """
 
@@ -59,7 +59,7 @@ CHECKSUM = checksum(FUNCTIONAL)
 
 @cache
 def load() -> int:
-    """The address of a C function that does a load, given its row and the machine."""
+    """The address of a C function that executes a load, given its row and the machine."""
     def function(row: int, machine: int) -> int:
         if number_at(row, WHICH) >= BUFFERS:
             return OUTSIDE
@@ -118,7 +118,7 @@ def _load_plane(row: int, pad: int, plane: int, number: int, origin: int) -> Non
 
 @helper
 def _border(to: int, size: int, lane: int, value: int) -> None:
-    """The whole plane: what it surrounds comes later."""
+    """Fill the whole plane; what the border surrounds is written later."""
     if lane == LANE_BYTES:
         for at in range(to, to + size, LANE_BYTES):
             write_lane(at, value)
@@ -128,7 +128,7 @@ def _border(to: int, size: int, lane: int, value: int) -> None:
 
 @helper
 def _unpack(to: int, origin: int, size: int, growth: int) -> None:
-    """So many bytes of DRAM, which take so many times the space in a scratchpad."""
+    """Copy bytes from DRAM to a scratchpad, where each takes `growth` times the space."""
     if growth == 1:
         copy(to, origin, size)
     elif growth == TWICE:
@@ -143,7 +143,7 @@ def _unpack(to: int, origin: int, size: int, growth: int) -> None:
 
 @cache
 def store() -> int:
-    """The address of a C function that does a store, given its row and the machine."""
+    """The address of a C function that executes a store, given its row and the machine."""
     def function(row: int, machine: int) -> int:
         if number_at(row, STORED) >= BUFFERS:
             return OUTSIDE

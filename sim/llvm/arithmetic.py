@@ -1,4 +1,4 @@
-"""Python's operators on numbers of compiled code: in 64 bits, computed at once where possible."""
+"""Python's operators on numbers in compiled code: of 64 bits, or computed right away."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def compared(builder: ir.IRBuilder, kind: type[ast.cmpop], left: Number, right: 
 
 
 def both(builder: ir.IRBuilder, one: Number, other: Number) -> Number:
-    """Whether both are true. Neither has an effect, so both may be asked."""
+    """Whether both are true. Asking has no effects, so both can be computed."""
     if isinstance(one, int) and isinstance(other, int):
         return int(bool(one and other))
     return builder.and_(truth(builder, one), truth(builder, other))

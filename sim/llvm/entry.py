@@ -1,4 +1,4 @@
-"""Functions of compiled code that Python calls."""
+"""Compiled functions that Python calls."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .values import NUMBER, Array, Kind
 class Entry:
     """A function, compiled when it is first called, for arguments of these kinds.
 
-    name        what a person who waits for it is told
-    checksum    of everything that it is compiled from
+    name        what is being compiled, for the line that tells a person so
+    checksum    of all source files it is compiled from
     """
 
     def __init__(self, function: Callable[..., int], kinds: Mapping[str, Kind], *, name: str,
@@ -29,8 +29,8 @@ class Entry:
         self._lock = Lock()
 
     def __call__(self, *given: Any) -> int:
-        """With arguments in order, which are arrays, integers or tuples of them. Other threads go
-        on meanwhile."""
+        """Call it with its arguments in order: arrays, integers, or tuples of these. Other threads
+        can run meanwhile."""
         words: list[int] = []
         for kind, each in zip(self.kinds.values(), given, strict=True):
             _add_words(words, kind, each)
@@ -47,7 +47,7 @@ class Entry:
             return self._code
 
     def text(self) -> str:
-        """The function in LLVM's language, with all that it calls."""
+        """The function and everything it calls, in LLVM's intermediate language."""
         functions = Functions(self.function.__name__)
         assert isinstance(self.function, FunctionType)
         functions.entry(self.function, tuple(self.kinds.values()))
@@ -55,7 +55,8 @@ class Entry:
 
 
 def _add_words(words: list[int], kind: Kind, value: Any) -> None:
-    """The words of an argument: a number, an array, a record as an array of one, or a tuple."""
+    """Append the words of an argument: a number, an array, a record (an array of one) or a
+    tuple."""
     if isinstance(kind, tuple):
         for part, each in zip(kind, value, strict=True):
             _add_words(words, part, each)

@@ -1,4 +1,4 @@
-"""Expressions of Python as LLVM instructions."""
+"""Translates Python expressions to LLVM instructions."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ class Surroundings(Protocol):
 
 
 class Expressions:
-    """Writes the expressions of a function at the end of the block that its builder is in."""
+    """Translates the expressions of a function. Instructions go to the end of the current block."""
 
     builder: ir.IRBuilder
     functions: Surroundings
     world: Mapping[str, Any]                    # the function's globals
 
     def name(self, name: str) -> Value:
-        """What a name stands for: here, something global."""
+        """What a name refers to: here, a global."""
         if name in self.world:
             return self.given(self.world[name])
         return getattr(builtins, name)
 
     def given(self, thing: Any) -> Value:
-        """Something that exists while the function is compiled."""
+        """An object that exists at compile time."""
         if isinstance(thing, int | np.integer):
             return int(thing)
         if isinstance(thing, np.ndarray):
@@ -84,7 +84,7 @@ class Expressions:
         return found
 
     def condition(self, node: ast.expr, yes: ir.Block, no: ir.Block) -> None:
-        """Go on in one of two blocks."""
+        """Branch to one of two blocks."""
         if isinstance(node, ast.BoolOp):
             for each in node.values[:-1]:
                 rest = self.builder.append_basic_block()
@@ -128,7 +128,7 @@ class Expressions:
         return place if isinstance(place, Array) else load(self.builder, place)
 
     def part(self, owner: Array, cut: ast.Slice) -> Array:
-        """The elements or rows of an array from one to before another."""
+        """The elements or rows of an array in a slice."""
         if not isinstance(owner, Array) or cut.step:
             raise TypeError(f"{ast.unparse(cut)} is no part of an array")
         begin = self.number(cut.lower) if cut.lower else 0
@@ -138,7 +138,7 @@ class Expressions:
                      element(self.builder, owner, begin).pointer)
 
     def place(self, owner: Value, node: ast.Subscript) -> Array | Record:
-        """Where the element is that a subscript names."""
+        """The place of the element that a subscript refers to."""
         indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if not isinstance(owner, Array) or len(indices) > len(owner.shape):
             raise TypeError(f"{ast.unparse(node.value)} has no {len(indices)} axes")
@@ -169,7 +169,7 @@ class Expressions:
         return found if isinstance(sign, ast.In) else arithmetic.inverted(self.builder, found)
 
     def _boolop(self, node: ast.BoolOp) -> Value:
-        """The operand that decides. Those behind it are not computed."""
+        """The operand that decides. Later ones are not evaluated."""
         end, found = self.builder.append_basic_block(), []
         for each in node.values:
             number = self.number(each)
@@ -185,7 +185,7 @@ class Expressions:
         return self._met(end, kind, found)
 
     def _met(self, end: ir.Block, kind: ir.Type, found: list[tuple[Number, ir.Block]]) -> ir.Value:
-        """In the block `end`, the number that belongs to the block before it."""
+        """At the beginning of the block `end`, the number from the block before it."""
         incoming = []
         for number, block in found:
             self.builder.position_before(block.terminator)

@@ -1,10 +1,10 @@
-"""A module of LLVM from functions of Python, compiled for the kinds of values they are called with.
+"""An LLVM module made from Python functions, compiled for the kinds of values they are called with.
 
-The language is the part of Python that the twins are written in: integers of 64 bits, records,
-arrays and tuples; assignments, `if`, `while`, `for … in range`, calls. What it means is what
-Python means by it, as long as no number needs more than 64 bits, no index is negative or out of
-range, and no divisor is zero: nobody checks. A function says what it returns: `int`, `bool`,
-`tuple[…]` of them, or `None`.
+The language is the part of Python that the twins are written in: 64-bit integers, records, arrays
+and tuples; assignments, `if`, `while`, `for … in range` and calls. It means what it means in
+Python, as long as no number needs more than 64 bits, no index is negative or out of range, and no
+divisor is zero, which is not checked. A function declares that it returns `int`, `bool`, a
+`tuple[…]` of these, or `None`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .values import (
 
 
 class Functions:
-    """The module, and the functions that it has so far."""
+    """The module, with the functions compiled so far."""
 
     def __init__(self, name: str):
         self.module = ir.Module(name)
@@ -48,7 +48,7 @@ class Functions:
         self._clear = self.module.declare_intrinsic("llvm.memset", [POINTER, I64])
 
     def call(self, builder: ir.IRBuilder, function: FunctionType, given: Sequence[Value]) -> Value:
-        """Call a function of Python, and compile it first if it is not yet for such values."""
+        """Call a Python function, which is compiled first if it has not been for such values."""
         kinds = tuple(map(kind_of, given))
         compiled, result = self.compiled(function, kinds)
         found = builder.call(compiled, [each for value in given
@@ -86,8 +86,8 @@ class Functions:
         return made, result
 
     def entry(self, function: FunctionType, kinds: Sequence[Kind]) -> None:
-        """A C function of the same name for Python to call: it takes the address of all words of
-        its arguments, one after the other, and returns a number."""
+        """A C function for Python to call. It takes the address of all words of its arguments, one
+        after the other, and returns a number."""
         compiled, _ = self.compiled(function, tuple(kinds))
         compiled.attributes.discard("alwaysinline")
         made = ir.Function(self.module, ir.FunctionType(I64, [POINTER]), ENTRY)
@@ -97,7 +97,7 @@ class Functions:
         builder.ret(builder.call(compiled, words))
 
     def constant(self, array: np.ndarray[Any, np.dtype[Any]]) -> Array:
-        """A table of numbers that never changes."""
+        """A table of numbers that never change."""
         if id(array) not in self._constants:
             values = [I64(int(each)) for each in array.ravel()]
             kind = ir.ArrayType(I64, len(values))
@@ -108,7 +108,7 @@ class Functions:
         return self._constants[id(array)]
 
     def copy(self, builder: ir.IRBuilder, target: Array, source: Array) -> None:
-        """Copy elements from elsewhere."""
+        """Copy the elements of one array to another."""
         size, = source.shape
         if kind_of(target) != kind_of(source) or not isinstance(size, int):
             raise TypeError("only as many elements as are known to be there can be copied")
@@ -134,14 +134,14 @@ def _result(annotation: ast.expr | None) -> Kind:
 
 
 def definition(function: FunctionType) -> ast.FunctionDef:
-    """A function as it was written."""
+    """The source of a function."""
     code = function.__code__
     return _definitions(code.co_filename)[function.__name__, code.co_firstlineno]
 
 
 @cache
 def _definitions(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """The functions of a file by name and first line, which may be that of a decorator."""
+    """The functions in a file by name and first line, which is that of a decorator, if any."""
     return {(node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])): node
             for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
             if isinstance(node, ast.FunctionDef)}

@@ -1,4 +1,4 @@
-"""Compiled code is kept between runs, so that only the first one has to compile."""
+"""Keeps compiled code between runs, so that only the first one has to compile."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DIGEST = hashlib.sha256
 
 
 def kept(name: str, made_from: str, make: Callable[[], bytes]) -> bytes:
-    """What `make` makes, from the cache if it is there. `made_from` is all that decides it.
+    """The result of `make`, from the cache if possible. It depends on `made_from` alone.
 
     A file in the cache is named after what its content was made from, so it is never out of date.
-    It begins with a checksum: damaged code must not run.
+    It begins with a checksum, so that damaged code is never run.
     """
     key = DIGEST(made_from.encode()).hexdigest()[:16]
     path = cache_folder("code") / f"{name.replace(' ', '_')}-{key}.o"
@@ -41,7 +41,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    """A cache that cannot be written is no reason to stop: there is the code."""
+    """Keep the code if possible. If not, it can still be used."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, DIGEST(code).digest() + code)

@@ -1,4 +1,4 @@
-"""Machine code from a module of LLVM."""
+"""Turns an LLVM module into machine code."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def object_file(text: str) -> bytes:
 
 
 def loaded(code: bytes, name: str) -> Callable[[int], int]:
-    """A function of an object file, which takes an address and returns a number. While it runs,
-    other threads of Python go on."""
+    """A function in an object file, which takes an address and returns a number. While it runs,
+    other Python threads can, too."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -1,4 +1,4 @@
-"""What compiled code says about itself. To Python, these functions are as any others."""
+"""Marks for functions that are compiled. In Python they have no effect."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ CALLED: set[Any] = set()
 
 
 def inlined(function: Function) -> Function:
-    """A function that is inlined wherever it is called, as are all that run in every cycle: a call
-    takes longer than what most of them do, and each would lie on a page of its own."""
+    """For a function to be inlined wherever it is called, as all that run in every cycle are: a
+    call takes longer than what most of them do, and each would be on a page of its own."""
     return function
 
 
 def called(function: Function) -> Function:
-    """A function that is called, because it runs seldom or has many lines."""
+    """For a function that remains a function, because it is long or rarely runs."""
     CALLED.add(function)
     return function
 
 
 class Blank:
-    """Called in compiled code, it is a record of zeros that lives as long as the caller.
+    """When called, makes a record of zeros that exists until the caller returns.
 
     As long as every function that gets the record is inlined, and none of its fields is an array,
-    it exists only as values in processor registers: reading and writing it costs nothing.
+    it consists of values in processor registers only: reading and writing it costs nothing.
     """
 
     def __init__(self, dtype: np.dtype[np.void]):

@@ -1,4 +1,4 @@
-"""Statements of Python as LLVM instructions: one function of compiled code."""
+"""Translates Python statements to LLVM instructions: the body of a function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from .values import (
 
 
 class Body(Expressions):
-    """Writes a function: its variables are places on the stack, which LLVM makes values."""
+    """Translates one function. Its variables are places on the stack, which LLVM turns into
+    values."""
 
     def __init__(self, functions: Surroundings, world: Mapping[str, Any], node: ast.FunctionDef,
                  function: ir.Function, given: Mapping[str, Value], result: Kind):

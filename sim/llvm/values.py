@@ -1,8 +1,8 @@
 """What compiled code works on: numbers, records, arrays and tuples of them.
 
-A number is a Python integer while it is known at compile time, and else an LLVM value of 64 bits,
-or of one bit where it is the result of a comparison. Records and arrays are those of NumPy: an
-address, and what is known of the memory there.
+A number is a Python integer if it is known at compile time. Otherwise it is an LLVM value of 64
+bits, or of one bit if it results from a comparison. Records and arrays are those of NumPy: an
+address, and what is known about the memory there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kind: TypeAlias = Any       # what is known of a value before the code runs; can
 
 @dataclass(frozen=True)
 class Record:
-    """One record, in memory or as the kind of one."""
+    """A record in memory, or, without an address, the kind of one."""
 
     dtype: np.dtype[Any]
     pointer: ir.Value | None = None
@@ -31,7 +31,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Array:
-    """Elements one after the other, the last axis first. A length that is known is an integer."""
+    """Consecutive elements in row-major order. Lengths that are known are integers."""
 
     dtype: np.dtype[Any]
     shape: tuple[Number | None, ...]
@@ -55,7 +55,7 @@ def kind_of(value: Value) -> Kind:
 
 
 def types_of(kind: Kind) -> list[ir.Type]:
-    """The LLVM types of the words that a value of some kind consists of."""
+    """The LLVM types of the words that a value of this kind consists of."""
     match kind:
         case Record():
             return [POINTER]
@@ -79,7 +79,7 @@ def words_of(builder: ir.IRBuilder, value: Value) -> list[ir.Value]:
 
 
 def from_words(kind: Kind, words: Iterator[ir.Value]) -> Value:
-    """The value of some kind that has these words."""
+    """The value of this kind that consists of these words."""
     match kind:
         case Record(dtype):
             return Record(dtype, next(words))
@@ -93,19 +93,19 @@ def from_words(kind: Kind, words: Iterator[ir.Value]) -> Value:
 
 
 def _like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
-    """A tuple of the same type, which may have names for its parts."""
+    """A tuple of the same type, which may be a NamedTuple."""
     return model._make(parts) if hasattr(model, "_make") else tuple(parts)
 
 
 def word(builder: ir.IRBuilder, number: Number) -> ir.Value:
-    """A number in 64 bits."""
+    """A number as 64 bits."""
     if isinstance(number, int):
         return I64((number + (1 << 63)) % (1 << 64) - (1 << 63))
     return builder.zext(number, I64) if number.type == I1 else number
 
 
 def truth(builder: ir.IRBuilder, number: Number) -> ir.Value:
-    """Whether a number is not zero, in one bit."""
+    """Whether a number is nonzero, as one bit."""
     if isinstance(number, int):
         return I1(int(number != 0))
     return number if number.type == I1 else builder.icmp_signed("!=", number, I64(0))
@@ -134,7 +134,7 @@ def _place(builder: ir.IRBuilder, record: Record, name: str) -> Record:
 
 
 def element(builder: ir.IRBuilder, array: Array, *indices: Number) -> Array | Record:
-    """The place of an element, or of a row if there is an index less than axes."""
+    """The place of an element, or of a row if there are fewer indices than axes."""
     place: Number = indices[0]
     for index, length in zip(indices[1:], array.shape[1:], strict=False):
         place = builder.add(builder.mul(word(builder, place), word(builder, length)),
@@ -148,7 +148,7 @@ def element(builder: ir.IRBuilder, array: Array, *indices: Number) -> Array | Re
 
 
 def load(builder: ir.IRBuilder, place: Record) -> Value:
-    """What is in a place: a record itself, or a number in 64 bits."""
+    """The contents of a place: a record itself, or a number as 64 bits."""
     if place.dtype.fields:
         return place
     kind = ir.IntType(8 * place.dtype.itemsize)

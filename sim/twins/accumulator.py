@@ -11,8 +11,8 @@ NOBODY = -1
 
 @inlined
 def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops: MicroOps) -> None:
-    """Grant what nobody more urgent wants: GEMM, the ALU's right and left operand, STORE; and
-    for writes GEMM, ALU, LOAD."""
+    """Grant banks in order of urgency: GEMM, the ALU's right and left operand and STORE for reads;
+    GEMM, ALU and LOAD for writes."""
     wires.right_granted = 0
     wires.left_granted = 0
     wires.store_granted_read = 0

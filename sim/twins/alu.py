@@ -94,8 +94,8 @@ def wants(reads: int, read: int, issue: Unit) -> bool:
 
 @inlined
 def _read(issue: Unit, wires: Wires) -> tuple[bool, bool]:
-    """Issue the front step when all it reads has been granted. Returns whether it is a vector
-    that goes to the lanes, and whether it leaves the buffer."""
+    """Issue the front step once everything it reads has been granted. Returns whether it is a
+    vector that goes to the lanes, and whether it leaves the buffer."""
     left = issue.left_read or wires.left_granted
     right = issue.right_read or wires.right_granted
     taken = (issue.front != 0 and issue.front_before == 0
@@ -108,7 +108,7 @@ def _read(issue: Unit, wires: Wires) -> tuple[bool, bool]:
 
 @inlined
 def _begins(sequencer: Unit, row: Settings) -> bool:
-    """Whether the slot at hand is the first of an outer iteration."""
+    """Whether the current slot is the first of an outer iteration."""
     return (row.no_work == 0 and sequencer.inner_left == row.inner
             and sequencer.middle_left == row.middle)
 
@@ -116,7 +116,7 @@ def _begins(sequencer: Unit, row: Settings) -> bool:
 @inlined
 def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetches: bool,
            taken: bool, retired: int, last: bool) -> None:
-    """Make the next step and put it into the buffer; with a ticket, unless it fetches."""
+    """Make the next step and put it into the buffer, with a ticket unless it fetches parameters."""
     sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
     reads_left = reads_right = False
     left = right = before = 0
@@ -153,8 +153,8 @@ def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetch
 
 @inlined
 def _shift(issue: Unit, taken: int, retired: int) -> bool:
-    """Move the back step up when the front one has gone. Returns whether the front is free for
-    the one that enters."""
+    """Move the back step up if the front one has left. Returns whether the front is free for the
+    step that enters."""
     issue.front_before >>= retired
     issue.back_before >>= retired
     if issue.front != 0 and not taken:
@@ -180,7 +180,7 @@ def _start(sequencer: Unit, row: Settings, position: int) -> None:
 
 @inlined
 def _advance(sequencer: Unit, row: Settings, last: int) -> None:
-    """To the next slot."""
+    """Go to the next slot."""
     if last:
         sequencer.running = 0
     elif sequencer.inner_left > 1:

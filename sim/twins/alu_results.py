@@ -35,7 +35,8 @@ def wants_acc(results: Unit, halt: int) -> bool:
 
 @inlined
 def retire(results: Unit, wires: Wires, halt: int) -> bool:
-    """Write the oldest result, if it is there and may. Returns whether its ticket is over."""
+    """Write the oldest result, if there is one and it may be written. Returns whether its ticket is
+    freed."""
     place = oldest(results)
     wires.alu_end = -1
     wires.alu_fault_position = results.of[place]
@@ -50,7 +51,7 @@ def retire(results: Unit, wires: Wires, halt: int) -> bool:
 @inlined
 def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right: int,
               retired: int) -> int:
-    """The tickets whose writes to these tiles are still to come after this cycle."""
+    """The tickets that will write to these tiles after this cycle."""
     before = 0
     if results.pending >> retired == 0 or not (reads_left or reads_right):
         return before
@@ -76,7 +77,7 @@ def enter(results: Unit, position: int, kind: int, target: int, last: int, outsi
 
 @inlined
 def advance(results: Unit, issued: int, retired: int) -> None:
-    """The clock, after `enter`."""
+    """End the cycle, after `enter`."""
     _move_lanes(results)
     results.results += results.arrives - retired
     if issued != results.issued:

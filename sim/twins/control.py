@@ -31,13 +31,13 @@ WAITS = np.array([[COUNTER_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.l
 
 @inlined
 def _or(raised: int, cause: int, position: int, fault: tuple[int, int]) -> tuple[int, int]:
-    """This fault if it is raised, else the other one."""
+    """This fault if it is raised, otherwise the other one."""
     return (cause, position) if raised else fault
 
 
 @inlined
 def first_fault(machine: Machine, wires: Wires, overflow: int) -> tuple[int, int]:
-    """Of the faults raised in this cycle, the one that is reported: cause and position."""
+    """The fault of this cycle that is reported, if any: cause and position."""
     fault = wires.fetch_fault, wires.fetch_position
     fault = _or(wires.load_fault, wires.load_fault, wires.load_fault_position, fault)
     fault = _or(overflow >> LOAD & 1, TOKEN_OVERFLOW, wires.load_end, fault)
@@ -52,7 +52,7 @@ def first_fault(machine: Machine, wires: Wires, overflow: int) -> tuple[int, int
 
 @inlined
 def step(machine: Machine, wires: Wires, overflow: int) -> None:
-    """A run is over when FETCH has finished, or after a fault, and the bus is quiet."""
+    """A run is over when FETCH has finished or a fault has occurred, and the bus is quiet."""
     control = machine.control
     cause, position = first_fault(machine, wires, overflow)
     if control.halt == 0 and cause:
@@ -64,7 +64,7 @@ def step(machine: Machine, wires: Wires, overflow: int) -> None:
 
 @inlined
 def count_memory(counts: Unit, wires: Wires) -> None:
-    """Add up what LOAD and STORE tell."""
+    """Count what LOAD and STORE did."""
     counts.cycles += 1
     counts.load_busy += wires.load_busy
     counts.store_busy += wires.store_busy
@@ -76,7 +76,7 @@ def count_memory(counts: Unit, wires: Wires) -> None:
 
 @inlined
 def count_compute(counts: Unit, wires: Wires) -> None:
-    """Add up what the others tell."""
+    """Count what the others did."""
     counts.instructions += wires.dispatched
     counts.gemm_busy += wires.gemm_busy
     counts.alu_busy += wires.alu_busy

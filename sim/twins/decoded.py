@@ -1,7 +1,8 @@
-"""A program as the twins want it: a row of plain integers for each instruction.
+"""A program decoded for the twins: a row of plain integers for each instruction.
 
-Hardware decodes an instruction when it comes; here all are decoded before the first cycle, with
-what follows from an instruction alone. Importing this module does not import numba.
+Hardware decodes an instruction when it arrives. Here all are decoded before the first cycle,
+together with everything that follows from an instruction alone. Importing this module does not
+import numba.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ Fields: TypeAlias = SimpleNamespace             # of instructions: a column each
 
 
 class Table:
-    """Rows of one kind of instruction, column by column: whole programs are decoded by few calls
-    of NumPy, for they may be short."""
+    """Rows of one kind of instruction, by column: a program may be short, so few calls of NumPy
+    must decode all of it."""
 
     def __init__(self, length: int):
         self.columns = np.zeros((len(AT), length), np.int64)
@@ -81,7 +82,7 @@ class Table:
 
 def decoded(code: Stream, config: Config, segments: Sequence[Segment],
             bases: Sequence[int]) -> Rows:
-    """The rows of a program whose segments lie at `bases`."""
+    """The rows of a program whose segments begin at `bases`."""
     rows = np.zeros((len(code), len(AT)), np.int64)
     legal = _well_formed(code)
     for kind, positions, found in found_in(code):
@@ -101,7 +102,7 @@ def decoded(code: Stream, config: Config, segments: Sequence[Segment],
 
 
 def _fields(words: Column, kind: type[Instruction]) -> Fields:
-    """Fields by name: a column, or a tuple of columns."""
+    """Fields by name: each is a column, or a tuple of columns."""
     columns: dict[str, Column | tuple[Column, ...]] = {}
     place = 1                                   # after the opcode
     for field in fields_of(kind):
@@ -113,8 +114,9 @@ def _fields(words: Column, kind: type[Instruction]) -> Fields:
 
 @cache
 def _good_bytes() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The number of each opcode, and by number, place in the word and value of the byte there
-    whether that may be: reserved bytes are zero, and others may have names."""
+    """A number for each opcode; and by this number, place in the word and value of the byte there,
+    whether the byte is allowed: reserved bytes must be zero, and some fields must be members of an
+    enum."""
     numbers = np.zeros(256, np.intp)
     good = np.zeros((len(ISA) + 1, INSTRUCTION_BYTES, 256), np.bool_)
     for number, kind in enumerate(ISA, 1):
@@ -143,7 +145,8 @@ def _well_formed(code: Stream) -> npt.NDArray[np.bool_]:
 
 def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Sequence[int], *,
            writes: bool) -> None:
-    """Where the window of each transfer lies. One that may not be written has no bytes."""
+    """Where the window of each transfer is. A segment that must not be written has no bytes for a
+    store."""
     windows = np.zeros((2, 256), np.int64)      # of no bytes, where no segment has the number
     windows[0, :len(segments)] = bases
     windows[1, :len(segments)] = [each.size if not writes or each.access is WRITABLE else 0
@@ -153,8 +156,8 @@ def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Se
 
 @cache
 def _by_buffer(config: Config) -> Column:
-    """Bytes, number, parts and lanes of the tiles of each buffer, and whether it is acc. Numbers
-    that no buffer has mean tiles of no bytes."""
+    """For each buffer: bytes of a tile, number of tiles, parts, lanes, and whether it is acc.
+    Numbers that are no buffer's have tiles of no bytes."""
     facts = np.zeros((5, 256), np.int64)
     for buffer in Buffer:
         size = config.tile_bytes(buffer)
@@ -245,7 +248,7 @@ _FILL = {Load: _load, Gemm: _gemm, Alu: _alu, AluI: _alui, Requantize: _requanti
 
 
 def _walk(*operands: str) -> tuple[str, ...]:
-    """The columns of strides; operands may share them."""
+    """The columns for strides, which operands may share."""
     return tuple(f"{each}_{loop}" for each in operands for loop in ("outer", "middle", "inner"))
 
 

@@ -1,7 +1,7 @@
-"""DRAM in time: the definition in isa.timing, with its queues as registers.
+"""DRAM timing as defined in isa.timing, with its queues as registers.
 
-Each cycle `decide` says what the memory shows and takes, from its registers and those of the bus;
-`clock` ends its cycle. Where it is `calm`, nothing stalls and no address fails.
+In each cycle `decide` determines what memory offers and accepts, from its registers and those of
+the bus, and `clock` ends the cycle. If memory is `calm`, nothing stalls and no address fails.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_calm(timing: Settings) -> bool:
 
 @inlined
 def stalled(timing: Settings, cycle: int, channel: int) -> bool:
-    """isa.timing.stalled in machine integers."""
+    """isa.timing.stalled, in numbers of 64 bits."""
     if timing.stalls == 0:
         return False
     value = timing.seed + (cycle * CHANNELS + channel + 1) * HASH_STEP & WORD
@@ -51,7 +51,7 @@ def fails(timing: Settings, address: int) -> bool:
 
 @inlined
 def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, calm: bool) -> None:
-    """What the slave shows in this cycle. `wvalid`: the master has a beat to write."""
+    """What the slave does in this cycle. `wvalid`: the master has a beat to write."""
     wires.arready = dram.reads < timing.reads and (
         calm or not stalled(timing, now, READ_ADDRESS))
     wires.awready = dram.writes + dram.answers < timing.writes and (
@@ -96,7 +96,7 @@ def _show_read(dram: Unit, timing: Settings, calm: bool) -> None:
 @inlined
 def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit, now: int,
           calm: bool) -> None:
-    """The cycle ends with these registers of the master; `wires` say which handshakes happened."""
+    """End the cycle; `wires` say which handshakes took place."""
     if wires.w_taken:
         _take_write(dram, timing, now, calm)
     if wires.r_taken:

@@ -30,15 +30,15 @@ def offer(fetch: Unit, wires: Wires, config: Settings, halt: int) -> None:
 
 @inlined
 def wants(fetch: Unit, config: Settings) -> bool:
-    """Whether the buffer has room for the next burst and all that is on its way."""
+    """Whether the buffer has room for the next burst in addition to all that is on its way."""
     left = config.count - fetch.asked
     return left != 0 and AHEAD - (fetch.asked - fetch.position) >= min(BURST, left)
 
 
 @inlined
 def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
-    """Whether nothing happens here before a beat comes or a command leaves its queue, as long as
-    some engine works."""
+    """Whether nothing happens here until a beat arrives or a command leaves its queue, as long as
+    some engine is working."""
     fetch, buffer = machine.fetch, machine.buffer
     if wants(fetch, config) or (buffer.inner != 0 and buffer.ready == 0):
         return False
@@ -98,7 +98,7 @@ def _dispatch(machine: Machine, wires: Wires, config: Settings, code: Code, halt
 
 @inlined
 def _has_room(machine: Machine, engine: int, depth: int) -> bool:
-    """Whether the queue of an engine takes another command."""
+    """Whether the queue of an engine can take another command."""
     if engine == LOAD:
         return queue.has_room(machine.load_queue, depth)
     if engine == GEMM:
@@ -110,7 +110,7 @@ def _has_room(machine: Machine, engine: int, depth: int) -> bool:
 
 @inlined
 def _assemble(fetch: Unit, wires: Wires, config: Settings, reader: Unit) -> bool:
-    """Take the beat that is there for FETCH. Returns whether it completes an instruction."""
+    """Take the beat for FETCH, if there is one. Returns whether it completes an instruction."""
     if not has_beat(reader):
         return False
     wires.beat_taken = 1

@@ -1,7 +1,7 @@
-"""Twin of hw.gemm: when gemms start and end, and which accumulator tiles they touch when.
+"""Twin of hw.gemm: when gemms start and end, and when they touch which accumulator tiles.
 
-The pipeline never waits, so an instruction in it is known by the cycle of its first slot; what a
-stage of the pipeline holds follows from that. Indices are checked when an instruction starts.
+The pipeline never waits, so an instruction in it is described by the cycle of its first slot, from
+which the contents of every stage follow. Indices are checked when an instruction starts.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, 
 
 @called
 def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: MicroOps) -> bool:
-    """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are
-    surely inside their scratchpads."""
+    """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are certain
+    to be inside their scratchpads."""
     if row.uop + row.count > len(uops):
         return False
     accs, inps, wgts = _limits(row, config)
@@ -132,14 +132,14 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
 
 @called
 def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
-    """Of accumulator tiles, activation tiles, and weight tiles or their rows."""
+    """The number of accumulator tiles, of activation tiles, and of weight tiles or their rows."""
     return (config.acc_tiles, config.inp_tiles,
             config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1))
 
 
 @called
 def _extremes(row: Settings, uops: MicroOps, field: int) -> tuple[int, int]:
-    """The least and the most that a gemm's micro-ops have of something."""
+    """The smallest and the largest value of a field in a gemm's micro-ops."""
     least, most = 1 << 16, 0
     for number in range(row.uop, row.uop + row.count):
         least, most = min(least, int(uops[number, field])), max(most, int(uops[number, field]))
@@ -149,7 +149,7 @@ def _extremes(row: Settings, uops: MicroOps, field: int) -> tuple[int, int]:
 @called
 def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
             by_inner: int) -> tuple[int, int]:
-    """Smallest and largest offset of a walk."""
+    """The smallest and the largest offset of a walk."""
     low = high = 0
     for count, stride in ((outer, by_outer), (middle, by_middle), (inner, by_inner)):
         reach = (count - 1) * stride
@@ -191,8 +191,8 @@ def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
 @called
 def _first_outside(row: Settings, least: int, most: int, by_outer: int, by_middle: int,
                    by_inner: int) -> int:
-    """The first iteration in which a walk makes `least` negative or `most` not negative, NOWHERE
-    if none does. Loop by loop: there are too many iterations to try all of them."""
+    """The first iteration in which a walk makes `least` negative or `most` not negative, or
+    NOWHERE. Searched loop by loop, because there are too many iterations to try them all."""
     for outer in range(row.outer):
         at = outer * by_outer
         low, high = _spread(1, row.middle, row.inner, 0, by_middle, by_inner)
@@ -213,7 +213,7 @@ def _first_outside(row: Settings, least: int, most: int, by_outer: int, by_middl
 @called
 def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: int, middle: int,
             outer: int) -> bool:
-    """Whether a slot has an index outside its scratchpad, biases aside."""
+    """Whether a slot has an index outside its scratchpad, apart from biases."""
     number, (accs, inps, wgts) = row.uop + step, _limits(row, config)
     dst = (uops[number, DST] + outer * row.dst_outer + middle * row.dst_middle
            + inner * row.dst_inner)
@@ -226,7 +226,7 @@ def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: i
 
 @inlined
 def _counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
-    """Step, inner, middle and outer of a slot."""
+    """The step, inner, middle and outer counter of a slot."""
     rest, step = divmod(slot, row.count)
     rest, inner = divmod(rest, row.inner)
     outer, middle = divmod(rest, row.middle)
@@ -259,8 +259,8 @@ def tile_of(gemm: Unit, code: Code, uops: MicroOps, issued: int, reads: bool) ->
 
 @inlined
 def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, high: int) -> int:
-    """How many slots from the one issued in a cycle on read tiles from `low` to below `high`,
-    counted to the end of its micro-ops at most."""
+    """How many slots, beginning with the one issued in a cycle and not beyond the end of its
+    micro-ops, read tiles from `low` to `high` - 1."""
     for number in range(gemm.in_flight):
         place = (gemm.head + number) & IN_FLIGHT - 1
         row = code[gemm.of[place]]

@@ -1,6 +1,6 @@
 """Twin of hw.load: the start of loads, the request side and the faults.
 
-The write side is `load_writer`, and the rows are walked by `rows`.
+`load_writer` is the write side, and `rows` walks the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REGISTERS = Registers(same=("fault", "queue", "writing"), noted=("fault_position
 
 @inlined
 def offer(machine: Machine, wires: Wires, code: Code, config: Settings) -> None:
-    """Ask the reader for the burst at hand."""
+    """Ask the reader for the current burst."""
     walker = machine.load_rows
     wires.load_requests = 0
     if walker.cutting and not (machine.control.halt or machine.load.fault) and not walker.no_bytes:

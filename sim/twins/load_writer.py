@@ -22,7 +22,7 @@ REGISTERS = Registers(same=("pending", "enable", "last", "bytes"), noted=("posit
 @inlined
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
          stop: int) -> bool:
-    """Returns whether the oldest load gave its last step."""
+    """Returns whether the oldest load has taken its last step."""
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
     load = machine.load
     wires.load_writer_fault = 0
@@ -93,7 +93,7 @@ def _take(machine: Machine, wires: Wires, box: Settings, position: int, bus_byte
 
 @inlined
 def _advance(steps: Unit, box: Settings, data: int, moved: int, bus_bytes: int) -> bool:
-    """Go on by a step. Returns whether it was the last one."""
+    """Go to the next step. Returns whether this was the last one."""
     run_ends = steps.left == moved
     steps.left -= moved
     if data:
@@ -155,7 +155,7 @@ def _set_section(steps: Unit, box: Settings, section: int) -> None:
 
 @inlined
 def _set_run(steps: Unit, box: Settings, run: int) -> None:
-    """A run with data counts steps, the others tiles."""
+    """Runs with data count steps, others count tiles."""
     steps.run = run
     if run == BODY:
         steps.left = box.tiles * (box.parts if steps.section == MIDDLE else 1)

@@ -19,14 +19,14 @@ REGISTERS = Registers(same=("turns", "lane"),
 
 @inlined
 def together(steps: Unit, box: Settings) -> bool:
-    """Whether all tiles that are left of the beat move at once: their lanes are the same in the
+    """Whether all remaining tiles of the beat move at once, because they have the same lanes in the
     scratchpad."""
     return box.in_acc == 0 and steps.lane == steps.at % box.lanes
 
 
 @inlined
 def tiles_moved(steps: Unit, box: Settings) -> int:
-    """By the next step; steps, where a tile has several beats."""
+    """How many tiles the next step moves, or steps, if a tile has several beats."""
     if box.lanes == 1 or not together(steps, box):
         return 1
     return min(steps.left, box.lanes - steps.lane)
@@ -47,7 +47,7 @@ def next_lane(steps: Unit, box: Settings) -> int:
 
 @inlined
 def lane_at(place: int, box: Settings, bus_bytes: int) -> int:
-    """The lane of the tile at a byte of DRAM."""
+    """The lane of the tile at a byte address in DRAM."""
     return place % bus_bytes // box.tile_bytes if box.lanes > 1 else 0
 
 

@@ -1,8 +1,9 @@
-"""Twin of hw.queue: the command queue of an engine, and the buffer of FETCH, which is one too.
+"""Twin of hw.queue: the command queue of an engine, and also the buffer of FETCH.
 
-What a queue holds is known from the program: the commands of its engine in order, from the
-`taken`-th on. Its levels are those of Amaranth's buffered FIFO: a memory, and a register behind it.
-The head's `position` in the program and the engines it has to `wait` for are noted when it comes.
+What a queue holds follows from the program: the commands of its engine in order, from number
+`taken` on. Its levels are those of Amaranth's buffered FIFO: a memory, and a register behind it.
+The `position` of its head in the program, and the engines that the head must `wait` for, are noted
+when it arrives.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def has_room(queue: Unit, depth: int) -> bool:
 
 @inlined
 def step(queue: Unit, put: int, take: int) -> bool:
-    """`put`: something enters, which there must be room for. `take`: the head leaves. Returns
-    whether there may be another head."""
+    """`put`: something enters; there must be room for it. `take`: the head leaves. Returns whether
+    there may be a new head."""
     if put == 0 and take == 0 and (queue.inner == 0 or queue.ready != 0):
         return False
     moves = queue.inner != 0 and (queue.ready == 0 or take)

@@ -46,9 +46,10 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
 
 @inlined
 def deliver(reader: Unit, wires: Wires) -> None:
-    """The front beat leaves if its client took it; the beat on the bus arrives if there is room.
+    """The front beat leaves if its client took it, and the beat on the bus arrives if there is
+    room.
 
-    In this cycle the bus has decided already: `r_taken` says that there was room.
+    The bus has already decided for this cycle: `r_taken` says that there was room.
     """
     if wires.beat_taken:
         reader.queue -= 1

@@ -31,7 +31,7 @@ CHUNK = 4           # words: what is `same` of a group fills a multiple of it
 
 @dataclass(frozen=True, kw_only=True)
 class Registers:
-    """The registers of one unit. A floor is the least value at which its unit still repeats."""
+    """The registers of one unit. A floor is the smallest value at which the unit still repeats."""
 
     wide: tuple[str, ...] = ()          # the same, of 64 bits
     same: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Layout:
         self._end = -(-self._end // size) * size
 
     def _add(self, units: Mapping[str, Registers], kind: str, word: np.dtype[Any]) -> None:
-        """Give all registers of a kind their places."""
+        """Place all registers of a kind."""
         for name, registers in units.items():
             for register in getattr(registers, kind):
                 length = registers.storage.get(register)
@@ -85,13 +85,13 @@ class Layout:
                 self._end += word.itemsize * (length or 1)
 
     def place(self, unit: str, register: str) -> int:
-        """Where a register of 64 bits is, in words from the start."""
+        """The index of a 64-bit register, in words."""
         fields = self.dtype[unit].fields
         assert fields is not None
         return int(fields[register][1]) // WORD.itemsize
 
 
 def _spread(fields: Mapping[str, tuple[Any, int]], end: int) -> np.dtype[np.void]:
-    """A record of `end` bytes with fields where they are told to be."""
+    """A record of `end` bytes with fields at given offsets."""
     return np.dtype({"names": list(fields), "formats": [each for each, _ in fields.values()],
                      "offsets": [place for _, place in fields.values()], "itemsize": end})

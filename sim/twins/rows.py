@@ -21,7 +21,7 @@ REGISTERS = Registers(same=("changes",),
 
 @inlined
 def fault(walker: Unit, code: Code, stop: int) -> int:
-    """What is wrong with the row that is held."""
+    """What is wrong with the current row of the box, if anything."""
     if walker.held == 0 or stop:
         return 0
     box = code[walker.position]
@@ -40,14 +40,14 @@ def ends_row(walker: Unit) -> bool:
 
 @inlined
 def beats(walker: Unit) -> int:
-    """Beats of the burst at hand."""
+    """The number of beats of the current burst."""
     end = walker.last_beat & GRID - 1 if ends_row(walker) else GRID - 1
     return end - (walker.here & GRID - 1) + 1
 
 
 @inlined
 def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int, bad: int) -> None:
-    """`taken`: the burst at hand goes. `bad`: the row that is held is faulty."""
+    """`taken`: the current burst is sent. `bad`: the current row of the box is faulty."""
     if stop:
         return
     ends = ends_row(walker)
@@ -84,7 +84,7 @@ def _hand_over(walker: Unit, box: Settings, bus_bytes: int) -> None:
 
 @inlined
 def take(walker: Unit, position: int, box: Settings) -> None:
-    """A new box, when none is held."""
+    """Take a new box, when none is held."""
     walker.changes += 1
     walker.held, walker.position = 1, position
     walker.planes_left, walker.rows_left = box.planes, box.rows

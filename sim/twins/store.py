@@ -22,7 +22,7 @@ REGISTERS = Registers(same=("fault", "queue", "reading", "awaited", "head"),
 
 @inlined
 def answers_ready(store: Unit) -> bool:
-    """Whether the oldest in the list waits for an answer."""
+    """Whether the oldest entry of the list waits for an answer."""
     return store.awaited != 0 and store.no_bytes[store.head] == 0
 
 
@@ -83,8 +83,8 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
 
 @inlined
 def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool, int, int]:
-    """Cross off the oldest entry of the list. Returns whether its answer was an error, whose
-    entry it was, and how many were in the list."""
+    """Remove the oldest entry of the list if it is complete. Returns whether its answer was an
+    error, its instruction, and how many entries there were."""
     wires.store_end = -1
     awaits, head = store.awaited, store.head
     if awaits == 0 or not (store.no_bytes[head] or answers.answered):
@@ -100,7 +100,7 @@ def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool
 @inlined
 def _request(machine: Machine, wires: Wires, code: Code, config: Settings, stop: int,
              awaits: int) -> tuple[bool, int, bool, int]:
-    """Offer the burst at hand. Returns whether it goes, and what the list is told of it."""
+    """Offer the current burst. Returns whether it is sent, and what to enter in the list."""
     walker = machine.store_rows
     wires.store_granted = 0
     of, final = walker.cut_position, walker.final != 0 and rows.ends_row(walker)

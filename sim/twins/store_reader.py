@@ -19,7 +19,7 @@ REGISTERS = Registers(same=("reserved", "beats", "ends_1_ago", "ends_2_ago"))
 
 @inlined
 def reads_acc(machine: Machine, code: Code) -> int:
-    """The accumulator tile that the next step reads, if it could be taken; else -1."""
+    """The accumulator tile that the next step would read if it could be taken; otherwise -1."""
     store, steps, halt = machine.store, machine.store_steps, machine.control.halt
     if (store.queue == 0 or steps.begun == 0 or machine.store_beats.reserved == QUEUE_DEPTH
             or halt or store.fault):
@@ -35,7 +35,7 @@ def reads_acc(machine: Machine, code: Code) -> int:
 @inlined
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
          stop: int, awaits: int) -> bool:
-    """Returns whether the oldest store gave its last step."""
+    """Returns whether the oldest store has taken its last step."""
     store, beats = machine.store, machine.store_beats
     wires.store_bytes = 0
     wires.store_reader_fault = 0
@@ -85,7 +85,7 @@ def _take(machine: Machine, wires: Wires, box: Settings, position: int,
 
 @inlined
 def _advance(steps: Unit, box: Settings, moved: int, bus_bytes: int) -> bool:
-    """Go on by a step. Returns whether it was the last one."""
+    """Go to the next step. Returns whether this was the last one."""
     steps.lane = packing.next_lane(steps, box)
     steps.left -= moved
     steps.at += moved

@@ -17,14 +17,14 @@ REGISTERS = Registers(same=("moved",), noted=("there",),
 
 @inlined
 def missing(tokens: Unit, taker: int, wait: int) -> int:
-    """The engines in `wait` whose tokens are not there."""
+    """The engines in `wait` whose tokens are missing."""
     return wait & ~(tokens.there >> taker * ENGINES) & (1 << ENGINES) - 1
 
 
 @inlined
 def take(tokens: Unit, code: Code, taker: int, started: int) -> None:
-    """Take what an instruction that starts, if one does, waited for. `post` comes after: a post
-    to a full counter that is taken from in the same cycle does not overflow."""
+    """Take the tokens of the instruction that starts, if one does. `post` comes after it: a post to
+    a full counter does not overflow if a token is taken in the same cycle."""
     if started < 0 or code[started].wait == 0:
         return
     for giver in range(ENGINES):
@@ -37,7 +37,8 @@ def take(tokens: Unit, code: Code, taker: int, started: int) -> None:
 
 @inlined
 def post(tokens: Unit, code: Code, giver: int, ended: int, limit: int) -> int:
-    """Post what an instruction that ends gives. Returns the giver, as a set, if one is too many."""
+    """Post the tokens of the instruction that ends, if one does. Returns the giver, as a set, if a
+    counter overflows."""
     overflow = 0
     if ended < 0 or code[ended].post == 0:
         return overflow

@@ -1,4 +1,4 @@
-"""All twins joined: the registers of the accelerator, and one cycle of it."""
+"""All twins together: the registers of the accelerator, and one cycle of it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
 
 
 def settings(config: Config, count: int, code_base: int) -> OneRecord:
-    """What the twins ask of a configuration, and the place of the code."""
+    """What the twins need to know about a configuration, and where the code is."""
     record = _of_config(config).copy()
     record["count"], record["code_base"] = count, code_base
     return record
@@ -106,7 +106,7 @@ def _of_config(config: Config) -> OneRecord:
 
 @lru_cache(maxsize=64)
 def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneRecord:
-    """What the twin of DRAM asks of a memory, some of whose addresses fail."""
+    """What the twin of DRAM needs to know about a memory. Some addresses may fail."""
     values = {name: getattr(timing, name) for name in SETTING_NAMES}
     return _record(TIMING, {**values, "bus_bytes": bus_bytes, "fail_from": failing.start,
                             "fail_to": failing.stop if failing else 0})
@@ -124,7 +124,7 @@ def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> OneRecord:
 
 
 def machines(count: int) -> npt.NDArray[np.void]:
-    """Machines, of which the first is as when a program begins."""
+    """Machines. The first is in the state in which a program begins."""
     words = np.zeros((count, LAYOUT.dtype.itemsize // 8), np.int64)
     words[0] = _at_rest()
     return words.view(LAYOUT.dtype)[:, 0]
@@ -132,7 +132,7 @@ def machines(count: int) -> npt.NDArray[np.void]:
 
 @cache
 def _at_rest() -> Numbers:
-    """As words: records of overlapping units would be copied register by register."""
+    """As words, because records that overlap would be copied register by register."""
     machine = np.zeros(1, LAYOUT.dtype)
     machine["fetch"]["broken"] = machine["gemm"]["stop_at"] = -1
     return machine.view(np.int64)
@@ -140,7 +140,7 @@ def _at_rest() -> Numbers:
 
 @cache
 def floors(config: Config) -> Numbers:
-    """For each falling register, the least value at which its unit still repeats."""
+    """For each falling register, the smallest value at which its unit still repeats."""
     lanes = max(1, *(config.bus_bytes // config.tile_bytes(buffer) for buffer in Buffer))
     return np.array([lanes + 1 if floor == PER_BEAT else floor for floor in LAYOUT.floors])
 
@@ -148,7 +148,7 @@ def floors(config: Config) -> Numbers:
 @inlined
 def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config: Settings,
           timing: Settings, positions: Numbers, uops: MicroOps) -> None:
-    """Advance everything by a cycle. `counters` are the machine's counts as an array."""
+    """Advance everything by one cycle. `counters` are the machine's counters as an array."""
     halt = machine.control.halt
     _bus(machine, wires, timing, machine.clock.now, False)
     _look(machine, wires)
@@ -172,8 +172,8 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
 @inlined
 def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, timing: Settings,
                  positions: Numbers, fetches: bool) -> None:
-    """Advance the memory side by a cycle in which it touches no accumulator, nothing halts, the
-    compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep."""
+    """Advance the memory side by one cycle in which it does not touch the accumulator, nothing
+    halts, the compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep."""
     _bus(machine, wires, timing, machine.clock.now, True)
     wires.fill_ready = 1
     wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
@@ -193,7 +193,7 @@ def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, t
 
 @inlined
 def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool) -> None:
-    """What memory shows, and which handshakes take place."""
+    """What memory does, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
     wires.answers_ready = store.answers_ready(machine.store)
     dram.decide(memory, timing, wires, aw.wvalid, now, calm)
@@ -209,7 +209,7 @@ def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool)
 
 @inlined
 def _look(machine: Machine, wires: Wires) -> None:
-    """What others see of units in this cycle, before any of them moves on."""
+    """What units show to others in this cycle, before any of them changes."""
     wires.quiet = reader.is_quiet(machine.reader) and writer.is_quiet(machine.writer)
     wires.finished = machine.fetch.finished
     wires.load_fault, wires.load_fault_position = machine.load.fault, machine.load.fault_position
@@ -222,7 +222,7 @@ def _look(machine: Machine, wires: Wires) -> None:
 
 @inlined
 def compute_is_idle(machine: Machine) -> bool:
-    """Whether GEMM and the ALU do nothing, and no command waits."""
+    """Whether GEMM and the ALU are idle, and no command waits."""
     return (machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
             and queue.is_empty(machine.load_queue) and queue.is_empty(machine.gemm_queue)
             and queue.is_empty(machine.alu_queue) and queue.is_empty(machine.store_queue))
@@ -231,8 +231,8 @@ def compute_is_idle(machine: Machine) -> bool:
 @inlined
 def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, config: Settings,
              positions: Numbers) -> int:
-    """Queues, waits and tokens, as instructions came, started and ended. Returns the engines
-    whose posts overflow a counter."""
+    """Update queues, waits and tokens for the instructions that arrived, started and ended. Returns
+    the engines whose posts overflow a counter."""
     put_to = wires.put_to
     queue.step_of(LOAD, machine.load_queue, put_to, wires.load_start, positions, code)
     queue.step_of(GEMM, machine.gemm_queue, put_to, wires.gemm_start, positions, code)
@@ -258,6 +258,6 @@ def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, conf
 
 @inlined
 def news(wires: Wires) -> bool:
-    """Whether an instruction starts or ends in this cycle: one of these is not -1."""
+    """Whether an instruction starts or ends in this cycle, that is, one of these is not -1."""
     return (wires.load_start & wires.gemm_start & wires.alu_start & wires.store_start
             & wires.load_end & wires.gemm_end & wires.alu_end & wires.store_end) >= 0

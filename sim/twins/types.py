@@ -1,4 +1,4 @@
-"""What twins work on, for type checkers: records of NumPy, whose fields are known by name."""
+"""Types of what twins work on: NumPy records, whose fields are known by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OneRecord: TypeAlias = Any      # an array of one record: compiled code takes it
 
 
 class Register(int):
-    """A number, or, if it is `storage`, a list of numbers. There are none: NumPy has its own."""
+    """A number or, if it is `storage`, a list of numbers. Only type checkers see this class."""
 
     def __getitem__(self, place: int) -> int:
         raise TypeError("a register of a record is meant")
@@ -36,7 +36,7 @@ class Machine(Protocol):
 
 
 class Machines(Protocol):
-    """Several of them."""
+    """Several machines."""
 
     @overload
     def __getitem__(self, number: int) -> Machine: ...
@@ -52,8 +52,8 @@ class Wires(Protocol):
 
 
 class Settings(Protocol):
-    """What a run does not change: `top.SETTINGS` of the accelerator, `top.TIMING` of memory, or
-    `decoded.ROW` of an instruction."""
+    """Numbers that a run does not change: `top.SETTINGS` of the accelerator, `top.TIMING` of
+    memory, or `decoded.ROW` of an instruction."""
 
     def __getattr__(self, name: str) -> int: ...
 

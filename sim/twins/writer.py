@@ -32,7 +32,7 @@ def wants_beat(writer: Unit, wires: Wires) -> bool:
 
 @inlined
 def step(writer: Unit, wires: Wires, halt: int) -> None:
-    """After STORE has said on the wires what it requests and offers."""
+    """Advance, after STORE has put on the wires what it requests and offers."""
     begun = wires.store_granted
     wanted = wants_beat(writer, wires)
     if wires.awready:
