@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 
 from ...isa.atomic import write_atomically
 from ...isa.cache import cache_folder
 from ...isa.errors import MicrotronError
 from ...isa.progress import announced
 
+FOLDER = "code"                 # of the cache
 DIGEST = hashlib.sha256
 
 
@@ -21,31 +22,31 @@ def kept(name: str, made_from: str, make: Callable[[], bytes]) -> bytes:
     A file in the cache is named after what its content was made from, so it is never out of date.
     It begins with a checksum, so that damaged code is never run.
     """
-    key = DIGEST(made_from.encode()).hexdigest()[:16]
-    path = cache_folder("code") / f"{name.replace(' ', '_')}-{key}.o"
-    code = _read(path)
+    file = f"{name.replace(' ', '_')}-{DIGEST(made_from.encode()).hexdigest()[:16]}.o"
+    code = _read(file)
     if code is None:
         with announced(f"compiling the {name}, once: this takes some seconds"):
             code = make()
-        _write(path, code)
+        _write(file, code)
     return code
 
 
-def _read(path: Path) -> bytes | None:
+def _read(file: str) -> bytes | None:
     try:
-        content = path.read_bytes()
-    except OSError:
+        content = (cache_folder(FOLDER) / file).read_bytes()
+    except (OSError, MicrotronError):
         return None
     size = DIGEST().digest_size
     return content[size:] if DIGEST(content[size:]).digest() == content[:size] else None
 
 
-def _write(path: Path, code: bytes) -> None:
+def _write(file: str, code: bytes) -> None:
     """Keep the code if possible. If not, it can still be used."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = cache_folder(FOLDER) / file
+        with suppress(OSError):         # writing says what is wrong
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, DIGEST(code).digest() + code)
-    except (OSError, MicrotronError) as error:
-        reason = f"{path.parent}: {error.strerror}" if isinstance(error, OSError) else error
-        print(f"microtron: what was compiled cannot be kept: {reason}; name another folder with "
-              f"MICROTRON_CACHE", file=sys.stderr)
+    except MicrotronError as error:
+        print(f"microtron: compiled code cannot be kept (MICROTRON_CACHE names another folder): "
+              f"{error}", file=sys.stderr)

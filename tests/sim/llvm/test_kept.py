@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +64,17 @@ def test_without_a_folder_it_works_and_says_so(folder, capsys):
     make = Maker()
     assert kept("thing", "one", make) == kept("thing", "one", make) == b"code"
     assert make.calls == 2
-    assert f"cannot be kept: {folder}: Not a directory" in capsys.readouterr().err
+    assert re.search(f"cannot be kept .*{folder}.*: Not a directory", capsys.readouterr().err)
+
+
+def test_without_a_home_it_works_and_says_so(monkeypatch, capsys):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+    monkeypatch.delenv("MICROTRON_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", homeless)
+    assert kept("thing", "one", Maker()) == b"code"
+    assert "this user has no home folder" in capsys.readouterr().err
 
 
 def test_with_a_full_disk_it_works_and_says_so(folder, capsys, monkeypatch):
