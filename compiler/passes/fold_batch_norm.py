@@ -32,18 +32,19 @@ def fold_batch_norm(graph: Graph) -> Graph:
     Results are those of real numbers in another order, equal but for their rounding.
     """
     edit = Edit(graph)
-    for name, node in graph.nodes.items():
-        factors = _factors(graph, node)
-        if factors is None:
-            edit.keep(name)
-            continue
-        assert isinstance(node.operation, BatchNorm)
-        before = _layer_before(graph, node.operation, edit)
-        if before is None:
-            _as_product_and_sum(edit, name, node, *factors)
-        else:
-            del edit.nodes[node.operation.x]
-            _into_layer(edit, name, node, before, *factors)
+    with np.errstate(all="ignore"):             # as in `evaluate`: infinities are numbers
+        for name, node in graph.nodes.items():
+            factors = _factors(graph, node)
+            if factors is None:
+                edit.keep(name)
+                continue
+            assert isinstance(node.operation, BatchNorm)
+            before = _layer_before(graph, node.operation, edit)
+            if before is None:
+                _as_product_and_sum(edit, name, node, *factors)
+            else:
+                del edit.nodes[node.operation.x]
+                _into_layer(edit, name, node, before, *factors)
     return edit.finished()
 
 

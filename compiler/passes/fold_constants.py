@@ -53,7 +53,8 @@ def _folded(graph: Graph, *, dequantize: bool) -> Graph:
         left -= node.type.bytes
         try:
             array = computed(node, [Value(each.type, each.array) for each in known])
-        except GraphError as error:
-            raise GraphError(f"{named(node.origin or name)}: {error}") from None
+        except (GraphError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise GraphError(f"{named(node.origin or name)}: {node.operation.title()}: "
+                             f"{error}") from None
         constants[name] = Constant(node.type, array)
     return with_nodes(graph, nodes, constants)

@@ -71,18 +71,8 @@ class _Change:
                 return self._pad(name, node, pad)
             case Rescale(x=x) as rescale if self.edit.graph.uses[x] == 1:
                 return self._rescale(name, node, rescale)
-            case SpaceToDepth(x=x, block=block) as moved if moved.channel_axis == self.channels:
-                depth = self._depth(x)
-                taps = np.eye(depth * block * block, dtype=np.int8).reshape(-1, block, block, depth)
-                return self._conv(name, node, x, taps.transpose(0, 3, 1, 2), (block, block))
-            case DepthToSpace(x=x, block=block, order=order) as moved if (
-                    moved.channel_axis == self.channels):
-                depth = self._depth(x)
-                ones = np.eye(depth, dtype=np.int8)
-                return self._transposed(name, node, x, (
-                    ones.reshape(depth, block, block, -1).transpose(3, 0, 1, 2)
-                    if order == DepthOrder.BLOCK_FIRST
-                    else ones.reshape(depth, -1, block, block).transpose(1, 0, 2, 3)))
+            case SpaceToDepth() | DepthToSpace() as moved if moved.channel_axis == self.channels:
+                return self._block(name, node, moved)
             case Resize() as resize:
                 return self._resize(name, node, resize)
             case _:
@@ -90,6 +80,33 @@ class _Change:
 
     def _depth(self, name: str) -> int:
         return self.edit.graph.type_of(name).shape[self.channels]
+
+    def _ones(self, outputs: int, inputs: int, pixels: TensorType, first: int = 0) -> Array | None:
+        """A matrix with a 1 in each row, from a column on; None if a product with it for each
+        pixel of a tensor is too much."""
+        count = pixels.shape[0] * pixels.shape[self.pixels[0]] * pixels.shape[self.pixels[1]]
+        return None if outputs * inputs * count > MOST_PRODUCTS else np.eye(
+            outputs, inputs, first, np.int8)
+
+    def _block(self, name: str, node: Node, moved: SpaceToDepth | DepthToSpace) -> bool:
+        """Blocks of pixels as channels, or channels as blocks of pixels."""
+        side, small = moved.block, node.type
+        if isinstance(moved, DepthToSpace):
+            small = self.edit.graph.type_of(moved.x)
+        depth = small.shape[self.channels]
+        ones = self._ones(depth, depth, small)
+        if ones is None:
+            return False
+        if isinstance(moved, SpaceToDepth):
+            taps = ones.reshape(depth, side, side, -1).transpose(0, 3, 1, 2)
+            self._conv(name, node, moved.x, taps, (side, side))
+        elif moved.order == DepthOrder.BLOCK_FIRST:
+            taps = ones.reshape(depth, side, side, -1).transpose(3, 0, 1, 2)
+            self._transposed(name, node, moved.x, taps)
+        else:
+            taps = ones.reshape(depth, -1, side, side).transpose(1, 0, 2, 3)
+            self._transposed(name, node, moved.x, taps)
+        return True
 
     def _slice(self, name: str, node: Node, cut: Slice) -> bool:
         """Pixels at regular distances from the first on, of some channels."""
@@ -100,15 +117,18 @@ class _Change:
             for axis, step in zip(self.pixels, stride, strict=True))
         if not regular:
             return False
-        depth, first, step = (self._depth(cut.x), cut.starts[self.channels],
-                              cut.steps[self.channels])
-        chosen = np.arange(node.type.shape[self.channels]) * step + first
-        if len(chosen) == depth and step > 0:
+        depth, outputs = self._depth(cut.x), node.type.shape[self.channels]
+        first, step = cut.starts[self.channels], cut.steps[self.channels]
+        if outputs == depth and step > 0:
             self.edit.put(name, Pool(x=cut.x, kind=PoolKind.MAX, kernel=(1, 1), stride=stride,
                                      channel_axis=self.channels), node.type, node.origin)
             return True
-        return self._conv(name, node, cut.x, np.eye(depth, dtype=np.int8)[chosen][..., None, None],
-                          stride)
+        ones = self._ones(depth, depth, node.type)
+        if ones is None:
+            return False
+        chosen = ones[np.arange(outputs) * step + first]
+        self._conv(name, node, cut.x, chosen[..., None, None], stride)
+        return True
 
     def _pad(self, name: str, node: Node, pad: Pad) -> bool:
         """A border of channels as a convolution."""
@@ -121,9 +141,12 @@ class _Change:
         before = self.edit.nodes.get(pad.x)
         if before is not None and isinstance(before.operation, Pool) and self._is_new(pad.x):
             x, stride = before.operation.x, before.operation.stride
-        weights = np.eye(node.type.shape[self.channels], self._depth(pad.x),
-                         -pad.before[self.channels], np.int8)
-        return self._conv(name, node, x, weights[..., None, None], stride)
+        ones = self._ones(node.type.shape[self.channels], self._depth(pad.x), node.type,
+                          -pad.before[self.channels])
+        if ones is None:
+            return False
+        self._conv(name, node, x, ones[..., None, None], stride)
+        return True
 
     def _rescale(self, name: str, node: Node, rescale: Rescale) -> bool:
         """Another scale after a convolution that only moves."""
@@ -150,33 +173,27 @@ class _Change:
             if not np.array_equal(places, index // max(each, 1)):
                 return False
         depth = self._depth(resize.x)
-        weights = np.eye(depth, dtype=np.int8)[..., None, None]
-        return self._transposed(name, node, resize.x, np.tile(weights, (1, 1, *times)))
+        ones = self._ones(depth, depth, node.type)
+        if ones is None:
+            return False
+        self._transposed(name, node, resize.x, np.tile(ones[..., None, None], (1, 1, *times)))
+        return True
 
     def _is_new(self, name: str) -> bool:
         """Whether a node is a window in place of a move."""
         return self.edit.nodes[name].operation != self.edit.graph.nodes[name].operation
 
-    def _conv(self, name: str, node: Node, x: str, weights: Array, stride: Pair) -> bool:
-        if weights.size * np.prod(self._sides(node.type)) > MOST_PRODUCTS:
-            return False
+    def _conv(self, name: str, node: Node, x: str, weights: Array, stride: Pair) -> None:
         constant = self.edit.constant(f"{name}.weights", weights, Quantization((1.0,)))
         self.edit.put(name, Conv(x=x, weights=constant, stride=stride, channel_axis=self.channels,
                                  scales=(1.0,)), node.type, node.origin)
-        return True
 
-    def _transposed(self, name: str, node: Node, x: str, weights: Array) -> bool:
+    def _transposed(self, name: str, node: Node, x: str, weights: Array) -> None:
         """Every pixel as a block, which is as large as the stride."""
-        if weights.size * np.prod(self._sides(self.edit.graph.type_of(x))) > MOST_PRODUCTS:
-            return False
         constant = self.edit.constant(f"{name}.weights", weights, Quantization((1.0,)))
         self.edit.put(name, TransposedConv(
             x=x, weights=constant, stride=(weights.shape[2], weights.shape[3]),
             channel_axis=self.channels, scales=(1.0,)), node.type, node.origin)
-        return True
-
-    def _sides(self, type_: TensorType) -> tuple[int, int, int]:
-        return type_.shape[0], type_.shape[self.pixels[0]], type_.shape[self.pixels[1]]
 
 
 def is_image(type_: TensorType) -> bool:

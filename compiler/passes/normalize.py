@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ...isa.arithmetic import quantize_scale
+from ...isa.arithmetic import INT32_HIGH, quantize_scale
 from ..graph.graph import Graph, Node
 from ..graph.operation import normalized_axes
 from ..graph.operations.elementwise import Binary, BinaryKind
@@ -68,13 +68,14 @@ def _pool_of(reduce: Reduce, x: TensorType, axes: tuple[int, ...]) -> Pool | Non
     """The pool over whole images that is the same, if there is one."""
     kernel = (x.shape[axes[0]], x.shape[axes[1]])
     count = prod(kernel)
-    scales = tuple(scale * count for scale in reduce.scales)
-    exact = all(quantize_scale(wide / count) == quantize_scale(scale)
-                for wide, scale in zip(scales, reduce.scales, strict=True))
     # means of plain integers are cut off, those of a pool are rounded
     plain = x.is_integer and not x.is_quantized and reduce.kind == ReduceKind.MEAN
-    if reduce.kind not in POOLS or x.dtype == "bool" or plain or not exact or count == 0:
+    if reduce.kind not in POOLS or x.dtype == "bool" or plain or count == 0:
         return None
+    scales = tuple(scale * count for scale in reduce.scales)
+    for wide, scale in zip(scales, reduce.scales, strict=True):
+        if not 0 <= wide <= INT32_HIGH or quantize_scale(wide / count) != quantize_scale(scale):
+            return None
     return Pool(x=reduce.x, kind=POOLS[reduce.kind], kernel=kernel, scales=scales,
                 channel_axis=CHANNEL_AXES[axes[0], axes[1]], rounding=reduce.rounding,
                 low=reduce.low, high=reduce.high)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.graph import Builder, Constant
 from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
 from microtron.compiler.graph.operations.indexing import Expand, Gather
 from microtron.compiler.graph.operations.matrix import MatMul
@@ -85,7 +85,18 @@ def test_a_constant_that_cannot_be_computed_is_named():
     builder.constant("i", np.array([5]))
     builder.add("g", Gather(x="c", indices="i"), origin="layer/gather")
     builder.add("y", Binary(kind=BinaryKind.ADD, left="x", right="g"))
-    with pytest.raises(GraphError, match="layer/gather: an index is 5, but the axis has 2"):
+    with pytest.raises(GraphError, match="layer/gather: gather: an index is 5, but the axis has"):
+        fold_constants(builder.graph(("y",)))
+
+
+def test_what_numpy_refuses_is_named_too():
+    builder = with_input((3, 9), "float32")
+    builder.constant("c", reals(1, 3))
+    builder.add("p", Pad(x="c", before=(2, 3), after=(0, 3), mode=PadMode.REFLECT))
+    builder.constant("empty", reals(0, 9))
+    builder.add("q", Pad(x="empty", before=(3, 0), after=(0, 0), mode=PadMode.EDGE))
+    builder.add("y", Binary(kind=BinaryKind.ADD, left="x", right="q"))
+    with pytest.raises(GraphError, match="q: pad: can't extend empty axis"):
         fold_constants(builder.graph(("y",)))
 
 
@@ -117,6 +128,14 @@ def test_a_normalization_goes_into_the_weights(layer, bias):
     found = changed(fold_batch_norm, normalized(layer, bias=bias), tolerance=1e-4)
     assert kinds(found) == [{"conv": "Conv", "transposed": "TransposedConv",
                              "dense": "MatMul"}[layer]]
+
+
+def test_a_normalization_by_nothing_stays_nothing():
+    graph = normalized("conv", bias=True)
+    constants = {**graph.constants, "variance": Constant(
+        graph.type_of("variance"), np.full(6, -1, np.float32))}
+    found = changed(fold_batch_norm, replace(graph, constants=constants), tolerance=1e-4)
+    assert np.isnan(found.array("y.weights")).all()
 
 
 @pytest.mark.parametrize("options", [{"low": 0.0}, {"both": True}])
@@ -204,6 +223,21 @@ def test_a_mean_of_something_else_stays():
     builder.add("y", Reduce(kind=ReduceKind.MEAN, x="x", axes=(2, 3)))
     builder.add("z", Reduce(kind=ReduceKind.MAX, x="x", axes=(0, 3)))
     assert kinds(changed(normalize, builder.graph(("y", "z")))) == ["Reduce", "Reduce"]
+
+
+@pytest.mark.parametrize("scale", [1e8, 2.0 ** 31 / 25])
+def test_a_mean_whose_scale_a_pool_cannot_have_stays(scale):
+    builder = with_input((1, 2, 5, 5))
+    builder.add("y", Reduce(kind=ReduceKind.MEAN, x="x", axes=(2, 3), scales=(scale,)),
+                quantization=KNOWN)
+    assert kinds(changed(normalize, builder.graph(("y",)))) == ["Reduce"]
+
+
+def test_a_sum_of_nothing_stays():
+    builder = with_input((1, 2, 0, 5))
+    builder.add("y", Reduce(kind=ReduceKind.SUM, x="x", axes=(2, 3), scales=(0.5,)),
+                quantization=KNOWN)
+    assert kinds(changed(normalize, builder.graph(("y",)))) == ["Reduce"]
 
 
 def test_constants_are_on_the_right_and_weights_are_flat():

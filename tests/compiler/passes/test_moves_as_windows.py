@@ -126,11 +126,18 @@ def test_averages_of_pixels_stay():
     assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", "Resize"]
 
 
-def test_many_products_cost_more_than_the_way_to_the_cpu():
-    builder = images((1, 600, 8, 8), 1)
-    builder.add("y", Slice(x="pool", starts=(0,) * 4, stops=(1, 300, 8, 8), steps=(1,) * 4),
+@pytest.mark.parametrize("channels", [600, 1 << 26])        # the matrix alone has 4 PiB
+def test_many_products_cost_more_than_the_way_to_the_cpu(channels):
+    builder = images((1, channels, 8, 4), 1)
+    builder.add("s", Slice(x="pool", starts=(0,) * 4, stops=(1, 575, 8, 4), steps=(1,) * 4),
                 quantization=KNOWN)
-    graph = builder.graph(("y",))
+    builder.add("d", DepthToSpace(x="s", block=5, channel_axis=1), quantization=KNOWN)
+    builder.add("y", SpaceToDepth(x="pool", block=4, channel_axis=1), quantization=KNOWN)
+    builder.add("r", Resize(x="s", shape=(1, 575, 8, 8), coordinates=Coordinates.ASYMMETRIC,
+                            nearest=Nearest.FLOOR), quantization=KNOWN)
+    builder.add("p", Pad(x="s", before=(0, 9, 0, 0), after=(0,) * 4, value=-7),
+                quantization=KNOWN)
+    graph = builder.graph(("y", "d", "r", "p"))
     assert moves_as_windows(graph).nodes == graph.nodes
 
 
