@@ -26,7 +26,7 @@ TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore 
 QUICK = tests/test_project.py tests/isa tests/tools tests/compiler/expression tests/compiler/nest \
 	tests/compiler/schedule tests/compiler/accelerator tests/compiler/operators/test_description.py \
 	tests/sim/compiled tests/sim/test_limit.py tests/sim/test_placement.py
-BENCHMARKS = $(filter-out %/common.py %/convolution.py %/networks.py,$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS = $(filter-out %/common.py %/convolution.py %/known_layers.py,$(sort $(wildcard benchmarks/*.py)))
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from common import Column, Outcome, Result, factor, main, quantity
-from networks import LAYERS, Layer
+from known_layers import LAYERS, Layer
 
 from microtron import compile_op
 from microtron.compiler.compile import bound_of, work_of

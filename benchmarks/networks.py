@@ -1,91 +1,197 @@
-"""Layers of known networks, as the compiler takes them."""
+"""Whole networks as compiled: cycles against the bound and against the same layers compiled alone.
+
+The bound of a network is the sum of its layers' bounds, each alone; a stream may be better where
+one layer's loads hide behind another's products. `alone` is the sum of the cycles of the same
+layers, each compiled as a program of its own, so that the seam's gain or loss is a number. Each
+network is compiled in a process of its own, whose memory is measured.
+"""
 
 from __future__ import annotations
 
+import argparse
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense, batch_matmul
-from microtron.compiler.operators.depthwise import Depthwise
+import numpy as np
+from common import Column, Outcome, factor, main, quantity
+
+from microtron import __version__, compile_op, simulated_cost
+from microtron.compiler.graph.types import TensorType
+from microtron.compiler.network.network import AcceleratorStep, Network
+from microtron.isa.errors import MicrotronError
+from microtron.isa.timing import MemoryTiming
+from microtron.isa.values import listed
+from microtron.runtime.compilation import ModelOptions, compiled_network
+from microtron.runtime.compiled_model import compiled_model
+from microtron.runtime.layers import inspected
+from microtron.runtime.model import Model
+from microtron.sim.simulate import simulate
+
+ROOT = Path(__file__).resolve().parents[1]
+USUAL = ("resnet18", "mobilenet_v2")            # of those that are generated; others if named
+QUANTIZED = ("int8", "quant", "qdq", "qlinear", "kws_ref_model.tflite")
+KIB = 1024
 
 
-def convolution(size: int, channels_in: int, channels_out: int, kernel: int,
-                stride: int) -> Conv2d:
-    """Square, with the padding that keeps a size, divided by the stride."""
-    return Conv2d(height=size, width=size, channels_in=channels_in, channels_out=channels_out,
-                  kernel=(kernel, kernel), stride=(stride, stride), pad=(kernel // 2,) * 4)
+@dataclass(frozen=True)
+class Source:
+    """Where a network comes from: a file, or a function that writes it."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Layer:
-    """A layer of a network. `offloaded` says how often it is among the 19 convolutions of
-    ResNet-18 that VTA runs: all but the first."""
-
-    network: str
     name: str
-    spec: Conv2d | Dense
-    times: int                  # it occurs in the network
-    vta: str = ""               # its name in VTA's tests
-    offloaded: int = 0
+    path: Path | None = None
+    write: Callable[[Path], None] | None = None
 
-    @property
-    def shape(self) -> str:
-        """In a few characters."""
-        spec = self.spec
-        if isinstance(spec, Dense):
-            return f"{spec.matrices} × {spec.rows}×{spec.inputs}×{spec.outputs}"
-        return (f"{spec.height}×{spec.width} {spec.channels_in}→{spec.channels_out} "
-                f"{spec.kernel[0]}×{spec.kernel[1]}/{spec.stride[0]}")
+    def file(self, folder: Path) -> Path:
+        """Its file, which is written if need be."""
+        if self.path is not None:
+            return self.path
+        assert self.write is not None, "a network is a file, or somebody writes it"
+        path = folder / f"{self.name}.onnx"
+        self.write(path)
+        return path
 
 
-def _resnet(osdi: str, vta: str, times: int, size: int, channels_in: int, channels_out: int,
-            kernel: int, stride: int) -> Layer:
-    return Layer(network="resnet18", name=osdi, vta=vta, times=times,
-                 offloaded=times if vta not in ("", "C1") else 0,
-                 spec=convolution(size, channels_in, channels_out, kernel, stride))
+def sources() -> list[Source]:
+    """All networks that there are: ours, real ones if they are here, and generated ones."""
+    from models.catalogue import MODELS
+
+    found = [Source("digits", ROOT / "examples" / "digits" / "digits.onnx")]
+    found += [Source(path.name, path) for path in real_models()]
+    return found + [Source(name, write=partial(_written, name)) for name in MODELS]
 
 
-# ResNet-18 as two publications number it: the paper on VTA (OSDI 2018, table 2), and VTA's tests,
-# which leave out the 1 × 1 convolution without stride. That one is not in the network either.
-RESNET_18 = (
-    # name in the paper, in VTA's tests, times; size, channels in and out, kernel, stride
-    _resnet("C1", "C1", 1, 224, 3, 64, 7, 2),
-    _resnet("C2", "C2", 4, 56, 64, 64, 3, 1),
-    _resnet("C3", "", 0, 56, 64, 64, 1, 1),
-    _resnet("C4", "C3", 1, 56, 64, 128, 3, 2),
-    _resnet("C5", "C4", 1, 56, 64, 128, 1, 2),
-    _resnet("C6", "C5", 3, 28, 128, 128, 3, 1),
-    _resnet("C7", "C6", 1, 28, 128, 256, 3, 2),
-    _resnet("C8", "C7", 1, 28, 128, 256, 1, 2),
-    _resnet("C9", "C8", 3, 14, 256, 256, 3, 1),
-    _resnet("C10", "C9", 1, 14, 256, 512, 3, 2),
-    _resnet("C11", "C10", 1, 14, 256, 512, 1, 2),
-    _resnet("C12", "C11", 3, 7, 512, 512, 3, 1),
-)
-POINTWISE = (       # MobileNet v1 for images of 224 × 224: size, channels in and out, times
-    (112, 32, 64, 1), (56, 64, 128, 1), (56, 128, 128, 1), (28, 128, 256, 1), (28, 256, 256, 1),
-    (14, 256, 512, 1), (14, 512, 512, 5), (7, 512, 1024, 1), (7, 1024, 1024, 1))
-DEPTHWISE = (       # size, channels, stride, times
-    (112, 32, 1, 1), (112, 64, 2, 1), (56, 128, 1, 1), (56, 128, 2, 1), (28, 256, 1, 1),
-    (28, 256, 2, 1), (14, 512, 1, 5), (14, 512, 2, 1), (7, 1024, 1, 1))
-MOBILENET = (
-    *(Layer(network="mobilenet", name=f"P{number}", times=times,
-            spec=convolution(size, channels_in, channels_out, 1, 1))
-      for number, (size, channels_in, channels_out, times) in enumerate(POINTWISE, 1)),
-    *(Layer(network="mobilenet", name=f"D{number}", times=times,
-            spec=Depthwise(
-                height=size, width=size, channels_in=channels, channels_out=channels,
-                stride=(stride, stride), pad=(stride % 2, 1, stride % 2, 1)))
-      for number, (size, channels, stride, times) in enumerate(DEPTHWISE, 1)))
+def _written(name: str, path: Path) -> None:
+    from models.catalogue import MODELS
+    MODELS[name](path)
 
-# A block of BERT-base for 128 words: projections, the products of twelve heads, feed-forward.
-BERT = tuple(
-    Layer(network="bert", name=name, times=times, spec=(
-        Dense(rows=rows, inputs=inputs, outputs=outputs) if matrices == 1 else
-        batch_matmul(rows=rows, inputs=inputs, outputs=outputs, matrices=matrices)))
-    for name, times, matrices, rows, inputs, outputs in (
-        ("projection", 4, 1, 128, 768, 768), ("scores", 1, 12, 128, 64, 128),
-        ("context", 1, 12, 128, 128, 64), ("up", 1, 1, 128, 768, 3072),
-        ("down", 1, 1, 128, 3072, 768)))
 
-LAYERS = (*RESNET_18, *MOBILENET, *BERT)
+def real_models() -> list[Path]:
+    """Quantized models in $MICROTRON_MODELS, or in shared/models beside the repository or above."""
+    named = os.environ.get("MICROTRON_MODELS")
+    places = [Path(named)] if named else [each / "shared" / "models" for each in ROOT.parents]
+    folder = next((each for each in places if (each / "MANIFEST.md").exists()), None)
+    if folder is None:
+        return []
+    return sorted(path for path in (folder / "models").iterdir()
+                  if any(word in path.name for word in QUANTIZED))
+
+
+def chosen(names: list[str]) -> list[Source]:
+    """Networks by name, or the usual ones."""
+    known = {each.name: each for each in sources()}
+    if not names:
+        return [each for each in known.values() if each.path is not None or each.name in USUAL]
+    for name in names:
+        if name not in known:
+            raise MicrotronError(f"there is no network {name!r}; there are {listed(list(known))}")
+    return [known[name] for name in names]
+
+
+def measured(source: Source, config: str) -> dict[str, Any]:
+    """A row: what a network takes. In a process of its own, so that its memory is its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = source.file(Path(folder))
+        before = _peak()
+        start = time.process_time()
+        options = ModelOptions(cost=simulated_cost())
+        network = compiled_network(path, config, options, version=__version__)
+        seconds, peak = time.process_time() - start, _peak()
+    model = Model(**vars(compiled_model(network, options.memory)))
+    totals = inspected(model).totals()
+    alone = cycles_alone(network, options.memory)
+    run_seconds = _run_seconds(model)
+    return {"network": source.name, "config": config, **totals, "alone": alone,
+            "seam": alone / totals["cycles"] if totals["cycles"] else None,
+            "cpu_share": totals["cpu_macs"] / max(totals["macs"], 1),
+            "compile_seconds": seconds, "compile_bytes": peak, "start_bytes": before,
+            "run_seconds": run_seconds}
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+
+
+def cycles_alone(network: Network, memory: MemoryTiming) -> int:
+    """The sum of the cycles of a network's layers, each in a program of its own."""
+    known: dict[Any, int] = {}
+    total = 0
+    for step in network.steps:
+        for layer in step.layers if isinstance(step, AcceleratorStep) else ():
+            if layer.spec not in known:
+                program = compile_op(layer.spec, network.config, memory=memory).program
+                known[layer.spec] = simulate(program, memory=memory).cycles or 0
+            total += known[layer.spec]
+    return total
+
+
+def _run_seconds(model: Model) -> float:
+    """Seconds of an exact run with data; the first one, which may compile, does not count."""
+    rng = np.random.default_rng(0)
+    inputs = {name: _random(rng, type_) for name, type_ in model.inputs.items()}
+    with model.session("cycle") as session:
+        session.run(inputs)
+        start = time.perf_counter()
+        session.run(inputs)
+        return time.perf_counter() - start
+
+
+def _random(rng: np.random.Generator, type_: TensorType) -> Any:
+    if type_.is_float:
+        return rng.normal(0, 1, type_.shape).astype(type_.dtype)
+    if type_.is_quantized:
+        return rng.integers(*type_.range, type_.shape, endpoint=True).astype(type_.dtype)
+    return rng.integers(0, 2, type_.shape).astype(type_.dtype)      # words, or truth values
+
+
+def measure(options: argparse.Namespace) -> Outcome:
+    jobs = [(source, config) for source in chosen(options.network) for config in options.config]
+    return Outcome(
+        benchmark="networks", title="Networks as compiled", rows=list(_rows(jobs)),
+        facts={"memory": "the reference system's"}, columns=(
+            Column("network", "network", lambda name: str(name)[:24]), Column("config", "config"),
+            Column("cycles", "cycles", quantity("")), Column("efficiency", "of bound", _percent),
+            Column("utilization", "use", _percent), Column("seam", "alone", _gain),
+            Column("cpu_nodes", "cpu"), Column("bytes", "DRAM", quantity("B")),
+            Column("peak_memory", "arena", quantity("B")),
+            Column("compile_seconds", "compile", quantity("s")),
+            Column("run_seconds", "run", quantity("s"))))
+
+
+def _rows(jobs: Iterable[tuple[Source, str]]) -> Iterable[dict[str, Any]]:
+    context = multiprocessing.get_context("spawn")
+    for source, config in jobs:
+        with ProcessPoolExecutor(1, mp_context=context) as process:
+            yield process.submit(measured, source, config).result()
+
+
+def _percent(part: float | None) -> str:
+    return "" if part is None else f"{part:.1%}"
+
+
+def _gain(part: float | None) -> str:
+    return "" if part is None else factor(part)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--network", action="append", default=[], metavar="NAME",
+                        help="a network; may be repeated; the usual ones unless given")
+    parser.add_argument("--config", action="append", metavar="NAME", default=None,
+                        help="a preset or a .toml file; may be repeated; base unless given")
+
+
+def _measure(options: argparse.Namespace) -> Outcome:
+    options.config = options.config or ["base"]
+    return measure(options)
+
+
+if __name__ == "__main__":
+    main(_measure, "Cycles, memory and compile time of whole networks.", _arguments)

@@ -30,13 +30,13 @@ def layers():
         yield module
     finally:
         sys.path.remove(str(FOLDER))
-        for name in ("layers", "networks", "common"):
+        for name in ("layers", "known_layers", "common"):
             del sys.modules[name]
 
 
 @pytest.fixture
 def networks(layers):
-    return sys.modules["networks"]
+    return sys.modules["known_layers"]
 
 
 def test_resnet_18_has_20_convolutions_of_which_vta_runs_19(networks):

@@ -1,0 +1,67 @@
+"""The benchmark of networks: its rows add up, and unknown names are refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from microtron.isa.errors import MicrotronError
+from microtron.sim.simulate import simulate
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def networks():
+    before = set(sys.modules)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        specification = importlib.util.spec_from_file_location("networks", FOLDER / "networks.py")
+        module = importlib.util.module_from_spec(specification)
+        sys.modules["networks"] = module        # dataclasses look there
+        specification.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in {"networks", "common", "models"} - before:
+            sys.modules.pop(name, None)
+
+
+def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks):
+    [digits] = networks.chosen(["digits"])
+    row = networks.measured(digits, "tiny")
+    assert row["network"] == "digits"
+    assert row["macs"] == 388_736
+    assert row["cpu_share"] == 0
+    assert 0 < row["cpu_nodes"] < row["nodes"]
+    assert row["efficiency"] == row["bound"] / row["cycles"]
+    assert row["utilization"] == row["macs"] / (row["cycles"] * 16)
+    assert row["seam"] == row["alone"] / row["cycles"]
+    assert row["instruction_bytes"] == 32 * row["instructions"]
+    assert 0 < row["peak_memory"] <= row["tensor_memory"]
+    assert row["compile_seconds"] > 0
+    assert row["run_seconds"] > 0
+    assert row["compile_bytes"] >= row["start_bytes"] > 1 << 20
+
+
+def test_layers_alone_are_programs_of_their_own(networks):
+    from microtron import compile_op
+    from microtron.isa.timing import MemoryTiming
+    [digits] = networks.chosen(["digits"])
+    network = networks.compiled_network(digits.path, "tiny", networks.ModelOptions(), version="0")
+    alone = [simulate(compile_op(layer.spec, "tiny").program).cycles
+             for step in network.steps if hasattr(step, "layers") for layer in step.layers]
+    assert len(alone) >= 5
+    assert networks.cycles_alone(network, MemoryTiming()) == sum(alone)
+
+
+def test_networks_are_chosen_by_name(networks):
+    usual = [each.name for each in networks.chosen([])]
+    assert {"digits", "resnet18", "mobilenet_v2"} <= set(usual)
+    assert "resnet50" not in usual
+    assert [each.name for each in networks.chosen(["resnet50"])] == ["resnet50"]
+    with pytest.raises(MicrotronError, match="there is no network 'alexnet'; there are digits"):
+        networks.chosen(["alexnet"])
