@@ -170,17 +170,25 @@ def pair(rng, dtype, like=False):
     return pairs, [numbers(rng, each.shape, dtype) for each in pairs]
 
 
-@case("ADD", "SUB", "MUL")
+@case("ADD", "SUB", "MUL", dtypes=(*ALL, "int32"))
 def arithmetic(rng, dtype, name):
     sides, arrays = pair(rng, dtype)
     return Single(name, sides, typed(rng, (1,), dtype), f"{name.capitalize()}Options",
                   FusedActivationFunction=int(rng.integers(0, 4))), arrays
 
 
-@case("DIV", "FLOOR_DIV", "POW", dtypes=("float32",))
+@case("ADD_N", dtypes=("float32", "int32"))
+def add_n(rng, dtype, name):
+    parts = [Tensor((side(rng), 3), dtype)] * int(rng.integers(2, 5))
+    return Single(name, parts, parts[0], "AddNOptions"), [
+        numbers(rng, each.shape, dtype) for each in parts]
+
+
+@case("DIV", "FLOOR_DIV", "FLOOR_MOD", "POW", dtypes=("float32",))
 def quotient(rng, dtype, name):
     sides, arrays = pair(rng, dtype)
-    kind = {"DIV": "DivOptions", "FLOOR_DIV": "FloorDivOptions", "POW": "PowOptions"}[name]
+    kind = {"DIV": "DivOptions", "FLOOR_DIV": "FloorDivOptions", "FLOOR_MOD": "FloorModOptions",
+            "POW": "PowOptions"}[name]
     return Single(name, sides, Tensor((1,), dtype), kind), [np.abs(each) + 0.1 for each in arrays]
 
 

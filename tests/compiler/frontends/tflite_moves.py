@@ -38,9 +38,18 @@ def rearrange(rng, dtype, name):
                   *([] if name == "BROADCAST_TO" else [kind])), [numbers(rng, shape, dtype)]
 
 
-@case("SHAPE", dtypes=("float32",))
+@case("FILL", dtypes=("float32", "int32"))
+def fill(rng, dtype, name):
+    value = Tensor((), dtype)
+    return Single(name, [Tensor.constant([side(rng), side(rng)]), value], Tensor((1,), dtype),
+                  "FillOptions"), [numbers(rng, (), dtype)]
+
+
+@case("SHAPE", "RANK", dtypes=("float32",))
 def shape(rng, dtype, name):
     x, array = images(rng, dtype)
+    if name == "RANK":
+        return Single(name, [x], Tensor((), "int32"), "RankOptions"), [array]
     return Single(name, [x], Tensor((4,), "int32"), "ShapeOptions", OutType=2), [array]
 
 

@@ -97,6 +97,28 @@ def floor_div(node: Node) -> None:
     node.add(Unary(kind=UnaryKind.FLOOR, x=quotient))
 
 
+@reads("FLOOR_MOD", inputs=2)
+def floor_mod(node: Node) -> None:
+    """Of real numbers: what a quotient that was rounded down leaves."""
+    quotient = node.step("quotient", Binary(kind=BinaryKind.DIV, **sides(node)))
+    whole = node.step("whole", Unary(kind=UnaryKind.FLOOR, x=quotient))
+    taken = node.step("taken", Binary(kind=BinaryKind.MUL, left=whole, right=node.input(1)))
+    node.add(Binary(kind=BinaryKind.SUB, left=node.input(0), right=taken))
+
+
+@reads("ADD_N", inputs=(2, 1 << 16))
+def add_n(node: Node) -> None:
+    """The sum of several tensors of one shape."""
+    total = node.input(0)
+    last = len(node.operator.inputs) - 1
+    if eight_bits(node):
+        raise GraphError("TFLite has no sum of several quantized tensors")
+    for position in range(1, last):
+        total = node.step("sum", Binary(kind=BinaryKind.ADD, left=total,
+                                        right=node.input(position)))
+    node.add(Binary(kind=BinaryKind.ADD, left=total, right=node.input(last)))
+
+
 @reads(*COMPARISONS, inputs=2)
 def compare(node: Node) -> None:
     node.add(Compare(kind=COMPARISONS[node.operator.name], **sides(node)))

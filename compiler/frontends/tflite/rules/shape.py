@@ -71,6 +71,17 @@ def shape(node: Node) -> None:
     node.known(np.array(node.type(0).shape, node.declared().dtype))
 
 
+@reads("RANK")
+def rank(node: Node) -> None:
+    node.known(np.array(len(node.type(0).shape), node.declared().dtype))
+
+
+@reads("FILL", inputs=2)
+def fill(node: Node) -> None:
+    """One number everywhere."""
+    node.add(Expand(x=node.input(1), shape=node.integers(0, "the sizes")))
+
+
 @reads("CONCATENATION", options="ConcatenationOptions", inputs=(1, 1 << 16))
 def concatenation(node: Node) -> None:
     """Unsigned numbers of another scale than the result are brought to it, in 32 bits."""
