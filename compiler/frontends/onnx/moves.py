@@ -127,9 +127,18 @@ def slice_(call: Call) -> None:
                          f"each other")
     parts = {}
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        first, last, step = slice(start, end, step).indices(shape[axis])
-        parts[axis] = (first, last if range(first, last, step) else first, step)
+        part = _part(start, end, step, shape[axis])
+        parts[axis] = (part.start, part.stop, step) if part else (0, 0, 1)
     call.kept(sliced(x, shape, parts), x)
+
+
+def _part(start: int, end: int, step: int, size: int) -> range:
+    """The indices from a start to an end of an axis. Unlike in Python, going backwards from before
+    the first index begins at the first."""
+    start, end = (each + size * (each < 0) for each in (start, end))
+    if step > 0 or not size:
+        return range(min(max(start, 0), size), min(max(end, 0), size), abs(step))
+    return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
 
 
 @operator("Pad", "mode pads value", since=2)

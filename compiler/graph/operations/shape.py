@@ -114,8 +114,9 @@ class Slice(_Moved):
         return moved(x, tuple(shape))
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        return x.array[tuple(slice(start, None if stop < 0 else stop, step) for start, stop, step
-                             in zip(self.starts, self.stops, self.steps, strict=True))]
+        parts = [range(*each) for each in zip(self.starts, self.stops, self.steps, strict=True)]
+        return x.array[tuple(slice(each.start, None if each.stop < 0 else each.stop, each.step)
+                             if each else slice(0) for each in parts)]
 
 
 class PadMode(Enum):

@@ -186,6 +186,14 @@ def test_shapes_move_numbers():
     assert (found["l"] == 127 - np.clip(found["c"], 0, 20)).all()
 
 
+@pytest.mark.parametrize(("start", "stop", "step"), [(-1, -1, -3), (0, 0, 1), (0, 2, -1)])
+def test_a_slice_of_nothing_has_nothing(start, stop, step):
+    builder = Builder()
+    builder.input("x", TensorType((2,), "int8"))
+    builder.add("y", Slice(x="x", starts=(start,), stops=(stop,), steps=(step,)))
+    assert evaluate(builder.graph(("y",)), {"x": np.int8([1, 2])})["y"].shape == (0,)
+
+
 def test_what_makes_no_sense_is_refused_in_one_line():
     builder = Builder()
     builder.input("x", TensorType((1, 8, 8, 3), "int8", Quantization((0.5,))))
