@@ -45,6 +45,8 @@ COMPARED: dict[type[ast.cmpop], tuple[Callable[[int, int], bool], str]] = {
 
 def combined(builder: ir.IRBuilder, kind: type[ast.operator], left: Number,
              right: Number) -> Number:
+    if kind not in BINARY:
+        raise TypeError(f"compiled code has no {kind.__name__}")
     known, emitted = BINARY[kind]
     if isinstance(left, int) and isinstance(right, int):
         return known(left, right)
@@ -52,6 +54,8 @@ def combined(builder: ir.IRBuilder, kind: type[ast.operator], left: Number,
 
 
 def compared(builder: ir.IRBuilder, kind: type[ast.cmpop], left: Number, right: Number) -> Number:
+    if kind not in COMPARED:
+        raise TypeError(f"compiled code has no {kind.__name__}")
     known, sign = COMPARED[kind]
     if isinstance(left, int) and isinstance(right, int):
         return int(known(left, right))

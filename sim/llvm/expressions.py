@@ -152,6 +152,9 @@ class Expressions:
         return UNARY[type(node.op)](self.builder, self.number(node.operand))
 
     def _compare(self, node: ast.Compare) -> Value:
+        if any(isinstance(each, ast.Call | ast.Subscript)
+               for later in node.comparators[1:] for each in ast.walk(later)):
+            raise TypeError(f"{ast.unparse(node)}: all of it is evaluated, whatever comes first")
         left, found = self.value(node.left), 1
         for sign, each in zip(node.ops, node.comparators, strict=True):
             right = self.value(each)

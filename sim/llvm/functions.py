@@ -2,9 +2,9 @@
 
 The language is the part of Python that the twins are written in: 64-bit integers, records, arrays
 and tuples; assignments, `if`, `while`, `for … in range` and calls. It means what it means in
-Python, as long as no number needs more than 64 bits, no index is negative or out of range, and no
-divisor is zero, which is not checked. A function declares that it returns `int`, `bool`, a
-`tuple[…]` of these, or `None`.
+Python, as long as no number needs more than 64 bits, no index is negative or out of range, no
+divisor is zero, and every variable has a value when it is read: none of this is checked. A function
+declares that it returns `int`, `bool`, a `tuple[…]` of these, or `None`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ class Body(Expressions):
         self._variables: dict[str, tuple[Kind, list[ir.Value]]] = {}
         self._assigned = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)
                           and isinstance(each.ctx, ast.Store)}
-        self._loops: list[tuple[ir.Block, ir.Block]] = []       # where `continue`, `break` lead to
+        # Where `continue` and `break` lead to; None in a loop that is written out.
+        self._loops: list[tuple[ir.Block, ir.Block] | None] = []
         for name in self._assigned & set(self._given):
             self._set_name(name, self._given.pop(name))
         self.block(node.body)
@@ -81,7 +82,8 @@ class Body(Expressions):
             self._set(target, value)
 
     def _augassign(self, node: ast.AugAssign) -> None:
-        # Looked up twice, which has no effect, and LLVM knows that.
+        if any(isinstance(each, ast.Call) for each in ast.walk(node.target)):
+            raise TypeError(f"{ast.unparse(node.target)} would be evaluated twice")
         before = self.number(node.target)
         self._set(node.target, arithmetic.combined(self.builder, type(node.op), before,
                                                    self.number(node.value)))
@@ -136,6 +138,7 @@ class Body(Expressions):
         self.builder.position_at_end(end)
 
     def _while(self, node: ast.While) -> None:
+        _check_loop(node)
         test, body, end = (self.builder.append_basic_block() for _ in range(3))
         self.builder.branch(test)
         self.builder.position_at_end(test)
@@ -143,13 +146,16 @@ class Body(Expressions):
         self._repeat(body, node.body, test, end)
 
     def _for(self, node: ast.For) -> None:
+        _check_loop(node)
         match node.iter:
             case ast.Call(func=ast.Name(id="range"), args=[*bounds]) if len(bounds) < 3:
                 self._count(node, *([0] if len(bounds) == 1 else []), *map(self.number, bounds))
             case ast.Tuple(elts=parts):         # few, and written one after the other
+                self._loops.append(None)
                 for each in parts:
                     self._set(node.target, self.value(each))
                     self.block(node.body)
+                self._loops.pop()
             case _:
                 raise TypeError(f"compiled code cannot go through {ast.unparse(node.iter)}")
 
@@ -181,10 +187,16 @@ class Body(Expressions):
         self.builder.position_at_end(end)
 
     def _continue(self, node: ast.Continue) -> None:
-        self.builder.branch(self._loops[-1][0])
+        self.builder.branch(self._loop()[0])
 
     def _break(self, node: ast.Break) -> None:
-        self.builder.branch(self._loops[-1][1])
+        self.builder.branch(self._loop()[1])
+
+    def _loop(self) -> tuple[ir.Block, ir.Block]:
+        loop = self._loops[-1]
+        if loop is None:
+            raise TypeError("a loop over a tuple always runs to its end")
+        return loop
 
     def _return(self, node: ast.Return) -> None:
         value = () if node.value is None else self.value(node.value)
@@ -197,6 +209,11 @@ class Body(Expressions):
             self.builder.ret(words[0])
         else:
             self.builder.ret(_joined(self.builder, words))
+
+
+def _check_loop(node: ast.While | ast.For) -> None:
+    if node.orelse:
+        raise TypeError("a loop of compiled code has no else")
 
 
 def _joined(builder: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:

@@ -222,7 +222,65 @@ def through_a_list(a: int) -> int:
     return a
 
 
+def loop_with_else(a: int) -> int:
+    while a > 0:
+        a -= 1
+    else:
+        a = 7
+    return a
+
+
+def count_with_else(a: int) -> int:
+    for _ in range(a):
+        a += 1
+    else:
+        a = 7
+    return a
+
+
+def break_of_a_tuple(a: int) -> int:
+    while a:
+        for each in (1, 2, 3):
+            if each == a:
+                break
+        a -= 1
+    return a
+
+
+def with_a_step(a: int) -> int:
+    for each in range(0, a, 2):
+        a += each
+    return a
+
+
+def true_division(a: int) -> int:
+    return a / 2
+
+
+def power(a: int) -> int:
+    return a ** 2
+
+
+def identity(a: int) -> int:
+    return a is FACTOR
+
+
+def chain(a: int) -> int:
+    return 0 <= a < TABLE[0, a]
+
+
+def twice(a: int) -> int:
+    wires = blank()
+    wires.first += 1
+    TABLE[0, int(far(a, 1))] += 1
+    return wires.first
+
+
 @pytest.mark.parametrize(("function", "words"), [
+    (loop_with_else, "has no else"), (count_with_else, "has no else"),
+    (break_of_a_tuple, "always runs to its end"), (with_a_step, r"cannot go through range\(0, a"),
+    (true_division, "no Div"), (power, "no Pow"),
+    (identity, "no Is"), (chain, "all of it is evaluated"), (twice, "evaluated twice"),
     (no_return, "must say that it returns int, bool"), (with_lambda, "no Lambda"),
     (other_kind, "a is not always the same kind"), (with_assert, "no Assert"),
     (foreign_call, "cannot call sum"), (later, "no value yet"),
