@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ...graph.operations.functions import Cast, Unary
 from ...graph.operations.indexing import Gather
 from ...graph.operations.reduction import Reduce
 from ...graph.operations.shape import Concat, Reshape, Slice, Transpose
-from ...graph.types import Array, GraphError, Quantization, TensorType
+from ...graph.types import Array, GraphError, Quantization, Shape, TensorType
 from .file import DTYPES, NO_TENSOR, Model, Operator, Tensor, damage_is_an_error
 
 MOST_FOLDED = 1 << 12           # elements of a result that is computed while reading
@@ -143,6 +143,11 @@ class Node:
     def type(self, position: int) -> TensorType:
         return self.reading.builder.type_of(self.input(position))
 
+    def shape(self, position: int) -> Shape:
+        """The shape of an input, which does not enter the graph yet if it is constant."""
+        tensor = self.tensor(position)
+        return self.type(position).shape if tensor.data is None else tensor.shape
+
     def array(self, position: int) -> Array | None:
         """The numbers of an input, if they are known."""
         return self.reading.builder.array(self.input(position))
@@ -254,21 +259,30 @@ class Node:
         name = self.reading.fresh(f"{self.declared().name}.{what}")
         return self.reading.builder.constant(name, self.reading.copy(array), quantization)
 
-    def permuted(self, position: int, order: Sequence[int]) -> str:
-        """An input with its axes in another order; a constant is stored that way."""
-        tensor = self.tensor(position)
-        if len(tensor.shape) != len(order):
-            raise GraphError(f"{tensor.title} has shape {tensor.shape}, but must have "
-                             f"{len(order)} axes")
+    def permuted(self, position: int, order: Sequence[int], real: bool = False) -> str:
+        """An input with its axes in another order; a constant is stored that way. With `real`, a
+        quantized constant becomes real numbers."""
+        tensor, shape = self.tensor(position), self.shape(position)
+        if len(shape) != len(order):
+            raise GraphError(f"{tensor.title} has shape {shape}, but must have {len(order)} axes")
         if tensor.data is None:
-            return self.step("permuted", Transpose(x=self.input(position), order=tuple(order)))
-        quantization = tensor.quantization
-        if quantization is not None and quantization.axis is not None:
-            if not 0 <= quantization.axis < len(order):
-                raise GraphError(f"{tensor.title} has scales along axis {quantization.axis}, but "
-                                 f"has {len(order)} axes")
-            quantization = Quantization(quantization.scales, quantization.zero_points,
-                                        list(order).index(quantization.axis))
-        array = self.reading.copy(np.ascontiguousarray(
-            self.reading.numbers(tensor).transpose(order)))
-        return self.reading.builder.constant(self.reading.fresh(tensor.name), array, quantization)
+            same = list(order) == sorted(order)
+            return self.input(position) if same else self.step(
+                "permuted", Transpose(x=self.input(position), order=tuple(order)))
+        array, quantization = self.reading.numbers(tensor), tensor.quantization
+        TensorType(array.shape, str(array.dtype), quantization)     # scales fit the shape
+        if quantization is not None and real:
+            array, quantization = real_numbers(array, quantization), None
+        elif quantization is not None and quantization.axis is not None:
+            quantization = replace(quantization,
+                                   axis=list(order).index(quantization.axis % len(order)))
+        moved = self.reading.copy(np.ascontiguousarray(array.transpose(order)))
+        return self.reading.builder.constant(self.reading.fresh(tensor.name), moved, quantization)
+
+
+def real_numbers(array: Array, quantization: Quantization) -> Array:
+    """What integers stand for, in 32 bits."""
+    zeros = quantization.along(quantization.zero_points, array.ndim)
+    scales = quantization.along(quantization.scales, array.ndim).astype(np.float32)
+    found: Array = (array.astype(np.int64) - zeros).astype(np.float32) * scales
+    return found

@@ -101,9 +101,19 @@ def test_integer_weights_of_real_activations_become_real(dtype):
     w = Tensor.constant(stored, dtype, scale=scale, zero=zero)
     x = rng.normal(0, 1, (2, 7)).astype(np.float32)
     data = single("FULLY_CONNECTED", [Tensor((2, 7)), w], Tensor((2, 5)), "FullyConnectedOptions")
-    assert operations(read_tflite(data, "hybrid")) == [MatMul]
+    graph = read_tflite(data, "hybrid")
+    assert operations(graph) == [MatMul]
+    assert [str(each.type) for each in graph.constants.values()] == ["float32[7, 5]"]
     right = x @ ((stored.astype(np.float32) - zero) * scale).T
     np.testing.assert_allclose(run(data, x)[0], right, rtol=1e-5, atol=1e-5)
+
+
+def test_a_constant_enters_the_graph_once_in_the_order_that_is_read():
+    w = Tensor.constant(np.ones((2, 3, 4)), "int8", scale=0.5)
+    x, y = Tensor((2, 5, 4), "int8", 0.1), Tensor((2, 5, 3), "int8", 1.0)
+    data = single("BATCH_MATMUL", [x, w], y, "BatchMatMulOptions", AdjY=True)
+    graph = read_tflite(data, "constant")
+    assert [each.type.shape for each in graph.constants.values()] == [(2, 4, 3)]
 
 
 def test_weights_of_sixteen_bit_reals_are_what_tflite_reads():

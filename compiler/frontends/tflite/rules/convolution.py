@@ -3,8 +3,6 @@ is on its own; graphs as (output, input, y, x)."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from ....graph.operations.window import Conv, TransposedConv
 from ....graph.types import GraphError, Quantization
 from ..reading import Node, reads
@@ -13,51 +11,49 @@ from .common import EIGHT_BITS, Settings, double_products, fused, image_sides, p
 
 @reads("CONV_2D", options="Conv2DOptions", inputs=(2, 3))
 def conv_2d(node: Node) -> None:
-    stride, dilation = window(node)
-    weights = floated(node, node.permuted(1, (0, 3, 1, 2)))
+    sides = image_sides(node)
+    channels = node.type(0).shape[3]
+    weights = weights_of(node, (0, 3, 1, 2))
     depth = shape_of(node, weights)[1]
-    channels = node.type(0).shape[-1:] or (0,)
-    if depth < 1 or channels[0] % depth:
-        raise GraphError(f"the input has {channels[0]} channels, which is no multiple of the "
+    if depth < 1 or channels % depth:
+        raise GraphError(f"the input has {channels} channels, which is no multiple of the "
                          f"weights' {depth}")
-    pad = pads(node, image_sides(node), shape_of(node, weights)[2:], stride, dilation)
-    node.add(Conv(x=node.input(0), weights=weights, bias=bias_of(node, 2), stride=stride,
-                  dilation=dilation, pad=pad, groups=channels[0] // depth,
-                  **scaling(node, weights), **fused(node)))
+    add_conv(node, sides, weights, channels // depth)
 
 
 @reads("DEPTHWISE_CONV_2D", options="DepthwiseConv2DOptions", inputs=(2, 3))
 def depthwise_conv_2d(node: Node) -> None:
-    stride, dilation = window(node)
-    weights = floated(node, node.permuted(1, (3, 0, 1, 2)))
     sides = image_sides(node)
+    add_conv(node, sides, weights_of(node, (3, 0, 1, 2)), node.type(0).shape[3])
+
+
+def add_conv(node: Node, sides: tuple[int, int], weights: str, groups: int) -> None:
+    stride, dilation = window(node)
     pad = pads(node, sides, shape_of(node, weights)[2:], stride, dilation)
     node.add(Conv(x=node.input(0), weights=weights, bias=bias_of(node, 2), stride=stride,
-                  dilation=dilation, pad=pad, groups=node.type(0).shape[3],
-                  **scaling(node, weights), **fused(node)))
+                  dilation=dilation, pad=pad, groups=groups, **scaling(node, weights),
+                  **fused(node)))
 
 
 @reads("TRANSPOSE_CONV", options="TransposeConvOptions", inputs=(3, 4))
 def transpose_conv(node: Node) -> None:
-    """The shape of the result is an operand; padding follows from it."""
+    """The shape of the result is an operand. Padding follows from it, and where windows do not
+    meet it exactly, they are cut off at the end, or rows and columns without any are added."""
     output = node.integers(0, "the output's sizes")
-    stride = node.option("StrideH"), node.option("StrideW")
-    weights = floated(node, node.permuted(1, (0, 3, 1, 2)), data=2)
-    kernel = shape_of(node, weights)[2:]
-    sides = image_sides(node, 2)
     if len(output) != 4 or min(output) < 1:
         raise GraphError(f"the output has shape {output}, but must have 4 axes")
-    pad = pads(node, (output[1], output[2]), kernel, stride)
-    more = []
-    for size, side, step, taps, before, after in zip(
-            output[1:3], sides, stride, kernel, pad[::2], pad[1::2], strict=True):
-        more.append(size - ((side - 1) * step + taps - before - after))
-    # Rows beyond the last window, or windows cut off: only one of the two can be.
-    cut = [max(-each, 0) for each in more]
-    pad = (pad[0], pad[1] + cut[0], pad[2], pad[3] + cut[1])
+    stride = node.option("StrideH"), node.option("StrideW")
+    weights = weights_of(node, (0, 3, 1, 2), data=2)
+    kernel, sides = shape_of(node, weights)[2:], image_sides(node, 2)
+    top, bottom, left, right = pads(node, (output[1], output[2]), kernel, stride)
+    rows, columns = (size - ((side - 1) * step + taps - padding)
+                     for size, side, step, taps, padding in zip(
+                         output[1:3], sides, stride, kernel, (top + bottom, left + right),
+                         strict=True))
     node.add(TransposedConv(
-        x=node.input(2), weights=weights, bias=bias_of(node, 3), stride=stride, pad=pad,
-        output_padding=(max(more[0], 0), max(more[1], 0)), **scaling(node, weights, data=2),
+        x=node.input(2), weights=weights, bias=bias_of(node, 3, data=2), stride=stride,
+        pad=(top, bottom + max(-rows, 0), left, right + max(-columns, 0)),
+        output_padding=(max(rows, 0), max(columns, 0)), **scaling(node, weights, data=2),
         **fused(node)))
 
 
@@ -71,29 +67,17 @@ def shape_of(node: Node, name: str) -> tuple[int, ...]:
     return node.reading.builder.type_of(name).shape
 
 
-def floated(node: Node, weights: str, data: int = 0) -> str:
-    """Weights as real numbers where activations are real numbers. TFLite would quantize such
-    activations anew in every run; real numbers are what that approximates."""
-    builder = node.reading.builder
-    type_, array = builder.type_of(weights), builder.array(weights)
-    if not node.type(data).is_float or type_.is_float or not type_.is_quantized:
-        return weights
-    if array is None:
-        raise GraphError("weights are integers that the network computes, but the input has real "
-                         "numbers")
-    known = type_.known()
-    zeros = known.along(known.zero_points, array.ndim)
-    scales = known.along(known.scales, array.ndim).astype(np.float32)
-    real = (array.astype(np.int64) - zeros).astype(np.float32) * scales
-    return node.constant("weights", real)
+def weights_of(node: Node, order: tuple[int, ...], data: int = 0) -> str:
+    """Weights with their axes in the graph's order. They are real numbers where activations are:
+    TFLite would quantize such activations anew in every run, which real numbers approximate."""
+    return node.permuted(1, order, real=node.type(data).is_float)
 
 
-def bias_of(node: Node, position: int) -> str | None:
+def bias_of(node: Node, position: int, data: int = 0) -> str | None:
     """What is added to sums: 32-bit integers, or real numbers if sums are."""
     if not node.has(position):
         return None
-    data = node.type(2 if node.operator.name == "TRANSPOSE_CONV" else 0)
-    wanted = data.dtype if data.is_float else "int32"
+    wanted = node.type(data).dtype if node.type(data).is_float else "int32"
     if node.type(position).dtype != wanted:
         raise GraphError(f"the bias is {node.type(position).plain()}, but must be {wanted}")
     return node.input(position)

@@ -6,11 +6,11 @@ from math import prod
 
 from .....isa.instructions import Rounding
 from ....graph.operations.matrix import MatMul
-from ....graph.operations.shape import Reshape, Transpose
+from ....graph.operations.shape import Reshape
 from ....graph.types import GraphError
 from ..reading import Node, reads
 from .common import Settings, double_products, fused, single_product
-from .convolution import bias_of, eight_bit_factors, floated, shape_of
+from .convolution import bias_of, eight_bit_factors, shape_of, weights_of
 
 PLAIN_WEIGHTS = 0               # the one format in which weights are not shuffled
 
@@ -20,7 +20,7 @@ def fully_connected(node: Node) -> None:
     """Weights are (column, k). Inputs of any shape are rows of k."""
     if node.option("WeightsFormat") != PLAIN_WEIGHTS:
         raise GraphError("shuffled weights are not supported")
-    weights = floated(node, node.permuted(1, (1, 0)))
+    weights = weights_of(node, (1, 0))
     depth, columns = shape_of(node, weights)
     x, shape = node.input(0), node.type(0).shape
     if not depth or prod(shape) % depth:
@@ -45,17 +45,14 @@ def fully_connected(node: Node) -> None:
 def batch_matmul(node: Node) -> None:
     sides = []
     for position, option in enumerate(("AdjX", "AdjY")):
-        name = node.input(position)
+        axes = list(range(len(node.shape(position))))
+        if len(axes) < 2:
+            raise GraphError("a matrix has two axes or more")
         if node.option(option):
-            axes = list(range(len(node.type(position).shape)))
-            if len(axes) < 2:
-                raise GraphError("a matrix has two axes or more")
             axes[-2:] = axes[:-3:-1]
-            name = node.step("adjoint", Transpose(x=name, order=tuple(axes)))
-        sides.append(name)
-    right = floated(node, sides[1])
-    settings = {**scaling(node, right), "rounding": Rounding.TWICE}
-    node.add(MatMul(left=sides[0], right=right, **settings))
+        sides.append(node.permuted(position, axes, real=node.type(0).is_float))
+    settings = {**scaling(node, sides[1]), "rounding": Rounding.TWICE}
+    node.add(MatMul(left=sides[0], right=sides[1], **settings))
 
 
 def scaling(node: Node, weights: str) -> Settings:
