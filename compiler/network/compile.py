@@ -38,7 +38,7 @@ from .places import Grid, Place
 from .plan import Life, planned
 from .task import Task, task_of
 
-WORTH_PAIRING = 0.97        # part of the cycles apart that two layers at once take at best
+WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
 
 Progress = Callable[[str, int, int], None]      # a node, its number, and how many there are
 
@@ -52,7 +52,6 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     config = named(config)
     compiler = LayerCompiler(config, cost, memory)
     tasks, decisions = _tasks(graph, compiler, progress)
-    _fuse(graph, compiler, tasks, decisions)
     if require_accelerator:
         _check_all(graph, decisions)
     steps: list[Step] = []
@@ -67,43 +66,66 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
 
 def _tasks(graph: Graph, compiler: LayerCompiler,
            progress: Progress | None) -> tuple[dict[str, Task], dict[str, Decision]]:
-    """What the accelerator takes, and why not the rest. Reshapes that only the accelerator reads
-    are views."""
+    """What the accelerator takes, perhaps several nodes at once, and why not the rest. Reshapes
+    that only the accelerator reads are views."""
     tasks: dict[str, Task] = {}
     decisions: dict[str, Decision] = {}
-    for number, (name, node) in enumerate(graph.nodes.items()):
-        if progress is not None:
-            progress(node.origin or name, number, len(graph.nodes))
+    for name in graph.nodes:
         try:
-            task = task_of(graph, name, compiler.config)
-            _try(compiler, task, graph)
+            tasks[name] = task_of(graph, name, compiler.config)
         except CompileError as error:
             decisions[name] = Decision(Where.CPU, str(error))
         else:
-            tasks[name], decisions[name] = task, Decision(Where.ACCELERATOR)
-    for name in reversed(list(graph.nodes)):
-        if isinstance(graph.nodes[name].operation, Reshape) and name not in graph.outputs and all(
-                decisions[each].where != Where.CPU for each in graph.readers.get(name, ())):
-            decisions[name] = Decision(Where.VIEW)
-        elif isinstance(graph.nodes[name].operation, Reshape):
-            decisions[name] = Decision(Where.CPU, "its result is not the accelerator's to read")
+            decisions[name] = Decision(Where.ACCELERATOR)
+    apart = _fuse(graph, compiler, tasks, decisions)
+    waiting = list(tasks)
+    for number, name in enumerate(waiting):
+        if progress is not None:
+            progress(graph.nodes[name].origin or name, number, len(waiting))
+        try:
+            compiler.kernel(_alone(compiler, tasks[name], graph))
+        except CompileError as error:
+            if name in apart:                   # no room for both: each for itself
+                tasks |= apart[name]
+                decisions |= dict.fromkeys(apart[name], Decision(Where.ACCELERATOR))
+                waiting += apart[name]
+            else:
+                del tasks[name]
+                decisions[name] = Decision(Where.CPU, str(error))
+            apart.pop(name, None)
+    _see_views(graph, decisions)
     return tasks, decisions
 
 
 def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
-          decisions: dict[str, Decision]) -> None:
-    """Make one layer of several nodes where it takes fewer cycles than they do apart."""
+          decisions: dict[str, Decision]) -> dict[str, dict[str, Task]]:
+    """Make one task of several nodes where it is expected to take fewer cycles than they do apart.
+    Returns the tasks that they were, by the node that stands for all."""
+    apart: dict[str, dict[str, Task]] = {}
     for name, part, task in list(residual_tasks(graph, tasks)):
+        before = {each: tasks[each] for each in (name, part)}
         try:
-            together = compiler.cycles(compiler.kernel(task.spec))
+            together = compiler.estimate(task.spec)
+            alone = sum(compiler.estimate(_alone(compiler, each, graph))
+                        for each in before.values())
         except CompileError:
-            continue                    # no room for both at once
-        apart = sum(compiler.cycles(compiler.kernel(each)) for each in (
-            tasks[part].spec, _alone(compiler, tasks[name], graph)))
-        if together < apart:
-            tasks[name] = task
+            continue                            # does not fit, together or alone
+        if together < alone:
+            apart[name], tasks[name] = before, task
             del tasks[part]
             decisions[part] = Decision(Where.FUSED, name)
+    return apart
+
+
+def _see_views(graph: Graph, decisions: dict[str, Decision]) -> None:
+    """Reshapes that only the accelerator reads, perhaps through others, are nothing to do."""
+    for name in reversed(list(graph.nodes)):
+        if isinstance(graph.nodes[name].operation, Reshape):
+            readers = graph.readers.get(name, ())
+            outside = name in graph.outputs or any(
+                decisions[each].where == Where.CPU for each in readers)
+            decisions[name] = (Decision(Where.CPU, "its result is not the accelerator's to read")
+                               if outside else Decision(Where.VIEW))
 
 
 def _alone(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
@@ -112,11 +134,6 @@ def _alone(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
         return task.spec
     tensor = next(iter(task.reads.values()))
     return compiler.spec_of(task, compiler.natural(graph.type_of(tensor).shape))
-
-
-def _try(compiler: LayerCompiler, task: Task, graph: Graph) -> None:
-    """Compile a task as if it were alone, which refuses what this configuration cannot do."""
-    compiler.kernel(_alone(compiler, task, graph))
 
 
 def _check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:

@@ -13,7 +13,7 @@ from ...isa.config import Config
 from ...isa.timing import MemoryTiming
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
-from ..operators.choice import INSTRUCTIONS, Cost
+from ..operators.choice import INSTRUCTIONS, Cost, ranked
 from ..operators.conv2d import Conv2d, plain_forms
 from ..operators.dense import Dense
 from ..operators.description import LARGEST
@@ -66,11 +66,20 @@ class LayerCompiler:
         key = spec, plain, half
         if key not in self.kernels:
             config = halved(self.config) if half else self.config
-            found = self._best(spec, config)
-            if plain and isinstance(found.form, FoldedForm):
-                found = self._best(spec, config, form=plain_forms(spec, config)[0])
+            if not plain:
+                found = self._best(spec, config)
+            else:
+                found = self.kernel(spec, half=half)
+                if isinstance(found.form, FoldedForm):
+                    found = self._best(spec, config, form=plain_forms(spec, config)[0])
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
+
+    def estimate(self, spec: Any) -> float:
+        """What a description takes, roughly, without compiling it."""
+        operator = operator_of(spec)
+        forms: list[Any] = list(operator.forms(spec, self.config))
+        return ranked(operator.template, forms, self.memory or MemoryTiming())[0].estimate
 
     def _best(self, spec: Any, config: Config, form: Form | None = None) -> Kernel:
         """The longer a layer takes, the more schedules are tried."""
