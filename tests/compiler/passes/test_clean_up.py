@@ -60,6 +60,13 @@ def test_what_does_something_stays(operation):
     assert len(changed(remove_dead, builder.graph(("y",))).nodes) == 1
 
 
+@pytest.mark.parametrize("bounds", [{"low": 0.5}, {"high": 0.5}])
+def test_a_bound_of_real_numbers_does_something(bounds):
+    builder = with_input((40,), "float32")
+    builder.add("y", Clamp(x="x", **bounds))
+    assert len(changed(remove_dead, builder.graph(("y",))).nodes) == 1
+
+
 def test_a_cast_to_the_same_type_goes_and_to_another_stays():
     builder = with_input((3,), "int32")
     builder.add("a", Cast(x="x", dtype="int32"))

@@ -144,6 +144,23 @@ def test_a_normalization_that_cannot_is_a_product_and_a_sum(options):
     assert kinds(changed(fold_batch_norm, graph, tolerance=1e-4)) == ["Conv", "Binary", "Binary"]
 
 
+@pytest.mark.parametrize(("axis", "constant"), [(2, True), (1, False)])
+def test_a_normalization_of_rows_or_after_unknown_weights_is_a_product_and_a_sum(axis, constant):
+    builder = with_input((1, 2, 6, 6), "float32")
+    if constant:
+        builder.constant("w", reals(6, 2, 1, 1))
+    else:
+        builder.input("w", TensorType((6, 2, 1, 1), "float32"))
+    builder.add("a", Conv(x="x", weights="w", channel_axis=1))
+    for name in ("scale", "shift", "mean"):
+        builder.constant(name, reals(6))
+    builder.constant("variance", np.abs(reals(6)))
+    builder.add("y", BatchNorm(x="a", scale="scale", bias="shift", mean="mean",
+                               variance="variance", channel_axis=axis))
+    found = changed(fold_batch_norm, builder.graph(("y",)), tolerance=1e-4)
+    assert kinds(found) == ["Conv", "Binary", "Binary"]
+
+
 def padded(operation, value=3, mode=PadMode.CONSTANT, before=(0, 0, 1, 2), dtype="int8"):
     builder = with_input((1, 2, 5, 6), dtype)
     known = KNOWN if dtype == "int8" else None
