@@ -20,7 +20,7 @@ from ..graph.operations.resize import Resize, ResizeKind
 from ..graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
 from ..graph.operations.window import Pool, PoolKind
 from ..graph.types import Quantization, TensorType
-from .rewrite import Edit
+from .rewrite import Edit, without
 
 MOVES = (Reshape, Transpose, Slice, Pad, Gather, GatherNd, Tile, Expand, DepthToSpace, SpaceToDepth,
          BatchToSpace, SpaceToBatch)
@@ -38,11 +38,12 @@ def integer_moves(graph: Graph) -> Graph:
 
     Integers of 8 bits are cheaper to move, and the operators between find Dequantize and Quantize
     next to them. Results are the same to the bit: quantization keeps the order of numbers, so the
-    largest of some, and clamps, may be taken before or after. A move whose real result something
-    else reads too stays before its Quantize, and a border whose value no integer stands for stays
-    after its Dequantize.
+    largest of some, and clamps, may be taken before or after. Of several Quantize that do the same,
+    one for each reader as some tools write them, one stays. A move whose real result something else
+    reads too stays before its Quantize, and a border whose value no integer stands for stays after
+    its Dequantize.
     """
-    return _quantize_early(_dequantize_late(graph))
+    return _quantize_early(_dequantize_late(_quantize_once(graph)))
 
 
 def moved_operands(operation: Operation) -> tuple[str, ...]:
@@ -74,6 +75,17 @@ def stored(value: float, type_: TensorType) -> float:
     real = TensorType((), "float32")
     node = Node(Quantize(x="x"), replace(type_, shape=()))
     return float(computed(node, [Value(real, np.asarray(value, np.float32))]))
+
+
+def _quantize_once(graph: Graph) -> Graph:
+    first: dict[tuple[Quantize, TensorType], str] = {}
+    same = {}
+    for name, node in graph.nodes.items():
+        if isinstance(node.operation, Quantize):
+            found = first.setdefault((node.operation, node.type), name)
+            if found != name:
+                same[name] = found
+    return without(graph, same)
 
 
 def _renamed(operation: Operation, names: Mapping[str, str]) -> Operation:
@@ -137,17 +149,19 @@ class _Early:
         operation = self.graph.nodes[name].operation
         return (operation.x,) if isinstance(operation, Clamp) else moved_operands(operation)
 
-    def emit(self, name: str, result: str, quantize: Quantize, type_: TensorType) -> None:
-        """Integers for a tensor, under the name of the result."""
+    def emit(self, name: str, result: str, quantize: Node) -> None:
+        """Integers for a tensor, as a Quantize makes them, under the name of the result."""
+        type_ = quantize.type
         if name not in self.gone:
             type_ = replace(type_, shape=self.graph.type_of(name).shape)
-            self.edit.put(result, replace(quantize, x=name), type_)
+            operation = quantize.operation.renamed(lambda _: name)
+            self.edit.put(result, operation, type_, quantize.origin)
             return
         node = self.graph.nodes[name]
         inner = {}
         for each in dict.fromkeys(self.sources(name)):
             inner[each] = self.edit.fresh(f"{each}.quantized")
-            self.emit(each, inner[each], quantize, type_)
+            self.emit(each, inner[each], quantize)
         operation = _renamed(node.operation, inner)
         if isinstance(operation, Pad | SpaceToBatch):
             operation = replace(operation, value=stored(operation.value, type_))
@@ -166,7 +180,7 @@ def _quantize_early(graph: Graph) -> Graph:
         early.find(operation.x)
     for name, node in graph.nodes.items():
         if name in chosen:
-            early.emit(chosen[name].x, name, chosen[name], node.type)
+            early.emit(chosen[name].x, name, node)
         elif name not in early.gone:
             early.edit.keep(name)
     return early.edit.finished()

@@ -240,6 +240,17 @@ def test_moves_are_moves_of_integers_to_the_bit(operation, kind):
     assert kinds(found) == ["Dequantize", kind, "Dequantize", "Unary"]
 
 
+def test_of_several_quantize_that_do_the_same_one_stays():
+    network = Network()
+    weights, _ = network.weights(8, 4, 3, 3)
+    network.add("c", Conv(x="r", weights=weights, channel_axis=1))
+    for name in "ab":
+        network.add(name, Quantize(x="c"), quantization=Quantization((0.2,)))
+        network.add(f"{name}.real", Dequantize(x=name))
+    network.add("s", Binary(kind=BinaryKind.ADD, left="a.real", right="b.real"))
+    within_a_step(network.quantized("s", Quantization((0.4,), (1,))), "Conv", "Binary")
+
+
 def test_parts_with_other_scales_are_rescaled_before_they_are_joined():
     network = Network()
     network.builder.input("z", TensorType(SHAPE, "int8", Quantization((0.013,), (-50,))))
