@@ -13,9 +13,17 @@ from .result import Result
 from .session import Session
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model(CompiledModel):
     """A compiled network, ready to run. `microtron.compile` and `microtron.load` make one."""
+
+    def __repr__(self) -> str:
+        """In a line: what goes in and out, and who computes."""
+        inputs, outputs = (", ".join(f"{name}: {type_.plain()}" for name, type_ in each.items())
+                           for each in (self.inputs, self.outputs))
+        return (f"<Model {self.name or 'without a name'}: ({inputs}) → ({outputs}), "
+                f"{len(self.programs)} programs, {len(self.host_nodes)} of {len(self.nodes)} nodes "
+                f"on the CPU>")
 
     def run(self, inputs: Any, device: str = "cycle", **options: Any) -> Result:
         """The outputs for some inputs, and what the run did.

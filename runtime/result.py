@@ -15,7 +15,7 @@ from .compiled_model import NodeReport
 from .tensors import real
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """One inference. Outputs have the model's own types: `real` gives the numbers that quantized
     ones stand for."""
@@ -25,6 +25,12 @@ class Result:
     reports: tuple[Report, ...]             # of the programs, in order
     device: str
     nodes: tuple[NodeReport, ...]           # what ran where, and why
+
+    def __repr__(self) -> str:
+        """In a line: what came out, and after how long."""
+        outputs = ", ".join(f"{name}: {type_.plain()}" for name, type_ in self.types.items())
+        time = "" if self.cycles is None else f", {self.cycles:,} cycles"
+        return f"<Result ({outputs}) of the {self.device} device{time}>"
 
     def __getitem__(self, name: str) -> Array:
         """An output."""

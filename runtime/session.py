@@ -51,6 +51,7 @@ class Session:
         self._in_flight = 0
         self._state = threading.Condition()
         self._is_closed = False
+        self._is_abandoned = False          # what has not begun a stage will not
 
     def run(self, inputs: Any) -> Result:
         """The outputs for some inputs, computed here and now."""
@@ -105,6 +106,7 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
+        self._is_abandoned = error is not None
         self.close()
 
     def _begun(self, inputs: Any) -> Inference:
@@ -154,6 +156,8 @@ class Session:
     def _advance(self, submitted: _Submitted, unit: Unit) -> bool:
         """Work on all stages that are this unit's. Returns whether there are others after them."""
         while submitted.stage < len(self._stages):
+            if self._is_abandoned:
+                raise MicrotronError("the session ended before this inference did")
             stage = self._stages[submitted.stage]
             if stage.unit != unit:
                 return True

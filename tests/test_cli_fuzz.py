@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import microtron
 from microtron.isa import image, sections
 from microtron.isa.assembly import assemble
 from microtron.isa.config import tiny
@@ -18,6 +19,8 @@ from microtron.isa.config_files import format_toml
 from microtron.isa.manual_prose import EXAMPLE
 
 from .command import command
+from .runtime.small_model import image as image_of_numbers
+from .runtime.small_model import small_graph
 
 SOURCE = """
 .config tiny
@@ -55,6 +58,8 @@ def files(tmp_path_factory):
     image.save(assemble(SOURCE), folder / "p.mt")
     (folder / "c.toml").write_text(format_toml(tiny))
     (folder / "vta.json").write_text(json.dumps(VTA))
+    microtron.compile(small_graph(), "tiny").save(folder / "m.mt")
+    np.save(folder / "image.npy", image_of_numbers())
     np.save(folder / "x.npy", np.arange(8, dtype=np.int8).reshape(2, 4))
     return folder
 
@@ -154,12 +159,15 @@ def test_images_that_hold_another_program_or_none(tmp_path, arguments):
     ("verify", "p.mt", "--json"),
     ("run", "p.mt", "-i", "x=x.npy", "-o", "y=y.npy", "--seed", "1"),
     ("run", "p.mt", "--device", "functional", "--json"),
+    ("compile", "m.mt", "-o", "out.mt", "--config", "tiny", "--shape", "x=1,2", "--show", "plan"),
+    ("inspect", "m.mt", "--memory", "stalls=3", "--limit", "20000", "--json"),
+    ("run", "m.mt", "-i", "image=image.npy", "-o", "conv=y.npy", "--device", "functional"),
     ("config", "tiny", "-o", "out.toml"),
     ("isa", "gemm"),
     ("kernel", "conv2d", "--height", "5", "--width", "5", "--channels-in", "4", "--channels-out",
      "4", "--config", "tiny", "--knobs", "rows=1", "--kernel", "3,3", "--stride", "1", "--pad", "1",
      "--show", "schedule"),
-], ids=lambda each: each[0])
+], ids=lambda each: " ".join(each[:2]))
 def test_odd_arguments(files, tmp_path, arguments):
     """In the place of any argument, beside it, or as a part of it."""
     for each in files.iterdir():

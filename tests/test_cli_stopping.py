@@ -11,7 +11,9 @@ import select
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from microtron.isa import image
@@ -22,6 +24,7 @@ from microtron.isa.stream import encode
 
 PROCESSOR_SECONDS = 60
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits" / "digits.onnx"
 RUN = ("run", "--no-check", "--limit", 10 ** 18)
 
 COMMAND = """
@@ -94,6 +97,24 @@ def observed(*arguments, **options):
     at_work()
     return emit(*arguments, **options)
 pipeline.emit = observed
+"""
+COMPILATION = """
+import time
+import microtron.runtime.compilation as compilation
+
+def endless(*arguments, **options):
+    at_work()
+    time.sleep(1000)
+compilation.compile_network = endless
+"""
+INFERENCE = """
+import time
+from microtron.runtime.inference import LoadedProgram
+
+def endless(self, tiles, outputs):
+    at_work()
+    time.sleep(1000)
+LoadedProgram.run = endless
 """
 LIBRARY = """
 import ctypes
@@ -193,6 +214,17 @@ def test_compiling_an_operator_ends_wherever_it_is(tmp_path, pipe, change):
     stopped(signal.SIGINT, pipe, change, "kernel", "conv2d", "--height", 3000, "--width", 3000,
             "--channels-in", 16, "--channels-out", 16, "--pad", 1, "-o", tmp_path / "k.mt")
     assert not (tmp_path / "k.mt").exists()
+
+
+@pytest.mark.parametrize(("change", "arguments"), [
+    (COMPILATION, ("compile", DIGITS, "-o", "digits.mt")), (COMPILATION, ("inspect", DIGITS)),
+    (INFERENCE, ("run", DIGITS, "--config", "tiny", "-i", "image.npy", "-o", "scores.npy")),
+], ids=["compile", "inspect", "run"])
+def test_networks_end_with_one_line_and_no_file(tmp_path, pipe, monkeypatch, change, arguments):
+    monkeypatch.chdir(tmp_path)
+    np.save("image.npy", np.zeros((1, 1, 8, 8), np.float32))
+    stopped(signal.SIGINT, pipe, change, *arguments)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["at work", "image.npy"]
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)

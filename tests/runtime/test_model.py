@@ -219,6 +219,14 @@ def test_where_a_model_came_from_is_noted(tmp_path):
     assert "read_latency=32" in model.provenance["options"]
 
 
+def test_models_and_results_print_in_a_line(model):
+    assert repr(model) == ("<Model small: (image: int8[1, 3, 3, 2]) → (real: float32[1, 5], conv: "
+                           "int8[1, 2, 2, 4]), 2 programs, 2 of 6 nodes on the CPU>")
+    result = model.run(image())
+    assert repr(result) == (f"<Result (real: float32[1, 5], conv: int8[1, 2, 2, 4]) of the cycle "
+                            f"device, {result.cycles:,} cycles>")
+
+
 def test_a_model_may_be_the_cpus_alone_and_give_its_input():
     builder = Builder()
     builder.input("x", TensorType((2,), "int8", Quantization((0.5,))))

@@ -175,6 +175,23 @@ def test_what_is_cancelled_before_its_turn_does_not_run(model):
     assert len(gate.seen) == 4
 
 
+def test_a_session_that_an_error_ends_does_not_finish_what_was_submitted(model):
+    gate, futures = Gate(), []
+
+    def interrupted():
+        with model.session("functional", backend=gate) as session:
+            futures.extend(session.submit(image(seed)) for seed in range(9))
+            assert gate.arrived.wait(PATIENCE)
+            threading.Timer(0.05, gate.opened.set).start()      # while the session is being closed
+            raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert all(future.done() for future in futures)
+    with pytest.raises(MicrotronError, match="the session ended before this inference did"):
+        futures[-1].result()
+    assert len(gate.seen) < 9
+
+
 def test_a_session_finishes_what_was_submitted_and_takes_no_more(model):
     session = model.session("functional")
     futures = [session.submit(image(seed)) for seed in range(5)]
