@@ -15,7 +15,6 @@ from . import arithmetic
 from .marks import Blank
 from .values import (
     I1,
-    I8,
     I64,
     Array,
     Number,
@@ -26,6 +25,7 @@ from .values import (
     from_words,
     kind_of,
     load,
+    space,
     truth,
     types_of,
     word,
@@ -237,9 +237,7 @@ class Expressions:
         return KNOWN[called](self.builder, *given)
 
     def _blank(self, dtype: np.dtype[Any]) -> Record:
-        with self.builder.goto_entry_block():
-            record = self.builder.alloca(ir.ArrayType(I8, dtype.itemsize))
-            record.align = I64.width // 8
+        record = space(self.builder, dtype.itemsize)
         self.functions.clear(self.builder, record, dtype.itemsize)
         return Record(dtype, record)
 

@@ -44,8 +44,12 @@ class Functions:
         self.module = ir.Module(name)
         self._known: dict[tuple[FunctionType, tuple[Kind, ...]], tuple[ir.Function, Kind]] = {}
         self._constants: dict[int, Array] = {}
-        self._copy = self.module.declare_intrinsic("llvm.memcpy", [POINTER, POINTER, I64])
-        self._clear = self.module.declare_intrinsic("llvm.memset", [POINTER, I64])
+        self._copy = self._intrinsic("llvm.memcpy.p0.p0.i64", POINTER, POINTER, I64, I1)
+        self._clear = self._intrinsic("llvm.memset.p0.i64", POINTER, I8, I64, I1)
+
+    def _intrinsic(self, name: str, *types: ir.Type) -> ir.Function:
+        """A function of LLVM, by its full name: older llvmlites do not know those of pointers."""
+        return ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
 
     def call(self, builder: ir.IRBuilder, function: FunctionType, given: Sequence[Value]) -> Value:
         """Call a Python function, which is compiled first if it has not been for such values."""
@@ -103,7 +107,7 @@ class Functions:
             kind = ir.ArrayType(I64, len(values))
             table = ir.GlobalVariable(self.module, kind, self.module.get_unique_name("table"))
             table.initializer, table.global_constant = ir.Constant(kind, values), True
-            table.linkage = "internal"
+            table.linkage, table.type = "internal", POINTER
             self._constants[id(array)] = Array(np.dtype(np.int64), array.shape, table)
         return self._constants[id(array)]
 

@@ -12,6 +12,7 @@ from . import arithmetic
 from .expressions import Expressions, Surroundings
 from .values import (
     I64,
+    WORD,
     Array,
     Kind,
     Number,
@@ -22,6 +23,7 @@ from .values import (
     kind_of,
     load,
     set_field,
+    space,
     store,
     types_of,
     words_of,
@@ -118,9 +120,7 @@ class Body(Expressions):
     def _set_name(self, name: str, value: Value) -> None:
         kind = kind_of(value)
         if name not in self._variables:
-            with self.builder.goto_entry_block():
-                self._variables[name] = kind, [self.builder.alloca(each)
-                                               for each in types_of(kind)]
+            self._variables[name] = kind, [space(self.builder, WORD) for _ in types_of(kind)]
         known, places = self._variables[name]
         if known != kind:
             raise TypeError(f"{name} is not always the same kind of thing")
@@ -160,8 +160,7 @@ class Body(Expressions):
                 raise TypeError(f"compiled code cannot go through {ast.unparse(node.iter)}")
 
     def _count(self, node: ast.For, begin: Number, end: Number) -> None:
-        with self.builder.goto_entry_block():
-            counter = self.builder.alloca(I64)
+        counter = space(self.builder, WORD)
         stop = words_of(self.builder, end)[0]
         self.builder.store(words_of(self.builder, begin)[0], counter)
         test, body, more, after = (self.builder.append_basic_block() for _ in range(4))

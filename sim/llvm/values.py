@@ -15,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 I1, I8, I64, POINTER = ir.IntType(1), ir.IntType(8), ir.IntType(64), ir.PointerType()
+WORD = 8                    # bytes of a number or an address
 
 Number: TypeAlias = Any     # an integer of Python or a value of LLVM, which has no types
 Value: TypeAlias = Any      # a Number, Record, Array or tuple, or a thing of Python: a function, …
@@ -95,6 +96,14 @@ def from_words(kind: Kind, words: Iterator[ir.Value]) -> Value:
 def _like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
     """A tuple of the same type, which may be a NamedTuple."""
     return model._make(parts) if hasattr(model, "_make") else tuple(parts)
+
+
+def space(builder: ir.IRBuilder, size: int) -> ir.Value:
+    """The address of some bytes on the stack, which exist until the function returns."""
+    with builder.goto_entry_block():
+        place = builder.alloca(ir.ArrayType(I8, size))
+        place.align, place.type = WORD, POINTER     # some llvmlites would remember the array
+        return place
 
 
 def word(builder: ir.IRBuilder, number: Number) -> ir.Value:
