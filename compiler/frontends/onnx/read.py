@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx.defs import onnx_opset_version
 
 from ....isa.values import integer, listed, named, shown
 from ...graph.graph import Builder, Graph
@@ -42,7 +43,9 @@ def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = 
 
 def _read(model: ModelProto, name: str, shapes: Mapping[str, Shape]) -> Graph:
     opset = next((int(each.version) for each in model.opset_import if each.domain in DOMAINS), 0)
-    graph = model.graph
+    graph, newest = model.graph, onnx_opset_version()
+    if opset > newest:
+        raise GraphError(f"this is opset {opset}, but the newest that is known is {newest}")
     problems = list(_problems(graph, opset))
     if problems:
         raise GraphError("; ".join(problems))

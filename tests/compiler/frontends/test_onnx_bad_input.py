@@ -62,6 +62,13 @@ def test_all_that_is_unknown_is_listed_at_once():
     assert message.count("Frobnicate") == 1
 
 
+def test_an_opset_that_nobody_knows():
+    refused(node_model("Relu", [X], opset=99), "this is opset 99, but the newest that is known is ")
+    model = node_model("Relu", [X])
+    del model.opset_import[:]
+    refused(model, "Relu is supported from opset 1 to 99, but this is 0")
+
+
 def test_open_sizes_are_fixed_by_shapes():
     relu = [helper.make_node("Relu", ["x"], ["y"])]
     model = graph_model(relu, [value("x", ["batch", 3, "side", "side"])], ["y"])
