@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tflite
 
 from microtron.compiler.frontends.read import read_model
 from microtron.compiler.frontends.tflite import read_tflite
@@ -122,6 +123,19 @@ def test_huge_counts_are_refused_before_they_are_walked():
             refused(bytes(damaged), "claims 2147483647")
         else:
             read_tflite(bytes(damaged), "bad.tflite")       # only buffers that are named are read
+
+
+def test_one_long_vector_that_all_tensors_share_is_refused():
+    """Offsets may lead to one table, so that a small file seems to hold much."""
+    first = Tensor((2, 3), "int8", [0.1] * 3, axis=1, name="long " * 1000)
+    data = bytearray(file_of([first, *[Tensor((2, 3))] * 200], [], [0], [0]))
+    table = tflite.Model.GetRootAs(bytes(data)).Subgraphs(0)._tab
+    vector = table.Vector(table.Offset(4))
+    target = vector + struct.unpack_from("<I", data, vector)[0]
+    for number in range(201):
+        place = vector + 4 * number
+        struct.pack_into("<I", data, place, target - place)
+    refused(bytes(data), "share their elements")
 
 
 @pytest.mark.parametrize(("tensor", "words"), [
