@@ -51,6 +51,8 @@ def compile_(
     for part in parts:
         if part not in PARTS:
             raise MicrotronError(f"--show: there is no {part!r}; there are {', '.join(PARTS)}")
+    if is_model(model) and model.suffix == ".mt":
+        raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
     _check_is_file_of_model(model)
     graphs: list[tuple[str, Graph]] = []
     compiled = _compiled(model, name, shapes, memory, require_accelerator=require_accelerator,

@@ -183,6 +183,7 @@ def test_a_trace_is_of_one_program(files, tmp_path):
 @pytest.mark.parametrize(("arguments", "message"), [
     (("compile", "nothing.onnx"), "nothing.onnx: No such file"),
     (("compile", "program.mt"), "program.mt: not a network but an image of a program"),
+    (("compile", "small.mt"), "small.mt was compiled already; microtron inspect shows it"),
     (("compile", "product.onnx", "--show", "all"), "--show: there is no 'all'; there are graph"),
     (("compile", "product.onnx", "--config", "huge"), "configuration 'huge' is neither a preset"),
     (("compile", "product.onnx", "--shape", "x"), "--shape 'x' must be an input and whole numbers"),

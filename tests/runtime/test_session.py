@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import CancelledError
 
 import numpy as np
@@ -175,6 +176,13 @@ def test_what_is_cancelled_before_its_turn_does_not_run(model):
     assert len(gate.seen) == 4
 
 
+def opened_late(session, gate):
+    """Let nodes go on once the session is being closed."""
+    while not session._is_closed:
+        time.sleep(0.001)
+    gate.opened.set()
+
+
 def test_a_session_that_an_error_ends_does_not_finish_what_was_submitted(model):
     gate, futures = Gate(), []
 
@@ -182,7 +190,7 @@ def test_a_session_that_an_error_ends_does_not_finish_what_was_submitted(model):
         with model.session("functional", backend=gate) as session:
             futures.extend(session.submit(image(seed)) for seed in range(9))
             assert gate.arrived.wait(PATIENCE)
-            threading.Timer(0.05, gate.opened.set).start()      # while the session is being closed
+            threading.Thread(target=opened_late, args=(session, gate)).start()
             raise KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
         interrupted()

@@ -1,0 +1,55 @@
+"""Random small networks: what every device computes is what the graph means, to the bit, and every
+program is proven safe."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import microtron
+from microtron.compiler.graph.evaluate import evaluate
+from microtron.isa.verifier import verify
+from microtron.runtime.layers import inspected
+from microtron.sim.simulate import simulate
+
+from ..compiler.graph.random_graphs import networks, random_inputs
+
+
+def check(graph, seed, config, devices):
+    model = microtron.compile(graph, config)
+    for program in model.programs:
+        verify(program)
+    inputs = random_inputs(graph, seed)
+    right = evaluate(graph, inputs)
+    for device in devices:
+        result = model.run(inputs, device)
+        assert list(result.outputs) == list(right)
+        for name, array in right.items():
+            assert result[name].dtype == array.dtype
+            assert np.array_equal(result[name], array, equal_nan=array.dtype.kind == "f"), (
+                f"{name} on {device}\n{graph}")
+    found = inspected(model)
+    assert sum(each.cycles or 0 for each in found.layers) == found.cycles == sum(
+        simulate(program).cycles for program in model.programs)
+
+
+@given(networks(), st.integers(0, 99), st.sampled_from(("tiny", "small", "base")))
+@settings(max_examples=10)
+def test_devices_give_what_a_network_means(graph, seed, config):
+    check(graph, seed, config, ("functional", "cycle"))
+
+
+@pytest.mark.soak
+@given(networks(), st.integers(0, 99), st.sampled_from(("tiny", "small", "base", "wide")))
+@settings(max_examples=200)
+def test_devices_give_what_many_networks_mean(graph, seed, config):
+    check(graph, seed, config, ("functional", "cycle"))
+
+
+@pytest.mark.soak
+@given(networks(), st.integers(0, 99))
+@settings(max_examples=60)
+def test_the_hardware_gives_what_a_network_means(graph, seed):
+    check(graph, seed, "tiny", ("rtl",))
