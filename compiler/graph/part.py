@@ -18,11 +18,11 @@ def part(graph: Graph, names: Collection[str]) -> Graph:
     for name in names:
         if name not in graph.nodes:
             raise GraphError(f"there is no node {named(name)} in the graph")
-    inside = set(names)
+    inside, given = set(names), set(graph.outputs)
     nodes = {name: node for name, node in graph.nodes.items() if name in inside}
     read = dict.fromkeys(each for node in nodes.values() for each in node.operation.operands())
     outputs = tuple(name for name in nodes
-                    if name in graph.outputs or name not in graph.readers
+                    if name in given or name not in graph.readers
                     or any(each not in inside for each in graph.readers[name]))
     return Graph(
         inputs={name: graph.type_of(name) for name in read

@@ -39,12 +39,12 @@ def fold_dequantized(graph: Graph) -> Graph:
 
 
 def _folded(graph: Graph, *, dequantize: bool) -> Graph:
-    constants, nodes = dict(graph.constants), {}
+    constants, nodes, outputs = dict(graph.constants), {}, set(graph.outputs)
     left = MOST_IN_ALL + TIMES_THE_MODEL * sum(each.type.bytes for each in constants.values())
     for name, node in graph.nodes.items():
         operands = node.operation.operands()
         known = [constants[each] for each in operands if each in constants]
-        if (len(known) < len(operands) or name in graph.outputs
+        if (len(known) < len(operands) or name in outputs
                 or (isinstance(node.operation, Dequantize) and not dequantize)
                 or node.type.bytes > LARGEST_GROWTH + sum(each.type.bytes for each in known)
                 or node.type.bytes > left):

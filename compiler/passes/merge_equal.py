@@ -21,9 +21,10 @@ def merge_equal(graph: Graph) -> Graph:
     """
     same: dict[str, str] = {}
     seen: dict[Hashable, str] = {}
+    outputs = set(graph.outputs)
     for name, constant in graph.constants.items():
         first = seen.setdefault(_key(constant), name)
-        if first != name and name not in graph.outputs:
+        if first != name and name not in outputs:
             same[name] = first
     for name, node in graph.nodes.items():
         operation = node.operation.renamed(lambda each: same.get(each, each))

@@ -28,12 +28,13 @@ def without(graph: Graph, same: Mapping[str, str]) -> Graph:
         known.update(dict.fromkeys(way, name))          # long chains are walked once
         return name
 
+    outputs = dict.fromkeys(graph.outputs)
     taken: dict[str, str] = {}          # a node and the output whose name it takes over
-    for name in dict.fromkeys(graph.outputs):
+    for name in outputs:
         target = found(name)
-        if target != name and target in graph.nodes and target not in (*graph.outputs, *taken):
-            taken[target] = name
-    staying = {name for name in graph.outputs if name in same and taken.get(found(name)) != name}
+        if target != name and target in graph.nodes and target not in outputs:
+            taken.setdefault(target, name)
+    staying = {name for name in outputs if name in same and taken.get(found(name)) != name}
 
     def called(name: str) -> str:
         return taken.get(found(name), found(name))

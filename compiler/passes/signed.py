@@ -90,6 +90,10 @@ class _Signed:
     edit: Edit
     names: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)        # that are not quantized
+    outputs: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outputs = set(self.edit.graph.outputs)
 
     def node(self, name: str, node: Node) -> None:
         operation = translated(node, self.edit.graph)
@@ -106,7 +110,7 @@ class _Signed:
             operation = operation.renamed(self.signed)
         if not changes(result):
             self.edit.put(name, operation, result, node.origin)
-        elif name not in self.edit.graph.outputs:
+        elif name not in self.outputs:
             self.names[name] = name
             self.edit.put(name, operation, signed_type(result), node.origin)
         else:
