@@ -130,8 +130,9 @@ def layer(op, operands, attributes, dtype, rng, activation=None):
         array = each.array if isinstance(each, Known) else each
         name, extra = f"x{number}", {}
         if isinstance(each, Known):
-            scales = rng.uniform(0.005, 0.02, array.shape[0]).astype(np.float32)
-            zero, extra = np.zeros(array.shape[0], array.dtype), {"axis": 0}
+            axis = int(op == "ConvTranspose")
+            scales = rng.uniform(0.005, 0.02, array.shape[axis]).astype(np.float32)
+            zero, extra = np.zeros(array.shape[axis], array.dtype), {"axis": axis}
             constants.append(numpy_helper.from_array(array, name))
         else:
             scales, zero = quantization(rng, array.dtype)
@@ -154,7 +155,9 @@ def layer(op, operands, attributes, dtype, rng, activation=None):
 
 
 LAYERS = {              # shapes of an image and of weights; None is another input
-    "Conv": [(4, 6, 6), (5, 4, 3, 3)], "Gemm": [(), (7, 12)], "MatMul": [(3, 8), None],
+    "Conv": [(4, 6, 6), (5, 4, 3, 3)], "Conv of signals": [(4, 12), (5, 4, 3)],
+    "ConvTranspose": [(4, 5, 5), (4, 3, 2, 2)], "Gemm": [(), (7, 12)],
+    "MatMul": [(3, 8), None],
     "Add": [(4, 6, 6), None], "Sub": [(4, 6, 6), None], "Mul": [(4, 6, 6), None],
     "Concat": [(4, 6, 6), None], "AveragePool": [(3, 6, 6)], "MaxPool": [(3, 6, 6)],
     "GlobalAveragePool": [(3, 6, 6)], "ReduceMean": [(3, 6, 6)], "Sigmoid": [(20,)],
@@ -181,7 +184,7 @@ def test_a_quantized_layer_computes_with_integers_within_a_step(op, dtype, activ
         operands.append(integers(2, 8, 5) if op == "MatMul" else integers(*x.shape))
     elif second:
         operands.append(Known(integers(*second[0], of="int8")))
-    model = layer(op, operands, ATTRIBUTES.get(op, {}), dtype, rng, activation)
+    model = layer(op.split()[0], operands, ATTRIBUTES.get(op, {}), dtype, rng, activation)
     inputs = {f"x{number}": each for number, each in enumerate(operands)
               if not isinstance(each, Known)}
     graph, real, right = both(model, inputs)
