@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import os
 import random
 import shutil
@@ -63,12 +64,17 @@ class Fault:
 
 
 def faults_in(file: str, text: str) -> Iterator[Fault]:
-    """Every fault that can be put into a file. Imports and annotations are left alone: linters
-    notice those."""
-    before = ""
+    """Every fault that can be put into a file; a few of them may be no Python. Imports and signatures are left alone, from their
+    first line to their last: linters notice those."""
+    before, first = "", ""              # the token before, and the first one of the statement
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        line = token.line.lstrip()
-        if line.startswith(("import ", "from ", "@", "def ", "class ", "raise ")):
+        if token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+            first = ""
+            continue
+        if token.type in (tokenize.NL, tokenize.COMMENT):
+            continue
+        first = first or token.string
+        if first in ("import", "from", "@", "def", "class", "raise"):
             before = token.string
             continue
         new = None
@@ -79,15 +85,13 @@ def faults_in(file: str, text: str) -> Iterator[Fault]:
         elif token.type == tokenize.NUMBER and token.string.isdecimal():
             new = str(int(token.string) + 1)
         if new is not None:
-            fault = Fault(file, token.start[0], token.start[1], token.string, new)
-            if _parses(fault.applied(text)):
-                yield fault
+            yield Fault(file, token.start[0], token.start[1], token.string, new)
         before = token.string
 
 
-def _parses(text: str) -> bool:
+def _parses(fault: Fault) -> bool:
     try:
-        compile(text, "fault", "exec")
+        compile(fault.applied((ROOT / fault.file).read_text(encoding="utf-8")), "fault", "exec")
     except SyntaxError:
         return False
     return True
@@ -105,7 +109,8 @@ def chosen(places: list[str], count: int, seed: int) -> list[Fault]:
                 by_file.append(found)
     if not by_file:
         raise SystemExit(f"there is nothing to change in {', '.join(places)}")
-    return [generator.choice(generator.choice(by_file)) for _ in range(count)]
+    picks = (generator.choice(generator.choice(by_file)) for _ in itertools.count())
+    return list(itertools.islice(filter(_parses, picks), count))
 
 
 def tests_of(file: str) -> list[str]:

@@ -22,7 +22,9 @@ SOURCE = '''"""A module with 3 words."""
 from x import y
 
 
-def f(a: int = 1, *more) -> int:
+# Signatures go on.
+def f(a: int | None = 1,        # in more than a line
+      *more: int | str) -> int:
     if a < 2 and not more:
         return -a + min(a, 3)
     return f(*more)
@@ -32,8 +34,8 @@ def f(a: int = 1, *more) -> int:
 def test_faults_are_operators_words_and_numbers_of_the_code(mutations):
     found = {(fault.row, fault.old, fault.new)
              for fault in mutations.faults_in("f.py", SOURCE)}
-    assert found == {(6, "<", "<="), (6, "2", "3"), (6, "and", "or"), (6, "not", ""),
-                     (7, "-", "+"), (7, "+", "-"), (7, "min", "max"), (7, "3", "4")}
+    assert found == {(8, "<", "<="), (8, "2", "3"), (8, "and", "or"), (8, "not", ""),
+                     (9, "-", "+"), (9, "+", "-"), (9, "min", "max"), (9, "3", "4")}
 
 
 def test_a_fault_changes_its_token_and_nothing_else(mutations):
