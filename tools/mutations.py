@@ -64,8 +64,8 @@ class Fault:
 
 
 def faults_in(file: str, text: str) -> Iterator[Fault]:
-    """Every fault that can be put into a file; a few of them may be no Python. Imports and signatures are left alone, from their
-    first line to their last: linters notice those."""
+    """Every fault that can be put into a file; a few of them may be no Python. Imports and
+    signatures are left alone, from their first line to their last: linters notice those."""
     before, first = "", ""              # the token before, and the first one of the statement
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
