@@ -130,7 +130,7 @@ class Observed(RtlDevice):
         return self._loaded().segments
 
     def counter_after(self, cycles: int, name: str) -> int:
-        """A counter somewhat later than so many cycles after the start."""
+        """A counter, read shortly after the given number of cycles."""
         self._harness.write("control", Control.START | Control.INTERRUPT_ENABLE)
         self._harness.run(cycles)
         return self._harness.read(f"{name}_low")
@@ -186,8 +186,8 @@ def _when(cycle: int) -> str:
 
 
 def _ends(rtl: Outcome, twin: Outcome, limit: int) -> Iterator[Difference]:
-    """How and when the program stopped. One that was given up at work was so in some cycle that
-    the two do not agree on."""
+    """How and when the program stopped. One that was given up while it worked was stopped in a
+    cycle that the two need not agree on."""
     latest = max(int(each.max(initial=0)) for side in (rtl, twin)
                  for each in (side.timeline.start, side.timeline.end))
     if rtl.counters is None and twin.counters is None and latest >= limit - START_UP:

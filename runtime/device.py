@@ -66,8 +66,8 @@ class Device(Protocol):
 
 
 def open_device(name: str, config: Config | str | None = None, **options: Any) -> Device:
-    """The device of that name, for one configuration (or, where it can be, for any). What else
-    it is told, its class explains: `open_device("cycle", "base", limit=1000)`."""
+    """The device of that name, for one configuration or, where possible, for any. Its class
+    explains the other options: `open_device("cycle", "base", limit=1000)`."""
     if not isinstance(name, str) or name not in DEVICES:
         known = ", ".join(DEVICES)
         near = difflib.get_close_matches(str(name)[:40], DEVICES, 1)

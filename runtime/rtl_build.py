@@ -32,7 +32,7 @@ from .verilog import write_verilog
 Design = Callable[[Config], str]        # the Verilog of a configuration
 
 TOP = "microtron"
-LIBRARY = f"lib{TOP}.so"
+LIBRARY, SOURCE = f"lib{TOP}.so", f"{TOP}.v"
 WAVEFORMS = {".vcd": "--trace", ".fst": "--trace-fst"}     # suffix of the file → option
 
 HARNESS = Path(__file__).parent / "harness"
@@ -53,13 +53,21 @@ def library(config: Config, *, waveform: str | None = None, design: Design | Non
     `waveform` is the suffix of the waveform files it can write, if any: ".vcd" or ".fst".
     `design` is a Verilog other than the accelerator's own, with the same ports.
     """
-    options = _verilator_options(waveform)
-    text = design(config) if design else None
+    options, text = _verilator_options(waveform), (design or _verilog)(config)
     folder = cached(config.digest + (waveform or "").replace(".", "-"),
-                    (*options, text or generator(), *_harness()),
-                    lambda folder, log: _build(folder, log, text or write_verilog(config, log),
-                                               options))
+                    (*options, text, *_harness()),
+                    lambda folder, log: _build(folder, log, text, options))
     return folder / LIBRARY
+
+
+def _verilog(config: Config) -> str:
+    """The accelerator's own. Other sources may give the same text, which then is not compiled
+    again."""
+    def make(folder: Path, log: Path) -> None:
+        (folder / SOURCE).write_text(write_verilog(config, log), encoding="utf-8")
+
+    folder = cached(f"verilog-{config.digest}", (generator(),), make)
+    return (folder / SOURCE).read_text(encoding="utf-8")
 
 
 def _verilator_options(waveform: str | None) -> tuple[str, ...]:
@@ -123,12 +131,12 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
     work = folder / "build"
     shutil.copytree(HARNESS, work)
     (work / "declarations.h").write_text(declarations())
-    (folder / f"{TOP}.v").write_text(verilog)
+    (folder / SOURCE).write_text(verilog, encoding="utf-8")
     sources = sorted(path.name for path in work.glob("*.cpp"))
     with announced("compiling the hardware model, once for each configuration: a minute for small "
                    "ones, several for large ones"):
         call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *sources,
-             f"../{TOP}.v")
+             f"../{SOURCE}")
     (work / "model" / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)
 

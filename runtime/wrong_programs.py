@@ -19,7 +19,7 @@ LARGE = (255, 256, 511, 512, 1000, 4095, 65535)
 
 
 def spoiled(program: Program, rng: random.Random) -> tuple[Program, range]:
-    """The program with one thing wrong, and the addresses that fail: none, or it is those."""
+    """The program with one thing wrong, and the addresses that fail, which may be none."""
     if rng.random() < 0.2:
         return program, _failing(program, rng)
     while True:
@@ -104,7 +104,7 @@ def _cut_off(program: Program, rng: random.Random) -> Stream:
 
 
 def _any_byte(program: Program, rng: random.Random) -> Stream:
-    """Any byte of any instruction: most of them make words that are none."""
+    """Any byte of any instruction: most of the words are then no instructions."""
     raw = as_bytes(program.code).copy()
     raw[rng.randrange(len(raw)), rng.randrange(raw.shape[1])] = rng.choice(
         (0, 1, 2, 255, rng.randrange(256)))

@@ -13,7 +13,7 @@ Content = tuple[int, ...]       # where in DRAM a copy of something that nobody 
 
 @dataclass
 class Contents:
-    """The copies of every buffer, which are used by turns, each thread its own."""
+    """The copies of every buffer, which are used in turn; each thread has its own."""
 
     places: Mapping[Buffer, Place]
     turns: dict[tuple[Buffer, int], int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Contents:
         return turn
 
     def _overwrite(self, buffer: Buffer, tiles: range) -> None:
-        """Other buffers of the scratchpad that share these tiles hold nothing any more."""
+        """Other buffers of the scratchpad that share these tiles no longer hold anything."""
         for (other, thread), holds in self.holds.items():
             if other is not buffer and other.scope == buffer.scope:
                 place = self.places[other]

@@ -41,7 +41,7 @@ Step = Callable[[Frame], Iterator[None]]
 def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
          hide_latency: bool = True) -> Program:
     """The program that runs a nest whose buffers in DRAM are its segments, in order. `intrinsics`
-    are those beside the accelerator's own.
+    are those besides the accelerator's own.
 
     Without `hide_latency`, engines take turns: each waits until the one before has finished. That
     is for comparison only.
@@ -55,7 +55,7 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
 
 
 def _check_length(nest: ir.Nest) -> None:
-    """Refuse at once what would take forever: most statements become an instruction or more."""
+    """Refuse at once what would take forever: most statements become at least one instruction."""
     statements = _written_out(nest.body)
     if statements > MOST_INSTRUCTIONS:
         raise CompileError(f"loops that are written out go through {statements} transfers and "
@@ -75,7 +75,7 @@ def _written_out(statement: ir.Statement) -> int:
 
 
 class Emitter:
-    """Turns statements into functions that emit them, and has the instructions so far."""
+    """Turns statements into functions that emit them, and holds the instructions emitted so far."""
 
     def __init__(self, config: Config, nest: ir.Nest, intrinsics: Intrinsics):
         self.config, self.nest, self.intrinsics = config, nest, intrinsics
@@ -223,7 +223,7 @@ def _loop(loop: ir.Loop, body: Step) -> Step:
 
 
 def _threads(loop: ir.Loop, body: Step) -> Step:
-    """All threads a part further, again and again."""
+    """Let all threads take turns, one part at a time, until all are done."""
     axis = loop.axis
 
     def run(frame: Frame) -> Iterator[None]:

@@ -82,7 +82,7 @@ def _inside_threads(statement: Statement) -> Statement:
 
 
 def _check_way(target: Scope, source: Scope) -> None:
-    """Refuse a copy out of or into a scratchpad that has no such way."""
+    """Refuse a copy that the hardware cannot make out of or into a scratchpad."""
     loads = target in ON_CHIP
     here, ways = (target, LOADED) if loads else (source, STORED)
     if here not in ways:
@@ -180,7 +180,7 @@ def _order(access: Access, axes: list[Axis]) -> list[Axis]:
 
 
 def _is_implied(bound: Bound | None, inside: set[Bound]) -> bool:
-    """Whether, where a bound does not hold, one of those does not hold either."""
+    """Whether one of those `inside` fails wherever a bound fails."""
     return bound is not None and any(terms == bound[1] and constant <= bound[0]
                                      for constant, terms in inside)
 
@@ -200,7 +200,7 @@ def _inside(access: Access) -> set[Bound]:
 
 
 def _relevant(bounds: set[Bound]) -> set[Bound]:
-    """Those that do not hold anyway."""
+    """Those that do not always hold."""
     return {bound for bound in bounds if Affine(bound[0], dict(bound[1])).range()[0] < 0}
 
 

@@ -1,6 +1,6 @@
 """Loops around an intrinsic: which of them the hardware runs, and which are written out.
 
-A nest goes through few different loops very often, so what is found out about them is kept.
+A nest goes through few different loops very often, so what is learned about them is kept.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def divided(walks: Walks, most: int) -> tuple[Walks, Walks]:
 
 
 def padded(walks: Walks, count: int, operands: int) -> Walks:
-    """A number of loops; those that are missing stand outside and run once."""
+    """Exactly `count` loops: those that are missing are added outside and run once."""
     return (Walk(1, (0,) * operands),) * (count - len(walks)) + walks
 
 

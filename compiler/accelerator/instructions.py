@@ -46,7 +46,7 @@ Sequenced = tuple[Tiles, ...]                       # dst, src and wgt of micro-
 
 
 def longest_sequence(config: Config) -> int:
-    """The most micro-ops of one gemm: others find room beside them, if there is any."""
+    """The most micro-ops of one gemm: those of others find room beside them, where there is any."""
     return max(1, config.tiles(Buffer.UOP) // SEQUENCES)
 
 
@@ -100,8 +100,8 @@ class SumPlan(NamedTuple):
 
 @lru_cache(REMEMBERED)
 def planned_sum(walks: Walks, most: int) -> SumPlan:
-    """Loops over which a sum goes become micro-ops, at most so many, the others loops of the
-    hardware."""
+    """Loops over which a sum runs become micro-ops, at most `most` of them; the others become loops
+    of the hardware."""
     space = planned(tuple(walk for walk in walks if walk.steps[0]), 3)
     parts, sequence = [], list(fused(tuple(walk for walk in walks if not walk.steps[0])))
     while prod(walk.extent for walk in sequence) > most:
@@ -191,7 +191,7 @@ def fills(axes: Sequence[Axis], dst: Affine, value: int) -> Iterator[Instruction
 
 
 def filled(first: int, walks: Walks, value: int) -> Iterator[Instruction]:
-    """The same for tiles from a first one on."""
+    """The same for tiles that begin with `first`."""
     plan = planned(walks, 1)
     for moved, in offsets(plan.written, 1):
         yield AluI(op=AluOp.MOVE, dst=first + moved, immediate=value, loops=plan.counts,

@@ -183,7 +183,7 @@ def immediate(config: Config, op: AluOp, value: int) -> Intrinsic:
 
 @dataclass(frozen=True)
 class Requantization(Function):
-    """A function that an instruction computes: `pattern` is it, but for its tiles and loops."""
+    """A function that an instruction computes: `pattern`, without its tiles and loops."""
 
     pattern: Requantize
 

@@ -17,7 +17,7 @@ from .tensorize import tensorize
 
 
 def accelerated(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = ()) -> Nest:
-    """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those beside
+    """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those besides
     the accelerator's own."""
     known = known_intrinsics(config, intrinsics)
     nest = lower(plan)

@@ -1,7 +1,7 @@
 """Where buffers lie in the scratchpads: fixed places, found before anything is emitted.
 
 Buffers inside one another stand one after the other; buffers that are never alive together share
-a place. Copies of a buffer, which are used by turns, and the parts of virtual threads lie in
+a place. Copies of a buffer, which are used in turn, and the parts of virtual threads lie in
 different banks of the accumulator where there is room, so that engines do not meet there.
 """
 
@@ -87,7 +87,7 @@ def _outermost(buffer: Buffer) -> int:
 
 
 class Banks(Enum):
-    """How the accumulator's banks are divided among buffers that are used by turns."""
+    """How the accumulator's banks are divided among buffers that are used in turn."""
 
     WIDE = "as far apart as possible, parameters in a bank of their own"
     CLOSE = "each in the next bank, the first beside the parameters"
@@ -185,7 +185,7 @@ def _in_banks(top: int, tiles: int, count: int, capacity: int, bank: int) -> tup
 
 def _in_next_banks(top: int, tiles: int, bank: int,
                    places: Mapping[Buffer, Place]) -> tuple[int, int]:
-    """The first copy from here on, or if another that is used by turns is in this bank, or it
+    """The first copy from here on, or if another that is used in turn is in this bank, or it
     does not fit, in the next one; the others each in a bank further on."""
     shared = any(place.copies > 1 and place.step >= place.tiles and place.step > bank // 2
                  and place.of(0, place.copies - 1) // bank == (top - 1) // bank

@@ -1,6 +1,6 @@
-"""Where a nest uses intrinsics and transfers: what is the same at every visit is found out once.
+"""Where a nest uses intrinsics and transfers: what is the same at every visit is worked out once.
 
-An emitter comes to a statement again and again, with other values of the loops around it. Affine
+An emitter visits a statement many times, with different values of the loops around it. Affine
 forms, the loops that the hardware runs, and the shape of a transfer do not depend on them.
 """
 

@@ -43,7 +43,7 @@ Sides = tuple[Side, ...]    # from the outside in
 
 
 class Piece(NamedTuple):
-    """One load or store of a copy, from the places on where the copy starts."""
+    """One load or store of a copy, relative to where the copy starts."""
 
     sram: int
     offset: int
@@ -232,7 +232,7 @@ def _row(sides: list[Side], tile_bytes: int) -> Side:
 
 
 def _inside(side: Side) -> Side:
-    """What of a dimension lies in DRAM."""
+    """The part of a dimension that lies in DRAM."""
     return side._replace(extent=side.inside, before=0, after=0)
 
 
@@ -250,7 +250,7 @@ class Ends(NamedTuple):
 
 
 def loads_of(pieces: Iterable[Piece], ends: Ends, padding: int) -> Iterator[Load]:
-    """Loads from their places on. Those that are nothing but a border have no place in DRAM."""
+    """Loads, moved to where they start. Those that are only a border have no place in DRAM."""
     for each in pieces:
         offset = ends.offset + each.offset if each.reads else 0
         yield Load(buffer=ends.scratchpad, segment=ends.segment, pad_value=padding, offset=offset,
@@ -259,7 +259,7 @@ def loads_of(pieces: Iterable[Piece], ends: Ends, padding: int) -> Iterator[Load
 
 
 def stores_of(pieces: Iterable[Piece], ends: Ends) -> Iterator[Store]:
-    """Stores from their places on."""
+    """Stores, moved to where they start."""
     for each in pieces:
         yield Store(buffer=ends.scratchpad, segment=ends.segment, sram=ends.sram + each.sram,
                     offset=ends.offset + each.offset, shape=each.shape, stride=each.stride,

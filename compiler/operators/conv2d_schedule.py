@@ -47,7 +47,7 @@ class Knobs:
 
 def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     """The template: weights of some output blocks stay while the image passes by; every step
-    loads input rows, sums, requantizes and stores, each in buffers that are used by turns."""
+    loads input rows, sums, requantizes and stores, each in buffers that are used in turn."""
     plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one,
                                 between=form.between)
     stage = plan[sums]

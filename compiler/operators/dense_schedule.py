@@ -139,7 +139,7 @@ def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
 
 
 def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
-    """Buffers by turns: two where there is a next time."""
+    """Buffers in turn: two where there is a next time."""
     return {buffer: np.where(knobs.doubled & (times > 1), 2, 1)
             for buffer, times in loads(form, knobs).items()}
 

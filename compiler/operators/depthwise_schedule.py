@@ -33,7 +33,7 @@ class Knobs:
 
 def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     """The template: channel blocks one after the other; every step loads input rows, sums,
-    requantizes and stores, each in buffers that are used by turns."""
+    requantizes and stores, each in buffers that are used in turn."""
     plan, weights, sums = tiled(form, knobs, kept_parameters=int(_kept_parameters(form, knobs)))
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used

@@ -105,7 +105,7 @@ def boxes(form: PoolForm, knobs: Knobs) -> Any:
 
 
 def copies(form: PoolForm, knobs: Knobs) -> Any:
-    """Buffers by turns: two if there is a next box."""
+    """Buffers in turn: two if there is a next box."""
     return np.where(knobs.doubled & (boxes(form, knobs) > 1), 2, 1)
 
 

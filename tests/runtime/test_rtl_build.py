@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -102,6 +103,31 @@ def test_a_changed_file_of_the_harness_means_another_build(monkeypatch, tmp_path
         seen.add(built())
     (copy / "memory.h").rename(copy / "memories.h")
     assert built() not in seen
+
+
+def test_sources_that_give_the_same_verilog_do_not_compile_it_again(monkeypatch):
+    written = []
+
+    def write(config, log):
+        written.append(config)
+        return f"module of {config.block_in}"
+
+    def built(digest, config=tiny):
+        monkeypatch.setattr(rtl_build, "generator", lambda: digest)
+        return library(config)
+
+    monkeypatch.setattr(rtl_build, "write_verilog", write)
+    monkeypatch.setattr(rtl_build, "_build", lambda folder, log, verilog, options: (
+        folder / "text").write_text(verilog))
+    first = built("one")
+    assert built("one") == first
+    assert len(written) == 1
+    assert built("another") == first            # written again, compiled once
+    assert len(written) == 2
+    assert (first.parent / "text").read_text() == "module of 4"
+    assert built("one", replace(tiny, block_in=8)) != first
+    monkeypatch.setattr(rtl_build, "write_verilog", lambda config, log: "another module")
+    assert built("a third") != first
 
 
 def test_two_processes_that_want_the_same_build_make_it_once(tmp_path):
