@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from ..compiler.graph.types import TensorType
@@ -46,8 +47,8 @@ def _add(known: dict[str, TensorType], found: dict[str, TensorType], place: str)
         known[name] = type_
 
 
-def _check_reads(known: dict[str, TensorType], needed: object, place: str) -> None:
-    assert isinstance(needed, dict)
+def _check_reads(known: Mapping[str, TensorType], needed: Mapping[str, TensorType],
+                 place: str) -> None:
     for name, type_ in needed.items():
         if name not in known:
             raise ImageError(f"{place} reads {named(name)}, which is not computed before")
