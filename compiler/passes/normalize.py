@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ...isa.arithmetic import INT32_HIGH, quantize_scale
+import numpy as np
+
+from ...isa.arithmetic import INT32_HIGH, quantize_scale, scale_array
+from ...isa.instructions import Rounding
 from ..graph.graph import Graph, Node
 from ..graph.operation import normalized_axes
+from ..graph.operations.eight_bit import FixedPointReduce
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.matrix import MatMul
 from ..graph.operations.reduction import Reduce, ReduceKind
@@ -18,6 +22,7 @@ from .rewrite import Edit
 
 POOLS = {ReduceKind.MEAN: PoolKind.AVERAGE, ReduceKind.MAX: PoolKind.MAX}
 CHANNEL_AXES = {(2, 3): 1, (1, 2): 3}           # by the axes of rows and columns
+MOST_PIXELS = 1 << 12           # of a mean whose sums are all tried
 EITHER_WAY = (BinaryKind.ADD, BinaryKind.MUL, BinaryKind.MIN, BinaryKind.MAX)
 
 
@@ -25,16 +30,18 @@ def normalize(graph: Graph) -> Graph:
     """Write equal things in the same way, so that later passes and the accelerator see one form.
 
         y = Reduce(x, kind=MEAN, axes=(2, 3))       a pool over the whole image, and a reshape
+        y = FixedPointReduce(x, axes=(1, 2), …)     the same, if it is for every sum there can be
         y = Binary(c, x, kind=ADD), c constant      y = Binary(x, c, kind=ADD)
         y = MatMul(x, w), w of shape (1, k, n)      w of shape (k, n)
 
     A mean of quantized numbers becomes a pool only if its scale is the same to the last bit when
-    the pool divides it by the number of pixels.
+    the pool divides it by the number of pixels. TFLite's has a multiplier of fewer bits than a
+    scale, which rounds differently now and then: there all sums are tried.
     """
     edit = Edit(graph)
     for name, node in graph.nodes.items():
         match node.operation:
-            case Reduce() as reduce:
+            case Reduce() | FixedPointReduce() as reduce:
                 _pool_instead(edit, name, node, reduce)
             case Binary(kind=kind, left=left, right=right) if (
                     kind in EITHER_WAY and left in graph.constants
@@ -48,10 +55,13 @@ def normalize(graph: Graph) -> Graph:
     return edit.finished()
 
 
-def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce) -> None:
+def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce | FixedPointReduce) -> None:
     x = edit.graph.type_of(reduce.x)
     axes = normalized_axes(reduce.axes, len(x.shape))
-    pool = _pool_of(reduce, x, axes) if len(x.shape) == 4 and axes in CHANNEL_AXES else None
+    pool = None
+    if len(x.shape) == 4 and axes in CHANNEL_AXES:
+        pool = (_pool_of(reduce, x, axes) if isinstance(reduce, Reduce)
+                else _pool_of_fixed_point(reduce, x, node.type, axes))
     if pool is None:
         edit.keep(name)
         return
@@ -79,6 +89,26 @@ def _pool_of(reduce: Reduce, x: TensorType, axes: tuple[int, ...]) -> Pool | Non
     return Pool(x=reduce.x, kind=POOLS[reduce.kind], kernel=kernel, scales=scales,
                 channel_axis=CHANNEL_AXES[axes[0], axes[1]], rounding=reduce.rounding,
                 low=reduce.low, high=reduce.high)
+
+
+def _pool_of_fixed_point(reduce: FixedPointReduce, x: TensorType, result: TensorType,
+                         axes: tuple[int, ...]) -> Pool | None:
+    """The pool that gives the same for every sum of as many numbers as there are."""
+    kernel = (x.shape[axes[0]], x.shape[axes[1]])
+    count = prod(kernel)
+    scale = reduce.multiplier / 2 ** reduce.shift * count
+    if not 0 < count <= MOST_PIXELS or not 0 < scale <= INT32_HIGH:
+        return None
+    low, high = ((bound - x.known().zero_point) * count for bound in x.range)
+    sums = np.arange(low, high + 1)
+    before, after = (np.clip(scale_array(sums, *pair, Rounding.TWICE).astype(np.int64)
+                             + result.known().zero_point, *result.range)
+                     for pair in ((reduce.multiplier, reduce.shift),
+                                  quantize_scale(scale / count)))
+    if not np.array_equal(before, after):
+        return None
+    return Pool(x=reduce.x, kind=PoolKind.AVERAGE, kernel=kernel, scales=(scale,),
+                channel_axis=CHANNEL_AXES[axes[0], axes[1]], rounding=Rounding.TWICE)
 
 
 def _flat_weights(edit: Edit, name: str, node: Node, matmul: MatMul) -> None:

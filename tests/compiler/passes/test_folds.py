@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.graph import Builder, Constant
+from microtron.compiler.graph.operations.eight_bit import FixedPointReduce
 from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
 from microtron.compiler.graph.operations.indexing import Expand, Gather
 from microtron.compiler.graph.operations.matrix import MatMul
@@ -26,6 +28,7 @@ from microtron.compiler.passes.fold_constants import (
 from microtron.compiler.passes.fold_pad import fold_pad
 from microtron.compiler.passes.fuse_clamp import fuse_clamp
 from microtron.compiler.passes.normalize import normalize
+from microtron.isa.arithmetic import quantize_scale
 
 from .checks import changed, kinds
 
@@ -233,6 +236,39 @@ def test_a_mean_over_images_is_a_pool(kind, axes, keep):
                 quantization=after)
     found = changed(normalize, builder.graph(("y",)))
     assert kinds(found) == (["Pool"] if keep else ["Pool", "Reshape"])
+
+
+def tflite_mean(sides, ratio, zeros=(3, 3), shape=None):
+    """A mean as TFLite computes it, of images with their channels last."""
+    count = sides[0] * sides[1]
+    multiplier, right = quantize_scale(ratio)
+    more = count.bit_length() - 1
+    builder = with_input(shape or (2, *sides, 3), quantization=Quantization((0.5,), zeros[:1]))
+    builder.add("y", FixedPointReduce(x="x", axes=(1, 2), multiplier=(multiplier << more) // count,
+                                      shift=right + more),
+                quantization=Quantization((0.5 / ratio,), zeros[1:]))
+    return builder.graph(("y",))
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (4, 4), (8, 2)])
+def test_tflite_s_mean_over_a_power_of_two_is_a_pool(sides):
+    found = changed(normalize, tflite_mean(sides, 1.37))
+    assert kinds(found) == ["Pool", "Reshape"]
+
+
+def test_tflite_s_mean_is_a_pool_only_if_all_sums_agree():
+    """An image for each sum that 7 × 7 pixels can have, at several scales: some means become a
+    pool and some do not, and none that does differs anywhere."""
+    each, rest = np.divmod(np.arange(49 * 255 + 1), 49)
+    pixels = each[:, None] + (np.arange(49) < rest[:, None]) - 128
+    given = {"x": pixels.astype(np.int8).reshape(-1, 7, 7, 1)}
+    became = set()
+    for ratio in (1.1, 1.5515, 1.6, 1.792):
+        graph = tflite_mean((7, 7), ratio, (-128, -128), given["x"].shape)
+        found = normalize(graph)
+        became.add(kinds(found)[0])
+        assert (evaluate(found, given)["y"] == evaluate(graph, given)["y"]).all()
+    assert became == {"Pool", "FixedPointReduce"}
 
 
 def test_a_mean_of_something_else_stays():
