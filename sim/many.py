@@ -28,7 +28,7 @@ from .simulate import Ready, simulate
 
 AHEAD = 4                   # batches for each process that wait or run: none of them is ever idle
 BATCH = 8                   # jobs that go to a process at once: small ones cost no more to send
-ALONE = 0.1                 # seconds of work that are not worth a process
+ALONE = 0.1                 # seconds of processor time: less to do is not worth a process
 LONG = 1_000_000            # cycles of a job that are
 REFRESH = 0.1               # seconds from one state of the progress bar to the next
 
@@ -66,7 +66,7 @@ def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
     if total is not None:
         workers = min(workers, max(1, total))
     batches = _batches(jobs, _batch_size(total, workers))
-    done = _here(batches) if workers == 1 else _spread(batches, workers)
+    done = _here(batches) if workers == 1 else _spread(batches, workers, total)
     reports: list[Report] = []
     with closing(done), _shown(progress, total) as advance:
         for some in done:
@@ -144,16 +144,20 @@ def _here(batches: Iterator[Batch]) -> Generator[list[Report]]:
     yield from map(Simulator(), batches)
 
 
-def _spread(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:
+def _spread(batches: Iterator[Batch], workers: int,
+            total: int | None) -> Generator[list[Report]]:
     """The reports of each batch, in order, from other processes. The first batches are simulated
     here, as long as that is quick: a few small jobs are done before a process would have
     started."""
-    begin, alone = time.monotonic(), Simulator()
+    begin, done, alone = time.process_time(), 0, Simulator()
     for batch in batches:
-        if time.monotonic() - begin > ALONE or any(map(alone.is_long, batch)):
+        spent = time.process_time() - begin
+        left = spent * (total / done - 1) if total and done else spent
+        if min(spent, left) > ALONE or any(map(alone.is_long, batch)):
             yield from _by_processes(itertools.chain([batch], batches), workers)
         else:
             yield alone(batch)
+            done += len(batch)
 
 
 def _by_processes(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:

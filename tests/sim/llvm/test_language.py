@@ -1,5 +1,6 @@
 """Compiled code means what Python means by the same text."""
 
+import pickle
 from typing import NamedTuple
 
 import numpy as np
@@ -160,7 +161,7 @@ RECORDS = {"rows": Array(RECORD, (None,)), "table": Array(np.dtype(np.uint16), (
 @pytest.mark.parametrize("number", [0, 1, 77, -3])
 def test_memory_is_that_of_numpy(number):
     def memory():
-        rows, single = np.zeros(3, RECORD), np.zeros(1, RECORD)
+        rows, single = np.zeros(3, RECORD), np.zeros(1, pickle.loads(pickle.dumps(RECORD)))
         rows["list"][1], rows["small"], single["wide"] = (9, 8, 7, 6), -5, 1 << 40
         return rows, np.arange(6, dtype=np.uint16).reshape(2, 3), single
 
