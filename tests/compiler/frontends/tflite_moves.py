@@ -154,7 +154,8 @@ def resize(rng, dtype, name):
     kind = ("ResizeBilinearOptions" if name == "RESIZE_BILINEAR"
             else "ResizeNearestNeighborOptions")
     align, half = [(False, False), (True, False), (False, True)][int(rng.integers(3))]
-    return Single(name, [x, Tensor.constant([side(rng, 17), side(rng, 17)])],
+    sides = [side(rng, int(rng.choice([3, 17]))) for _ in range(2)]
+    return Single(name, [x, Tensor.constant(sides)],
                   typed(rng, (1,), dtype, x), kind, AlignCorners=align,
                   HalfPixelCenters=half), [array]
 

@@ -18,8 +18,7 @@ def sizes(node: Node) -> tuple[int, int]:
     """Rows and columns of the result."""
     height, width = few(node.integers(1, "the sizes"), 2, "rows and columns")
     image_sides(node)
-    if not 1 <= min(height, width) <= max(height, width) <= LONGEST_SIDE or (
-            0 in node.type(0).shape):
+    if min(height, width) < 1 or max(height, width) > LONGEST_SIDE or 0 in node.type(0).shape:
         raise GraphError(f"{node.type(0).shape} cannot become {height} × {width}; sides are from "
                          f"1 to {LONGEST_SIDE}")
     return height, width
