@@ -18,6 +18,7 @@ from ..graph.operations.reduction import Reduce, ReduceKind
 from ..graph.operations.scaled import Scaled, check_scale
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, GraphError, Quantization, TensorType
+from .integer_constants import integer_constant
 from .integer_moves import single
 from .rewrite import Edit, without
 from .tables import table_of
@@ -26,6 +27,7 @@ EIGHT_BITS = ("int8", "uint8")
 Product = Conv | TransposedConv | MatMul
 Average = TypeVar("Average", Pool, Reduce)
 LARGEST_SCALE = 0.5             # with which rounding a bias stays below a quarter of a step
+CONSTANT_STEP = 0.5             # of a result, that rounding a constant may cost half of
 CLOSE = 1e-4                    # relative difference of scales that mean the same
 
 
@@ -38,7 +40,8 @@ def integer_operators(graph: Graph) -> Graph:
         y = Quantize(c)                 becomes     y = Conv(x, w, scales=(0.013,), rounding=EVEN)
 
     So do products of matrices, sums, products, averages, and Quantize right after Dequantize, which
-    is a Rescale or nothing. A bias becomes integers at the scale of the sums. Any other function of
+    is a Rescale or nothing. A bias becomes integers at the scale of the sums, and a real constant
+    that is added integers of 8 bits, if these are fine enough. Any other function of
     one tensor of 8 bits becomes a Lookup. Results differ by one step at most, where real numbers
     round differently. A real result that something else reads too stays as it is, and so does what
     has no integer form, such as a softmax.
@@ -135,18 +138,31 @@ class _Change:
             rounding=Rounding.EVEN)
 
     def _binary(self, binary: Binary, result: TensorType) -> Binary | None:
-        left, right = self.source(binary.left), self.source(binary.right)
-        if left is None or right is None or not left.dtype == right.dtype == result.dtype or (
-                binary.kind not in (BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL)):
+        if binary.kind not in (BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL):
+            return None
+        left, right = (self._side(each, binary.kind, result)
+                       for each in (binary.left, binary.right))
+        if left is None or right is None:
             return None
         scales: tuple[float, ...] | None = ()
         if binary.kind == BinaryKind.MUL:
-            unit = np.float32(left.known().scale) * np.float32(right.known().scale)
+            unit = np.float32(left[1].scale) * np.float32(right[1].scale)
             scales = valid((float(unit / np.float32(result.known().scale)),))
-        found = self.integers(binary.left, binary.right)
         return None if scales is None else Binary(
-            kind=binary.kind, left=found[binary.left], right=found[binary.right], scales=scales,
-            rounding=Rounding.EVEN)
+            kind=binary.kind, left=left[0], right=right[0], scales=scales, rounding=Rounding.EVEN)
+
+    def _side(self, name: str, kind: BinaryKind,
+              result: TensorType) -> tuple[str, Quantization] | None:
+        """One side of a sum or a product as integers of the result's type, also if it is a
+        constant that is added. (To multiply, integers of 8 bits are rarely fine enough.)"""
+        type_, array = self.source(name), self.graph.array(name)
+        if type_ is not None:
+            return (self.integers(name)[name], type_.known()) if (
+                type_.dtype == result.dtype) else None
+        if array is None or kind == BinaryKind.MUL:
+            return None
+        made = integer_constant(array, result.dtype, CONSTANT_STEP * result.known().scale)
+        return None if made is None else (self.edit.constant(f"{name}.stored", *made), made[1])
 
     def _unbiased(self, name: str) -> Product | None:
         """A product without a bias that only one node reads."""
