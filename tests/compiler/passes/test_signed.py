@@ -114,6 +114,14 @@ def test_tables_become_signed_whether_they_say_what_they_stand_for_or_not():
     assert found.type_of("a.signed").dtype == found.type_of("b.signed").dtype == "int8"
 
 
+def test_a_table_of_other_numbers_is_read_with_signed_ones():
+    builder = with_input()
+    builder.constant("table", RNG.normal(0, 1, 256).astype(np.float32))
+    builder.add("a", Clamp(x="x", low=100), quantization=KNOWN)
+    builder.add("y", Lookup(x="a", table="table"))
+    assert kinds(changed(signed, builder.graph(("y",)))) == ["Rescale", "Clamp", "Lookup"]
+
+
 def test_what_looks_at_stored_numbers_gets_them_as_they_were():
     builder = with_input()
     builder.add("a", Clamp(x="x", low=100), quantization=KNOWN)
