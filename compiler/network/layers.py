@@ -66,12 +66,12 @@ class LayerCompiler:
         key = spec, plain, half
         if key not in self.kernels:
             config = halved(self.config) if half else self.config
-            if not plain:
-                found = self._best(spec, config)
-            else:
-                found = self.kernel(spec, half=half)
-                if isinstance(found.form, FoldedForm):
-                    found = self._best(spec, config, form=plain_forms(spec, config)[0])
+            any_form = not plain or not isinstance(self.kernel(spec).form, FoldedForm)
+            if plain and any_form and not half:
+                return self.kernel(spec)
+            # Beside another layer one behaves unlike alone: then estimates decide.
+            found = self._best(spec, config, None if any_form else plain_forms(spec, config)[0],
+                               None if half else self.cost)
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
 
@@ -81,13 +81,13 @@ class LayerCompiler:
         forms: list[Any] = list(operator.forms(spec, self.config))
         return ranked(operator.template, forms, self.memory or MemoryTiming())[0].estimate
 
-    def _best(self, spec: Any, config: Config, form: Form | None = None) -> Kernel:
+    def _best(self, spec: Any, config: Config, form: Form | None, cost: Cost | None) -> Kernel:
         """The longer a layer takes, the more schedules are tried."""
         timing, operator = self.memory or MemoryTiming(), operator_of(spec)
         least = min(each.work.bound(config, timing).cycles for each in (
             operator.forms(spec, config) if form is None else (form,)))
         return operator.compiled(spec, config, Options(
-            form=form, cost=self.cost, memory=timing,
+            form=form, cost=cost, memory=timing,
             effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
 
     def cycles(self, kernel: Kernel) -> float:
