@@ -106,7 +106,7 @@ class LayerCompiler:
             return self._elementwise(node, task, shapes, made, half=half)
         tensor = task.reads["data"]
         one_row = isinstance(task.spec, Dense) and task.spec.rows == self.config.batch == 1
-        if one_row and tensor in made:
+        if one_row and tensor in made and made[tensor].size % self.config.block_in == 0:
             task = self._by_positions(task, made[tensor])
             kernel = self.kernel(task.spec, half=half)
             layouts = {**kernel.form.layouts, "data": made[tensor]}

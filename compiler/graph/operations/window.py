@@ -208,7 +208,7 @@ class Pool(_Window):
     An average is divided by the number of elements inside the image or, with `count_include_pad`,
     by that of the whole window. Of quantized tensors, zero points are subtracted before, unless
     `raw`: TFLite averages stored numbers as they are. With a scale, the average is multiplied with
-    it; without, quotients are rounded exactly.
+    it; without, or if it is 1, quotients are rounded exactly.
     """
 
     kind: PoolKind
@@ -279,7 +279,7 @@ class Pool(_Window):
         if x.is_float:
             return self.clamped((sums / divisor[..., None]).astype(x.dtype), result)
         added = result.known().zero_point if result.is_quantized and not self.raw else 0
-        if not self.scales:
+        if self.scales in ((), (1.0,)):
             return self.clamped(quotient(sums, divisor[..., None], self.rounding) + added, result)
         averages = np.empty_like(sums)
         for count in np.unique(divisor):

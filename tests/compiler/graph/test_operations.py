@@ -121,6 +121,19 @@ def test_an_average_with_another_scale_is_that_of_the_operator():
     assert (found == expected(spec, {"data": data})).all()
 
 
+def test_an_average_that_is_scaled_by_one_is_rounded_exactly():
+    rng = np.random.default_rng(6)
+    data = operand_of(rng, 1, 4, 6, 8)
+    results = []
+    for scales in ((), (1.0,)):
+        builder = Builder()
+        builder.input("x", TensorType(data.shape, "int8", Quantization((0.5,), (9,))))
+        builder.add("y", Pool(x="x", kind=PoolKind.AVERAGE, kernel=(3, 2), channel_axis=1,
+                              rounding=Rounding.EVEN, scales=scales))
+        results.append(evaluate(builder.graph(("y",)), {"x": data})["y"])
+    assert (results[0] == results[1]).all()
+
+
 @pytest.mark.parametrize("kind", ["add", "mul"])
 @pytest.mark.parametrize("rounding", list(Rounding))
 def test_sums_and_products_are_those_of_the_operator(kind, rounding):

@@ -10,12 +10,15 @@ import pytest
 
 from microtron.compiler.errors import CompileError
 from microtron.compiler.graph.evaluate import evaluate_all
+from microtron.compiler.graph.operations.matrix import MatMul
+from microtron.compiler.graph.operations.shape import Reshape
+from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.network import AcceleratorStep, HostStep, Where
 from microtron.isa.config import small, tiny
 from microtron.isa.verifier import verify
 
-from .networks import block, classifier, executed
+from .networks import Layers, block, classifier, executed
 
 CONFIGS = {"tiny": tiny, "small": small, "batch 2": replace(tiny, batch=2),
            "more in than out": replace(tiny, block_in=8)}
@@ -94,3 +97,18 @@ def test_a_network_runs_on_the_hardware_too():
     network = compile_network(graph, tiny)
     given = inputs_for(graph)
     assert (executed(network, given, "rtl")["sum"] == evaluate_all(graph, given)["sum"]).all()
+
+
+def test_tiles_of_another_size_are_not_taken_as_they_lie():
+    """Results of 31 tiles of four lanes are no whole tiles of eight."""
+    layers = Layers((1, 31, 1, 4), 3)
+    layers.conv("conv", "x", 4, 1)
+    layers.builder.add("flat", Reshape(x="conv", shape=(1, 124)))
+    weights = layers.builder.constant("w", np.ones((124, 3), np.int8), Quantization((0.01,)))
+    layers.builder.add("dense", MatMul(left="flat", right=weights, scales=(0.01,)), dtype="int8",
+                       quantization=Quantization((1.0,)))
+    graph = layers.builder.graph(("dense",))
+    given = inputs_for(graph)
+    for config in CONFIGS.values():
+        found = executed(compile_network(graph, config), given, "functional")
+        assert (found["dense"] == evaluate_all(graph, given)["dense"]).all()
