@@ -1,9 +1,10 @@
 """Whole networks as compiled: cycles against the bound and against the same layers compiled alone.
 
 The bound of a network is the sum of its layers' bounds, each alone; a stream may be better where
-one layer's loads hide behind another's products. `alone` is the sum of the cycles of the same
-layers, each compiled as a program of its own, so that the seam's gain or loss is a number. Each
-network is compiled in a process of its own, whose memory is measured.
+one layer's loads hide behind another's products. `alone`, a factor in the table, is the sum of the
+cycles of the same layers, each compiled as a program of its own, so that the seam's gain or loss is
+a number. Each network is compiled in a process of its own, whose memory is measured; seconds are
+the processor's.
 """
 
 from __future__ import annotations
@@ -134,14 +135,15 @@ def cycles_alone(network: Network, memory: MemoryTiming) -> int:
 
 
 def _run_seconds(model: Model) -> float:
-    """Seconds of an exact run with data; the first one, which may compile, does not count."""
+    """Seconds of the processor for an exact run with data. The first run, which may compile, does
+    not count, nor does other work on the machine."""
     rng = np.random.default_rng(0)
     inputs = {name: _random(rng, type_) for name, type_ in model.inputs.items()}
     with model.session("cycle") as session:
         session.run(inputs)
-        start = time.perf_counter()
+        start = time.process_time()
         session.run(inputs)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
 
 def _random(rng: np.random.Generator, type_: TensorType) -> Any:
@@ -161,7 +163,6 @@ def measure(options: argparse.Namespace) -> Outcome:
             Column("cycles", "cycles", quantity("")), Column("efficiency", "of bound", _percent),
             Column("utilization", "use", _percent), Column("seam", "alone", _gain),
             Column("cpu_nodes", "cpu"), Column("bytes", "DRAM", quantity("B")),
-            Column("peak_memory", "arena", quantity("B")),
             Column("compile_seconds", "compile", quantity("s")),
             Column("run_seconds", "run", quantity("s"))))
 

@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import random
+import re
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import microtron
+from microtron.compiler.graph import types
 from microtron.compiler.graph.graph import Builder
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa import image as program_image
 from microtron.isa import sections
 from microtron.isa.errors import ImageError, MicrotronError
+from microtron.isa.program import SEGMENT_BYTES_LIMIT
 from microtron.isa.sections import Section, pack, unpack
-from microtron.runtime import model_image
+from microtron.runtime import model_checks, model_image, model_text
 from microtron.runtime.compiled_model import CompiledModel
 from microtron.runtime.model import Model
 from microtron.runtime.model_image import from_bytes, holds_model, load, to_bytes
@@ -350,3 +354,36 @@ def test_a_small_file_takes_little_memory():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20 << 20
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "model_image.md").read_text(encoding="utf-8")
+
+
+def rows(heading):
+    """First and second cells of the table that follows some words on the page."""
+    text = PAGE.partition(heading)[2].partition("\n|---")[2].partition("\n\n")[0]
+    return {name.strip("`"): cell for name, cell in
+            re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|", text, re.MULTILINE)}
+
+
+def test_the_page_names_every_key_section_and_limit():
+    assert set(rows("exactly these keys:")) == set(DATA)
+    assert rows("tells the two apart.") == {
+        name: str(alignment) for name, alignment in model_image.ALIGNMENTS.items()}
+    limits = rows("readers accept any other keys.")
+    assert int(limits["bytes of `model"]) == model_text.TEXT_LIMIT
+    assert int(limits["steps"]) == model_text.STEPS_LIMIT
+    assert int(limits["bytes of a piece, an offset or a plan"]) == SEGMENT_BYTES_LIMIT
+    assert int(limits["elements of a tensor"]) == types.LARGEST
+    assert int(limits["axes of a tensor"]) == types.MOST_AXES
+    way = limits["elements that a layout takes on the way"]
+    assert way == f"{model_checks.FACTOR} for each of the tensor or its tiles, and " \
+                  f"{model_checks.ROOM}"
+
+
+@pytest.mark.parametrize("field", [*DATA["nodes"][0], *DATA["steps"][0], *DATA["steps"][0]["plan"],
+                                   *DATA["steps"][0]["inputs"][0], *DATA["inputs"][0]["type"],
+                                   *DATA["steps"][0]["inputs"][0]["layout"]["stages"][0],
+                                   *DATA["steps"][1]["graph"], *DATA["provenance"]])
+def test_the_page_names_every_field(field):
+    assert f"`{field}`" in PAGE
