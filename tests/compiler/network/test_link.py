@@ -6,7 +6,7 @@ import numpy as np
 
 import microtron
 from microtron.compiler.graph.evaluate import evaluate_all
-from microtron.compiler.network import compile as network_compile
+from microtron.compiler.network import pairs
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.footprint import footprint
 from microtron.compiler.network.interleave import BEHIND, halved, interleaved
@@ -73,7 +73,7 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
     given = {"x": np.random.default_rng(0).integers(-128, 128, (1, 16, 16, 8)).astype(np.int8)}
     right = evaluate_all(graph, given)["conv3"]
     alone = compile_network(graph, small)
-    monkeypatch.setattr(network_compile, "WORTH_PAIRING", 2.0)      # try every pair ...
+    monkeypatch.setattr(pairs, "WORTH_PAIRING", 2.0)        # try every pair ...
     costs = iter(range(1 << 20, 0, -1))                             # ... and take it
     paired = compile_network(graph, small, cost=lambda program: next(costs))
     verify(paired.programs[0])

@@ -1,0 +1,83 @@
+"""The program of a group of layers: places for its tensors, and one stream."""
+
+from __future__ import annotations
+
+from ...isa.config import Config
+from ...isa.program import Tensor
+from ..graph.graph import Graph
+from ..graph.operations.shape import Reshape
+from ..operators.layout import Layout
+from .groups import Group
+from .link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
+from .network import AcceleratorStep, LayerReport, Transfer
+from .places import Grid, Place
+from .plan import Life, planned
+
+
+def joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
+    """The program of a group: places for its tensors, and one stream."""
+    lives, inputs, outputs = _lives(graph, group)
+    grid = Grid.of(config)
+    plan = planned(lives, grid)
+    input_places, input_size = grid.row(each.layout.size for each in inputs)
+    output_places, output_size = grid.row(each.layout.size for each in outputs)
+    places = {name: Place(ARENA, offset) for name, offset in plan.offsets.items()}
+    places |= {each.tensor: Place(OUTPUTS, offset)
+               for each, offset in zip(outputs, output_places, strict=True)}
+    given = {(each.tensor, each.layout): Place(INPUTS, offset)
+             for each, offset in zip(inputs, input_places, strict=True)}
+    layers = []
+    for layer in group.layers:
+        mine = {operand: places[tensor] if tensor in group.made else given[tensor, layout]
+                for operand, (tensor, layout) in layer.reads.items()}
+        layers.append(Layer(layer.node, layer.kernel.program,
+                            {**mine, "output": places[layer.node]}, layer.constants,
+                            layer.with_next, layer.output.size))
+    tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape)
+               for segment, transfers, offsets in (
+                   (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
+               for each, offset in zip(transfers, offsets, strict=True)]
+    program = link(layers, config, Sizes(input_size, output_size, plan.peak), tensors)
+    labels = sorted(program.labels, key=lambda name: program.labels[name])
+    reports = tuple(LayerReport(layer.node, label, layer.kernel.form.description,
+                                layer.kernel.form.work, layer.kernel.form.note)
+                    for layer, label in zip(group.layers, labels, strict=True))
+    return AcceleratorStep(program, tuple(inputs), tuple(outputs), reports, plan)
+
+
+def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
+    """How long tensors between layers live, what comes from outside, and what others read."""
+    last: dict[str, int] = {}
+    inputs: dict[tuple[str, Layout], Transfer] = {}
+    turns = _turns(group)
+    for number, layer in zip(turns, group.layers, strict=True):
+        for tensor, layout in layer.reads.values():
+            if tensor in group.made:
+                last[tensor] = number
+            elif (tensor, layout) not in inputs:
+                inputs[tensor, layout] = Transfer(tensor, f"input{len(inputs)}", layout)
+    lives: dict[str, Life] = {}
+    outputs: list[Transfer] = []
+    inner = {name for layer in group.layers for name in (layer.node, *layer.parts)}
+    for number, layer in zip(turns, group.layers, strict=True):
+        if layer.node in graph.outputs or _read_outside(graph, layer.node, inner):
+            outputs.append(Transfer(layer.node, f"output{len(outputs)}", layer.output))
+        else:
+            lives[layer.node] = Life(layer.output.size, number, last.get(layer.node, number))
+    return lives, list(inputs.values()), outputs
+
+
+def _turns(group: Group) -> list[int]:
+    """When each layer runs; those that run at the same time have the same number."""
+    turns, now = [], 0
+    for layer in group.layers:
+        turns.append(now)
+        now += not layer.with_next
+    return turns
+
+
+def _read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
+    """Whether somebody reads a tensor who is not in the same program, perhaps in another shape."""
+    return any(_read_outside(graph, reader, own) or reader in graph.outputs
+               if isinstance(graph.nodes[reader].operation, Reshape) else reader not in own
+               for reader in graph.readers.get(tensor, ()))

@@ -1,0 +1,78 @@
+"""Neighbours that run at the same time, where that makes the whole stream faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ...isa.timing import MemoryTiming
+from ..errors import CompileError
+from ..graph.graph import Graph
+from .groups import Group, compiled
+from .join import joined
+from .layers import CompiledLayer, LayerCompiler, Misfit, same_bytes
+from .task import Task
+
+WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
+
+
+def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
+            compiler: LayerCompiler) -> Group:
+    """The group with neighbours at the same time where that makes the whole stream faster. Nothing
+    is paired without a cost to ask."""
+    if compiler.cost is None:
+        return group
+    best = None
+    for number, pair in _pairs(graph, group, tasks, compiler):
+        if best is None:
+            best = compiler.cost(joined(graph, group, compiler.config).program)
+        layers = [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]
+        trial = Group(layers, group.made)
+        cycles = compiler.cost(joined(graph, trial, compiler.config).program)
+        if cycles < best:
+            best, group = cycles, trial
+    return group
+
+
+def _pairs(graph: Graph, group: Group, tasks: Mapping[str, Task],
+           compiler: LayerCompiler) -> Iterator[tuple[int, list[CompiledLayer]]]:
+    """Of all ways to pair neighbours the one that promises most, each with its second layer's
+    number."""
+    best: list[tuple[float, list[tuple[int, list[CompiledLayer]]]]] = [(0, [])]
+    for number, layer in enumerate(group.layers):
+        cycles, pairs = best[-1]
+        ways = [(cycles + compiler.cycles(layer.kernel), pairs)]
+        pair = _pair(graph, group, number, tasks, compiler) if number else None
+        if pair is not None:
+            cycles, pairs = best[-2]
+            ways.append((cycles + pair[0], [*pairs, (number, pair[1])]))
+        best.append(min(ways, key=lambda way: way[0]))
+    yield from best[-1][1]
+
+
+def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
+          compiler: LayerCompiler) -> tuple[float, list[CompiledLayer]] | None:
+    """A layer together with the one before it, and what both take, if there is something to
+    gain."""
+    two = group.layers[number - 1:number + 1]
+    bounds = [layer.kernel.form.work.bound(compiler.config, compiler.memory or MemoryTiming())
+              for layer in two]
+    together = max(sum(each.macs for each in bounds), sum(each.memory for each in bounds),
+                   sum(each.alu for each in bounds))
+    apart = sum(compiler.cycles(layer.kernel) for layer in two)
+    if two[0].node not in [tensor for tensor, _ in two[1].reads.values()] or (
+            together > WORTH_PAIRING * apart):
+        return None
+    assert compiler.cost is not None, "whoever asks knows costs"
+    made = dict(list(group.made.items())[:number - 1])
+    trial = Group()
+    try:
+        for layer in two:
+            half = compiled(graph, layer.node, tasks[layer.node], compiler,
+                            {**made, **trial.made}, half=True)
+            if not same_bytes(half.output, layer.output):
+                return None
+            trial.add(replace(half, parts=layer.parts, with_next=layer is two[0]))
+        return compiler.cost(joined(graph, trial, compiler.config).program), trial.layers
+    except (CompileError, Misfit):
+        return None                     # no room for both

@@ -1,0 +1,99 @@
+"""Which nodes the accelerator takes, perhaps several at once, and why not the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import CompileError
+from ..graph.graph import Graph
+from ..graph.operations.shape import Reshape
+from ..operators.elementwise import Elementwise
+from .fusion import residual_tasks
+from .layers import LayerCompiler
+from .network import Decision, Where
+from .task import Task, task_of
+
+Progress = Callable[[str, int, int], None]      # a node, its number, and how many there are
+
+
+def tasks_of(graph: Graph, compiler: LayerCompiler,
+           progress: Progress | None) -> tuple[dict[str, Task], dict[str, Decision]]:
+    """What the accelerator takes, perhaps several nodes at once, and why not the rest. Reshapes
+    that only the accelerator reads are views."""
+    tasks: dict[str, Task] = {}
+    decisions: dict[str, Decision] = {}
+    for name in graph.nodes:
+        try:
+            tasks[name] = task_of(graph, name, compiler.config)
+        except CompileError as error:
+            decisions[name] = Decision(Where.CPU, str(error))
+        else:
+            decisions[name] = Decision(Where.ACCELERATOR)
+    apart = _fuse(graph, compiler, tasks, decisions)
+    waiting = list(tasks)
+    for number, name in enumerate(waiting):
+        if progress is not None:
+            progress(graph.nodes[name].origin or name, number, len(waiting))
+        try:
+            compiler.kernel(alone(compiler, tasks[name], graph))
+        except CompileError as error:
+            if name in apart:                   # no room for both: each for itself
+                tasks |= apart[name]
+                decisions |= dict.fromkeys(apart[name], Decision(Where.ACCELERATOR))
+                waiting += apart[name]
+            else:
+                del tasks[name]
+                decisions[name] = Decision(Where.CPU, str(error))
+            apart.pop(name, None)
+    _see_views(graph, decisions)
+    return tasks, decisions
+
+
+def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
+          decisions: dict[str, Decision]) -> dict[str, dict[str, Task]]:
+    """Make one task of several nodes where it is expected to take fewer cycles than they do apart.
+    Returns the tasks that they were, by the node that stands for all."""
+    apart: dict[str, dict[str, Task]] = {}
+    for name, part, task in list(residual_tasks(graph, tasks)):
+        before = {each: tasks[each] for each in (name, part)}
+        try:
+            together = compiler.estimate(task.spec)
+            alone = sum(compiler.estimate(alone(compiler, each, graph))
+                        for each in before.values())
+        except CompileError:
+            continue                            # does not fit, together or alone
+        if together < alone:
+            apart[name], tasks[name] = before, task
+            del tasks[part]
+            decisions[part] = Decision(Where.FUSED, name)
+    return apart
+
+
+def _see_views(graph: Graph, decisions: dict[str, Decision]) -> None:
+    """Reshapes that only the accelerator reads, perhaps through others, are nothing to do."""
+    for name in reversed(list(graph.nodes)):
+        if isinstance(graph.nodes[name].operation, Reshape):
+            readers = graph.readers.get(name, ())
+            outside = name in graph.outputs or any(
+                decisions[each].where == Where.CPU for each in readers)
+            decisions[name] = (Decision(Where.CPU, "its result is not the accelerator's to read")
+                               if outside else Decision(Where.VIEW))
+
+
+def alone(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
+    """The description of a task that reads tensors in layouts of its own."""
+    if not isinstance(task.spec, Elementwise):
+        return task.spec
+    tensor = next(iter(task.reads.values()))
+    return compiler.spec_of(task, compiler.natural(graph.type_of(tensor).shape))
+
+
+def check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:
+    """Refuse a network of which the CPU computes something."""
+    rest = [f"{graph.nodes[name].origin or name} ({graph.nodes[name].operation.title()}: "
+            f"{decision.reason})" for name, decision in decisions.items()
+            if decision.where == Where.CPU]
+    if rest:
+        more = f", and {len(rest) - 3} more" if len(rest) > 3 else ""
+        raise CompileError(f"the accelerator does not take {'; '.join(rest[:3])}{more}")
