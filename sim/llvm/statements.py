@@ -99,8 +99,10 @@ class Body(Expressions):
             case ast.Subscript(value=owner, slice=ast.Slice() as cut):
                 self.functions.copy(self.builder, self.part(self.value(owner), cut), value)
             case ast.Subscript(value=owner):
-                place = self.place(self.value(owner), target)
-                assert isinstance(place, Record), ast.unparse(target)
+                array = self.value(owner)
+                place = self.place(array, target)
+                if isinstance(place, Array) or isinstance(array.pointer, ir.GlobalVariable):
+                    raise TypeError(f"{ast.unparse(target)} is a row or in a constant table")
                 store(self.builder, place, value)
             case ast.Tuple(elts=targets):
                 for each, part in zip(targets, self._parts(value), strict=True):

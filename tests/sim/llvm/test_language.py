@@ -277,7 +277,13 @@ def twice(a: int) -> int:
     return wires.first
 
 
+def write_to_a_table(a: int) -> int:
+    TABLE[0, 1] = a
+    return a
+
+
 @pytest.mark.parametrize(("function", "words"), [
+    (write_to_a_table, "a row or in a constant table"),
     (loop_with_else, "has no else"), (count_with_else, "has no else"),
     (break_of_a_tuple, "always runs to its end"), (with_a_step, r"cannot go through range\(0, a"),
     (true_division, "no Div"), (power, "no Pow"),
