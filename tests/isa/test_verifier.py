@@ -115,6 +115,13 @@ def test_micro_ops_are_followed_to_what_they_touch():
     assert "reads acc[20..20]" in text
 
 
+def test_micro_ops_behind_the_content_of_their_segment_are_zero():
+    memory = np.full(64, 255, np.uint8)             # beyond the content, none of it must count
+    memory[:9] = 0
+    segments = (Segment("constants", 4096, Access.READ, memory[:9]),)
+    verify(Program(tiny, encode([UOPS, Gemm(wait=L, count=2), Sync()]), segments))
+
+
 def test_depthwise_weights_are_addressed_by_row():
     text = finding(UOPS, Load(buffer=Buffer.WGT, sram=0), Gemm(
         wait=L, uop=1, flags=GemmFlags.DEPTHWISE, loops=(1, 1, 2), wgt_stride=(0, 0, 4)))
