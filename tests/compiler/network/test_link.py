@@ -74,10 +74,13 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
     right = evaluate_all(graph, given)["conv3"]
     alone = compile_network(graph, small)
     monkeypatch.setattr(pairs, "WORTH_PAIRING", 2.0)        # try every pair ...
-    costs = iter(range(1 << 20, 0, -1))                             # ... and take it
+    costs = iter(range(1 << 20, 0, -1))                     # ... and take it
     paired = compile_network(graph, small, cost=lambda program: next(costs))
     verify(paired.programs[0])
-    assert len(paired.programs[0].code) != len(alone.programs[0].code)
+    last = paired.programs[0].labels["conv3"]
+    assert Store.opcode in paired.programs[0].code["opcode"][:last]     # of conv2, before conv3 ...
+    assert len({each.segment for each in decode(paired.programs[0].code[last:])
+                if isinstance(each, Store)}) > 1                        # ... and after it began
     for device in ("functional", "cycle"):
         assert (executed(paired, given, device)["conv3"] == right).all()
     exact = compile_network(graph, small, cost=microtron.simulated_cost())
