@@ -7,7 +7,8 @@ there are small graphs of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..compiler.graph.graph import Constant, Graph, Node
@@ -104,8 +105,9 @@ class CompiledModel:
 def compiled_model(network: Network, memory: MemoryTiming) -> CompiledModel:
     """What is to be kept of a network."""
     graph = network.graph
-    steps = tuple(_step(graph, step) for step in network.steps)
-    read = {each.tensor for step in steps if isinstance(step, ProgramStep) for each in step.inputs}
+    read = {each.tensor for step in network.steps if isinstance(step, AcceleratorStep)
+            for each in step.inputs}
+    steps = tuple(_step(graph, step, read) for step in network.steps)
     return CompiledModel(
         name=graph.name, config=network.config, memory=memory, inputs=dict(graph.inputs),
         outputs={name: graph.type_of(name) for name in graph.outputs},
@@ -114,9 +116,13 @@ def compiled_model(network: Network, memory: MemoryTiming) -> CompiledModel:
         steps=steps, nodes=tuple(_reports(network)), provenance=dict(network.provenance))
 
 
-def _step(graph: Graph, step: AcceleratorStep | NetworkHostStep) -> Step:
+def _step(graph: Graph, step: AcceleratorStep | NetworkHostStep, read: AbstractSet[str]) -> Step:
+    """A step. What programs read of the CPU's is an output, also if in the graph they read it after
+    a reshape that is the CPU's too."""
     if isinstance(step, NetworkHostStep):
-        return HostStep(part(graph, step.nodes))
+        mine = part(graph, step.nodes)
+        more = tuple(name for name in mine.nodes if name in read and name not in mine.outputs)
+        return HostStep(replace(mine, outputs=mine.outputs + more))
     return ProgramStep(step.program, _ports(graph, step.inputs), _ports(graph, step.outputs),
                        step.plan)
 

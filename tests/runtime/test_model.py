@@ -8,7 +8,9 @@ import pytest
 import microtron
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.quantize import Dequantize
+from microtron.compiler.graph.operations.matrix import MatMul
+from microtron.compiler.graph.operations.quantize import Dequantize, Lookup
+from microtron.compiler.graph.operations.shape import Reshape
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.network.network import Where
 from microtron.isa.errors import MicrotronError
@@ -238,6 +240,26 @@ def test_a_model_may_be_the_cpus_alone_and_give_its_input():
     assert result.cycles == 0
     with pytest.raises(MicrotronError, match="there is no device"):
         model.run(np.array([2, 4], np.int8), "none")
+
+
+def test_a_program_may_read_what_the_cpu_computes_and_reshapes():
+    """The program reads the table's result as it was before the reshape, which the CPU computes for
+    itself, in the same step."""
+    quantization = Quantization((0.5,))
+    builder = Builder()
+    builder.input("x", TensorType((1, 8), "int8", quantization))
+    table = builder.constant("table", np.arange(-128, 128, dtype=np.int8), quantization)
+    builder.add("table_of", Lookup(x="x", table=table), quantization=quantization)
+    builder.add("shaped", Reshape(x="table_of", shape=(2, 4)), quantization=quantization)
+    weights = builder.constant("w", np.ones((4, 4), np.int8), Quantization((0.1,)))
+    builder.add("dense", MatMul(left="shaped", right=weights, scales=(0.1,)), dtype="int8",
+                quantization=quantization)
+    builder.add("real", Dequantize(x="shaped"))
+    graph = builder.graph(("dense", "real"))
+    x = np.arange(8, dtype=np.int8)[None]
+    result, right = microtron.compile(graph, "tiny").run(x), evaluate(graph, {"x": x})
+    assert np.array_equal(result["dense"], right["dense"])
+    assert np.array_equal(result["real"], right["real"])
 
 
 class Counting(NumpyBackend):
