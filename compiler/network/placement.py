@@ -59,11 +59,11 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
         before = {each: tasks[each] for each in (name, part)}
         try:
             together = compiler.estimate(task.spec)
-            alone = sum(compiler.estimate(alone(compiler, each, graph))
-                        for each in before.values())
+            separate = sum(compiler.estimate(alone(compiler, each, graph))
+                           for each in before.values())
         except CompileError:
             continue                            # does not fit, together or alone
-        if together < alone:
+        if together < separate:
             apart[name], tasks[name] = before, task
             del tasks[part]
             decisions[part] = Decision(Where.FUSED, name)
