@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...isa.config import Config
+from ...isa.program import Program
 from ...isa.timing import MemoryTiming
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
@@ -26,7 +27,7 @@ from ..operators.packing import checked
 from .interleave import halved
 from .task import RefusalError, Task
 
-CYCLES_PER_TRIED = 64           # of a layer, for each instruction of schedules that are tried
+CYCLES_PER_TRIED = 128           # of a layer, for each instruction of schedules that are tried
 REMEMBERED = 256                # layouts whose positions are kept
 
 
@@ -58,7 +59,7 @@ class LayerCompiler:
 
     def __post_init__(self) -> None:
         self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
-        self.times: dict[int, float] = {}           # of programs that are kept, by identity
+        self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
 
     def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
@@ -71,7 +72,7 @@ class LayerCompiler:
                 return self.kernel(spec)
             # Beside another layer one behaves unlike alone: then estimates decide.
             found = self._best(spec, config, None if any_form else plain_forms(spec, config)[0],
-                               None if half else self.cost)
+                               None if half or self.cost is None else self._time)
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
 
@@ -94,9 +95,15 @@ class LayerCompiler:
         """What a kernel takes alone: as the cost says, or at least."""
         if self.cost is None:
             return kernel.form.work.bound(self.config, self.memory or MemoryTiming()).cycles
-        if id(kernel.program) not in self.times:
-            self.times[id(kernel.program)] = self.cost(kernel.program)
-        return self.times[id(kernel.program)]
+        return self._time(kernel.program)
+
+    def _time(self, program: Program) -> int:
+        """What a program costs. Whoever chose a kernel has asked already."""
+        assert self.cost is not None, "there is a cost to ask"
+        known = self.times.get(id(program.code))
+        if known is None:                           # kept, so that no other gets its identity
+            known = self.times[id(program.code)] = program, self.cost(program)
+        return known[1]
 
     def layer(self, node: str, task: Task, shapes: Mapping[str, Shape], result: Shape,
               made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
