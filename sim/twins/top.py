@@ -85,6 +85,7 @@ LEVELS_PER_STAGE = 2        # of the adder tree
 PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
 
 
+@lru_cache(maxsize=64)
 def settings(config: Config, count: int, code_base: int) -> OneRecord:
     """What the twins need to know about a configuration, and where the code is."""
     record = _of_config(config).copy()
