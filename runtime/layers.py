@@ -2,13 +2,14 @@
 
 Layers overlap in a stream, so none has a time of its own. A layer's cycles are those from the end
 of the last instruction of all layers before it to the end of its own last one; the first has what
-comes before it, the last what comes after. They add up to the cycles of the program.
+comes before it, the last what comes after. They add up to the cycles of the program. Of two that
+the compiler made run at the same time, the second has the cycles of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -35,11 +36,8 @@ class LayerCost:
     bytes: int | None = None            # moved to and from DRAM
     instructions: int | None = None
     utilization: float | None = None    # of the MAC array
-
-    @property
-    def efficiency(self) -> float | None:
-        """Of the bound; more than 1 where the stream hides what the layer would need alone."""
-        return None if self.bound is None or not self.cycles else self.bound / self.cycles
+    with_next: bool = False             # runs at the same time as the next, which has its cycles
+    efficiency: float | None = None     # bound / cycles; may be more than 1 inside a stream
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON and for a line of CSV."""
@@ -50,7 +48,8 @@ class LayerCost:
                 "macs": node.macs, "bound": self.bound, "limit": self.limit,
                 "cycles": self.cycles, "efficiency": self.efficiency,
                 "utilization": self.utilization, "bytes": self.bytes,
-                "instructions": self.instructions, "note": node.note}
+                "instructions": self.instructions, "with_next": self.with_next,
+                "note": node.note}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,19 +120,25 @@ def inspected(model: CompiledModel, memory: MemoryTiming | None = None, *,
 def _costs(program: Program, nodes: Sequence[NodeReport], report: Report,
            timing: MemoryTiming) -> list[LayerCost]:
     """Of the layers of one program."""
-    nodes = sorted(nodes, key=lambda each: program.labels[each.label])
-    starts = [program.labels[each.label] for each in nodes]
+    starts = sorted({program.labels[each.label] for each in nodes})
     shares = shared_out(starts, report)
     ranges = zip([0, *starts[1:]], [*starts[1:], len(program.code)], strict=True)
     found = []
-    for node, cycles, (start, stop) in zip(nodes, shares, ranges, strict=True):
+    for first, cycles, (start, stop) in zip(starts, shares, ranges, strict=True):
+        together = [each for each in nodes if program.labels[each.label] == first]
+        bounds = [each.work.bound(program.config, timing) if each.work else None
+                  for each in together]
+        alone = [LayerCost(node=each, bound=bound.cycles if bound else None,
+                           limit=bound.limit if bound else "", with_next=True)
+                 for each, bound in zip(together, bounds, strict=True)]
         counts = count(program.code[start:stop], program.config, {})
-        bound = node.work.bound(program.config, timing) if node.work else None
-        found.append(LayerCost(
-            node=node, cycles=cycles, bound=bound.cycles if bound else None,
-            limit=bound.limit if bound else "", instructions=stop - start,
+        macs = sum(each.macs for each in together)
+        least = sum(each.cycles for each in bounds if each)
+        found += [*alone[:-1], replace(
+            alone[-1], cycles=cycles, with_next=False, instructions=stop - start,
             bytes=sum(counts.bytes_loaded.values()) + sum(counts.bytes_stored.values()),
-            utilization=node.macs / (cycles * program.config.macs_per_cycle) if cycles else None))
+            efficiency=least / cycles if cycles and least else None,
+            utilization=macs / (cycles * program.config.macs_per_cycle) if cycles else None)]
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -69,7 +69,7 @@ def _row(number: int, cost: LayerCost) -> Iterator[str]:
     yield WHERE[node.where]
     yield short(node.macs) if node.macs else ""
     yield short(cost.bound)
-    yield short(cost.cycles)
+    yield "↓" if cost.with_next else short(cost.cycles)
     yield percent(cost.efficiency)
     yield percent(cost.utilization) if node.macs else ""
     yield short(cost.bytes)
@@ -79,11 +79,13 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[:width - 1]}…"
 
 
-def _facts(found: Inspection, rows: Iterable[LayerCost]) -> Iterator[str]:
+def _facts(found: Inspection, rows: Sequence[LayerCost]) -> Iterator[str]:
     """Why nodes are the CPU's, memory, and where the model came from."""
     totals, model = found.totals(), found.model
     yield (f"acc: the accelerator; eff.: bound / cycles; use: of the {model.config.macs_per_cycle} "
            f"multipliers")
+    if any(each.with_next for each in rows):
+        yield "↓: at the same time as the next layer, which has the cycles of both"
     for number, each in enumerate(rows):
         if each.node.where == Where.CPU:
             yield f"cpu {number} {named(each.node.title)}: {named_reason(each.node.reason)}"

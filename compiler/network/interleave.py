@@ -35,10 +35,9 @@ def halved(config: Config) -> Config:
         raise CompileError(f"scratchpads are too small to be divided: {error}") from None
 
 
-def interleaved(first: Stream, second: Stream, config: Config, place: Place,
-                size: int) -> tuple[Stream, int]:
+def interleaved(first: Stream, second: Stream, config: Config, place: Place, size: int) -> Stream:
     """Both streams in one, given where the tensor lies that the first writes and the second
-    reads; and where the second begins."""
+    reads."""
     tile = config.tile_bytes(Buffer.OUT)
     owner = np.full(-(-size // tile), -1, np.int64)         # the last store of each tile
     stores = np.flatnonzero(first["opcode"] == Store.opcode)
@@ -53,7 +52,7 @@ def interleaved(first: Stream, second: Stream, config: Config, place: Place,
     behind = np.where(after < 0, -1, stores[late]) if len(stores) else np.full(len(second), -1)
     order = np.argsort(np.concatenate([np.arange(len(first)) * 2, behind * 2 + 1]), kind="stable")
     merged: Stream = np.concatenate([first, second])[order]
-    return merged, int(np.argmax(order >= len(first)))
+    return merged
 
 
 def _awaited(second: Stream, config: Config, place: Place, owner: Array, tile: int) -> Array:

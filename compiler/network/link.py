@@ -90,7 +90,8 @@ class Sizes:
 
 def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
          tensors: Iterable[Tensor]) -> Program:
-    """The program of all layers, each under a label of its name."""
+    """The program of all layers, each under a label of its name; two that run at the same time have
+    their labels at the same place."""
     grid = Grid.of(config)
     micro_ops, constants = Pool(grid), Pool(grid)
     code: list[Stream] = []
@@ -99,12 +100,11 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
     waiting: tuple[Layer, Stream] | None = None         # for the one that it is interleaved with
     position = 0
     for layer in layers:
-        begin = 0
         if waiting is not None:
             moves = {buffer: config.tiles(buffer) // 2 for buffer in SCRATCHPADS}
             first, stream = waiting
-            stream, begin = interleaved(stream, _moved(layer, moves, micro_ops, constants), config,
-                                        first.places["output"], first.output_size)
+            stream = interleaved(stream, _moved(layer, moves, micro_ops, constants), config,
+                                 first.places["output"], first.output_size)
         elif layer.with_next:
             moves = dict.fromkeys(SCRATCHPADS, 0)
             waiting = layer, _moved(layer, moves, micro_ops, constants)
@@ -114,7 +114,7 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
             moves = _moves(layer.program, config, before)
             stream = _moved(layer, moves, micro_ops, constants)
         waiting = None
-        labels[_fresh(layer.name, labels)] = position + begin
+        labels[_fresh(layer.name, labels)] = position
         code.append(stream)
         position += len(stream)
         before = moves
