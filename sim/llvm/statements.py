@@ -105,7 +105,10 @@ class Body(Expressions):
                     raise TypeError(f"{ast.unparse(target)} is a row or in a constant table")
                 store(self.builder, place, value)
             case ast.Tuple(elts=targets):
-                for each, part in zip(targets, self._parts(value), strict=True):
+                parts = self._parts(value)
+                if len(parts) != len(targets):
+                    raise TypeError(f"{ast.unparse(target)} gets {len(parts)} values")
+                for each, part in zip(targets, parts, strict=True):
                     self._set(each, part)
             case _:
                 raise TypeError(f"nothing can be assigned to {ast.unparse(target)}")

@@ -277,12 +277,30 @@ def twice(a: int) -> int:
     return wires.first
 
 
+def two_kinds(a: int) -> int:
+    either = (a, 1) if a else a
+    return either
+
+
+def too_few(a: int) -> int:
+    one, other, third = a, 1
+    return one + other + third
+
+
+def longer_than_its_place(a: int) -> int:
+    line = TABLE[0]
+    line[:2] = TABLE[1][:3]
+    return a
+
+
 def write_to_a_table(a: int) -> int:
     TABLE[0, 1] = a
     return a
 
 
 @pytest.mark.parametrize(("function", "words"), [
+    (two_kinds, "one of two kinds of things"), (too_few, r"\(one, other, third\) gets 2 values"),
+    (longer_than_its_place, "only as many elements as are known"),
     (write_to_a_table, "a row or in a constant table"),
     (loop_with_else, "has no else"), (count_with_else, "has no else"),
     (break_of_a_tuple, "always runs to its end"), (with_a_step, r"cannot go through range\(0, a"),
