@@ -19,6 +19,7 @@ from .layers import LayerCompiler
 from .network import HostStep, Network, Step
 from .pairs import paired
 from .placement import Progress, check_all, tasks_of
+from .refine import refined
 
 
 def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = None,
@@ -35,7 +36,8 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     steps: list[Step] = []
     for group in groups_of(graph, tasks, decisions, compiler):
         if isinstance(group, Group):
-            steps.append(joined(graph, paired(graph, group, tasks, compiler), config))
+            group = refined(graph, paired(graph, group, tasks, compiler), compiler)
+            steps.append(joined(graph, group, config))
         else:
             steps.append(HostStep(tuple(group)))
     return Network(graph, config, tuple(steps), decisions, dict(provenance or {}))

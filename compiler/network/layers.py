@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from ...isa.program import Program
 from ...isa.timing import MemoryTiming
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
-from ..operators.choice import INSTRUCTIONS, Cost, ranked
+from ..operators.choice import INSTRUCTIONS, Cost, different, ranked
 from ..operators.conv2d import Conv2d, plain_forms
 from ..operators.dense import Dense
 from ..operators.description import LARGEST
@@ -90,6 +90,18 @@ class LayerCompiler:
         return operator.compiled(spec, config, Options(
             form=form, cost=cost, memory=timing,
             effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
+
+    def alternatives(self, kernel: Kernel) -> Iterator[Kernel]:
+        """Other schedules of the same form, the most promising first."""
+        form: Any = kernel.form
+        operator = operator_of(form.description)
+        if operator.compile is not None:
+            return                                  # one of its own, with parts of their own
+        ordered = ranked(operator.template, [form], self.memory or MemoryTiming())
+        for candidate in (ordered[0], *different(ordered)):
+            if candidate.knobs != kernel.knobs:
+                yield operator.compiled(form.description, form.config, Options(
+                    form=form, knobs=candidate.knobs))
 
     def cycles(self, kernel: Kernel) -> float:
         """What a kernel takes alone: as the cost says, or at least."""

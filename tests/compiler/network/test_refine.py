@@ -1,0 +1,55 @@
+"""Schedules that are tried again inside their stream: never slower, and the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import microtron
+from microtron.compiler.graph.evaluate import evaluate_all
+from microtron.compiler.network import refine
+from microtron.compiler.network.compile import compile_network
+from microtron.compiler.network.layers import LayerCompiler
+from microtron.isa.config import small
+
+from .networks import Layers, executed
+
+
+def chain():
+    layers = Layers((1, 6, 6, 8), 3)
+    for number in range(4):
+        layers.conv(f"conv{number}", "x" if not number else f"conv{number - 1}", 24 if number < 3
+                    else 8, 1 + 2 * (number % 2))
+    return layers.builder.graph(("conv3",))
+
+
+def test_other_schedules_are_taken_only_if_the_stream_is_faster(monkeypatch):
+    graph = chain()
+    again = compile_network(graph, small, cost=microtron.simulated_cost())
+    monkeypatch.setattr(refine, "MOST_TRIALS", 0)
+    once = compile_network(graph, small, cost=microtron.simulated_cost())
+    cycles = [microtron.simulate(each.programs[0]).cycles for each in (again, once)]
+    assert cycles[0] <= cycles[1]
+    given = {"x": np.random.default_rng(0).integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)}
+    right = evaluate_all(graph, given)["conv3"]
+    assert (executed(again, given, "cycle")["conv3"] == right).all()
+
+
+def test_whatever_is_tried_gives_the_same():
+    """Even if every trial is taken."""
+    graph, costs = chain(), iter(range(1 << 19, 0, -1))
+    network = compile_network(graph, small, cost=lambda program: next(costs))
+    given = {"x": np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)}
+    right = evaluate_all(graph, given)["conv3"]
+    assert (executed(network, given, "functional")["conv3"] == right).all()
+
+
+def test_long_streams_are_not_tried_again(monkeypatch):
+    monkeypatch.setattr(refine, "LONGEST", 0)
+    tried = []
+    monkeypatch.setattr(LayerCompiler, "alternatives",
+                        lambda self, kernel: tried.append(kernel) or ())
+    compile_network(chain(), small, cost=lambda program: 1000)
+    assert not tried
+    monkeypatch.setattr(refine, "LONGEST", 1000)
+    compile_network(chain(), small, cost=lambda program: 1000)
+    assert tried
