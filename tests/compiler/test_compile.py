@@ -18,6 +18,7 @@ from microtron.compiler.operators.first_layer import FoldedForm
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.kernel import Operator
 from microtron.compiler.operators.pool import Pool, global_average
+from microtron.compiler.operators.residual import ResidualConv2d
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.config import base, tiny
 from microtron.isa.verifier import verify
@@ -27,6 +28,7 @@ SPECS = {
     "conv2d": LAYER,
     "first layer": Conv2d(height=9, width=9, channels_in=1, channels_out=8, pad=1),
     "depthwise": Depthwise(height=5, width=5, channels_in=6, channels_out=6, pad=1),
+    "residual": ResidualConv2d(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "grouped": Grouped(height=5, width=5, channels_in=6, channels_out=6, groups=3, pad=1),
     "transposed": Transposed(height=3, width=3, channels_in=5, channels_out=4),
     "dense": Dense(rows=3, inputs=10, outputs=6),
