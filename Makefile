@@ -22,10 +22,15 @@ BIN := .venv/bin
 LINK := .venv/src/microtron
 TYPED = $(addprefix $(LINK)/,$(wildcard isa sim compiler runtime boards explore cli*.py __main__.py)) \
 	$(wildcard examples/*.py examples/*/*.py benchmarks/*.py benchmarks/*/*.py tools/*.py)
-# What a developer runs every few minutes: no hardware is built, and nothing large is compiled.
-QUICK = tests/test_project.py tests/isa tests/tools tests/compiler/expression tests/compiler/nest \
-	tests/compiler/schedule tests/compiler/accelerator tests/compiler/operators/test_description.py \
-	tests/sim/compiled tests/sim/test_limit.py tests/sim/test_placement.py
+# What a developer runs every few minutes: no hardware is built, nothing large is compiled, and the
+# longest random searches are left out.
+QUICK = tests/test_project.py tests/isa tests/compiler/expression tests/compiler/nest \
+	tests/compiler/schedule tests/compiler/accelerator tests/compiler/graph/test_operations.py \
+	tests/compiler/network/test_plan.py tests/compiler/operators/test_description.py \
+	tests/sim/compiled tests/sim/test_limit.py tests/sim/test_placement.py \
+	$(foreach slow,schedule/test_schedule,--deselect tests/compiler/$(slow).py) \
+	$(foreach slow,config_fuzz values verifier_limits assembly assembly_errors image_refusals, \
+	--deselect tests/isa/test_$(slow).py)
 BENCHMARKS = $(filter-out %/common.py %/convolution.py %/known_layers.py,$(sort $(wildcard benchmarks/*.py)))
 
 SHELL := /bin/bash
