@@ -22,7 +22,7 @@ from ..graph.operations.scaled import Clamped
 from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, Shape, TensorType
-from ..operators.conv2d import Conv2d
+from ..operators.conv2d import MOST_PLANES, Conv2d
 from ..operators.dense import Dense
 from ..operators.depthwise import Depthwise
 from ..operators.description import Description
@@ -136,20 +136,26 @@ def _parameters(graph: Graph, bias: str | None, scales: tuple[float, ...],
             "shift": pairs[:, 1].copy()}
 
 
-def _weights(graph: Graph, tensor: str, config: Config) -> Array:
-    """Constant weights without their zero points."""
+def _weights(graph: Graph, tensor: str, config: Config, most_planes: int = 1) -> Array:
+    """Constant weights without their zero points, which may then have a bit more than weights of
+    this configuration, if they may be the sum of several planes."""
     type_, array = graph.type_of(tensor), _constant(graph, tensor, "weights")
     if type_.dtype not in ("int8", "uint8"):
         raise RefusalError(f"{type_.dtype} weights")
     values = array.astype(np.int32)
     if type_.quantization is not None:
         values = values - type_.quantization.along(type_.quantization.zero_points, array.ndim)
+    if planes_of(values, config) > most_planes:
+        raise RefusalError(f"weights from {values.min()} to {values.max()} without their zero "
+                           f"point, but weights of this configuration have {config.wgt_bits} bits")
+    return values.astype(np.int32 if most_planes > 1 else np.int8)
+
+
+def planes_of(weights: Array, config: Config) -> int:
+    """As the sum of how many numbers of a weight's bits all weights can be written."""
     limit = 1 << config.wgt_bits - 1
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
-    if low < -limit or high >= limit:
-        raise RefusalError(f"weights from {low} to {high} without their zero point, but weights of "
-                      f"this configuration have {config.wgt_bits} bits")
-    return values.astype(np.int8)
+    low, high = int(weights.min(initial=0)), int(weights.max(initial=0))
+    return max(1, -(low // limit), -(-high // (limit - 1)))
 
 
 def _axes(operation: Any) -> tuple[int, int, int, int]:
@@ -161,12 +167,13 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
     x = graph.type_of(operation.x)
     _check_activation(x, "input")
     images, height, width, channels = operation.image(x)
-    weights = _weights(graph, operation.weights, config)
+    split = operation.groups in (1, channels)
+    weights = _weights(graph, operation.weights, config, MOST_PLANES if split else 1)
     outputs = len(weights)
     fields: dict[str, Any] = {
         "height": height, "width": width, "images": images, "channels_in": channels,
         "channels_out": outputs, "kernel": weights.shape[2:], "stride": operation.stride,
-        "dilation": operation.dilation, "pad": operation.pad,
+        "dilation": operation.dilation, "pad": operation.pad, "planes": planes_of(weights, config),
         "zero_point_in": x.known().zero_point, "zero_point_out": node.type.known().zero_point,
         "rounding": operation.rounding, **_bounds(operation, node.type)}
     if operation.groups == 1:

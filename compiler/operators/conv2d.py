@@ -15,7 +15,7 @@ from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
 from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
-from .description import extent
+from .description import extent, setting
 from .form import TensorForm, blocks_of, requantized
 from .layout import Layout, tiled_images
 from .packing import (
@@ -28,10 +28,13 @@ from .packing import (
     parameter_operands,
     unpack_activations,
     weight_operand,
+    weight_planes,
 )
 from .tiled import AluSteps
 from .window import Windowed
 from .work import Work, used, weight_bytes
+
+MOST_PLANES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,9 @@ class Conv2d(Windowed):
     channels_in: int = extent("channels of the input")
     channels_out: int = extent("channels of the output")
     kernel: tuple[int, int] = extent("rows and columns of the kernel", (3, 3))
+    planes: int = setting("numbers whose sum a weight is: 2 where weights have a bit more, as "
+                          "uint8 weights without their zero point have", 1, low=1,
+                          high=MOST_PLANES)
 
     @property
     def skips_rows(self) -> bool:
@@ -96,7 +102,7 @@ class Conv2dForm(TensorForm):
         blocks = blocks_of(spec.channels_out, config.block_out)
         pixels = blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
         return Work(macs=spec.macs, products=pixels * blocks * spec.kernel[0] * spec.kernel[1]
-                    * blocks_of(spec.channels_in, config.block_in),
+                    * spec.planes * blocks_of(spec.channels_in, config.block_in),
                     bytes=convolution_bytes(spec, spec.channels_in, config),
                     passes=pixels * blocks)
 
@@ -104,7 +110,8 @@ class Conv2dForm(TensorForm):
     def operands(self) -> tuple[Operand, ...]:
         spec = self.spec
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
-                weight_operand((spec.channels_out, spec.channels_in, *spec.kernel), self.config),
+                weight_operand((spec.channels_out, spec.channels_in, *spec.kernel), self.config,
+                               spec.planes),
                 *parameter_operands(spec.channels_out))
 
     @property
@@ -119,9 +126,14 @@ class Conv2dForm(TensorForm):
         data = pack_activations(given["data"], self.config, self.config.block_in)
         bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
         return {"data": data.reshape(self.data.shape),
-                "weights": pack_weights(given["weights"], self.config),
+                "weights": pack_weights(self._in_planes(given["weights"]), self.config),
                 "parameters": pack_parameters(bias, given["multiplier"], given["shift"],
                                               self.config)}
+
+    def _in_planes(self, weights: Array) -> Array:
+        """(outputs, inputs, y, x) → (outputs, inputs, y, x and plane)"""
+        planes = weight_planes(weights, self.spec.planes)
+        return planes.reshape(*planes.shape[:3], -1)
 
     def unpack(self, output: Array) -> Array:
         return unpack_activations(output, self.spec.images, self.spec.channels_out)
@@ -134,7 +146,7 @@ def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
         for size, outputs, kernel, stride, dilation, pad in zip(
             (spec.height, spec.width), spec.out_shape, spec.kernel, spec.stride, spec.dilation,
             spec.pad[::2], strict=True))
-    weights = spec.channels_out * depth * spec.kernel[0] * spec.kernel[1]
+    weights = spec.channels_out * depth * spec.kernel[0] * spec.kernel[1] * spec.planes
     return (spec.images * spec.channels_in * rows * columns + weight_bytes(weights, config)
             + spec.images * spec.channels_out * spec.out_height * spec.out_width)
 
@@ -146,8 +158,8 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
     data, padded = _inputs(spec, config, images, depth, skip_columns)
-    weights = placeholder("weights", (outputs, depth, *spec.kernel, config.block_out,
-                                      config.block_in), "int8")
+    weights = placeholder("weights", (outputs, depth, spec.kernel[0], spec.kernel[1] * spec.planes,
+                                      config.block_out, config.block_in), "int8")
     parameters = placeholder("parameters", (outputs, PARAMETER_TILES, config.batch,
                                             config.block_out), "int32")
     c, ky, kx, k = (reduce_axis(name, extent) for name, extent in (
@@ -157,9 +169,11 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv
     sy, sx = 1 if spec.skips_rows else sy, 1 if skip_columns else sx
     between = (0,) if spec.skips_rows else ()
     beside = (0,) if skip_columns else ()
+    planes = [reduce_axis("plane", spec.planes)] if spec.planes > 1 else []
     sums = compute("sums", shape, lambda n, o, y, x, b, j: total(
         padded[n, c, y * sy + ky * dy, *between, x * sx + kx * dx, *beside, b, k].cast("int32")
-        * weights[o, c, ky, kx, j, k].cast("int32"), c, ky, kx, k))
+        * weights[o, c, ky, sum(planes, kx * spec.planes), j, k].cast("int32"),
+        c, ky, kx, *planes, k))
     function = spec.requantization()
     output = compute("output", shape, lambda n, o, y, x, b, j: requantized(
         function, sums[n, o, y, x, b, j], parameters, (o,), (b, j)))

@@ -51,13 +51,15 @@ def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one,
                                 between=form.between)
     stage = plan[sums]
-    n, *groups, o, y, x, b, j, c, ky, kx, k = stage.leaves
+    *leaves, k = stage.leaves
+    planes = [leaves.pop()] if form.spec.planes > 1 else []
+    n, *groups, o, y, x, b, j, c, ky, kx = leaves
     tap_rows, tap_columns = knobs.taps(form.spec.kernel)
     c_far, c_near = stage.split(c, knobs.depth)
     ky_far, ky_near = stage.split(ky, tap_rows)
     kx_far, kx_near = stage.split(kx, tap_columns)
     outer = (*groups, o, n) if knobs.one_by_one else (n, *groups, o)
-    stage.reorder(c_far, ky_far, kx_far, *outer, y, x, c_near, ky_near, kx_near, b, j, k)
+    stage.reorder(c_far, ky_far, kx_far, *outer, y, x, c_near, ky_near, kx_near, *planes, b, j, k)
     stage.tensorize(b, "gemm")
     if knobs.one_by_one:
         for axis in (*groups, o):
@@ -95,6 +97,7 @@ def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any]:
 def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Any]:
     """Tiles of one buffer in each scratchpad: of a piece, or of the sums or results of a step."""
     (height, width), taps = _window(form, knobs), prod(knobs.taps(form.spec.kernel))
+    taps = taps * form.spec.planes
     vectors = knobs.groups * knobs.blocks * knobs.rows * knobs.columns
     return {Buffer.INP: knobs.groups * knobs.depth * height * width,
             Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
@@ -180,7 +183,7 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     inputs_kept = _kept_inputs(form, knobs) >= steps * pieces
     return Steps(
         groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
-        products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns,
+        products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns * spec.planes,
         vectors=tiles[Buffer.ACC], inp=size[Buffer.INP], runs=even.groups * even.depth * runs,
         wgt=size[Buffer.WGT], out=size[Buffer.OUT], out_runs=even.groups * even.blocks * out_runs,
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),

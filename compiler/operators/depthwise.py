@@ -33,6 +33,7 @@ from .packing import (
     parameter_operands,
     unpack_activations,
     weight_operand,
+    weight_planes,
     weights_in_dram,
 )
 from .work import Work
@@ -70,9 +71,12 @@ class Chunks:
     taps: tuple[int, int]
     counts: tuple[int, int]
 
+    planes: int = 1
+
     def rows(self, config: Config) -> int:
         """Rows of weights that a chunk takes, in whole tiles."""
-        return blocks_of(self.taps[0] * self.taps[1], config.block_out) * config.block_out
+        count = self.taps[0] * self.taps[1] * self.planes
+        return blocks_of(count, config.block_out) * config.block_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +96,15 @@ class DepthwiseForm(TensorForm):
         spec, config = self.spec, self.config
         vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
                    * blocks_of(spec.channels_out, config.depthwise_lanes))
-        return Work(macs=spec.macs, products=vectors * spec.kernel[0] * spec.kernel[1],
+        return Work(macs=spec.macs,
+                    products=vectors * spec.kernel[0] * spec.kernel[1] * spec.planes,
                     bytes=convolution_bytes(spec, 1, config), passes=vectors)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
         spec = self.spec
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
-                weight_operand((spec.channels_out, 1, *spec.kernel), self.config),
+                weight_operand((spec.channels_out, 1, *spec.kernel), self.config, spec.planes),
                 *parameter_operands(spec.channels_out))
 
     @property
@@ -148,8 +153,9 @@ class DepthwiseForm(TensorForm):
         config, chunks = self.config, self.chunks
         lanes, (height, width), (far_y, far_x) = config.depthwise_lanes, chunks.taps, chunks.counts
         weights = filled(filled(filled(weights, 0, lanes), 1, height * far_y), 2, width * far_x)
-        taps = weights.reshape(-1, lanes, far_y, height, far_x, width).transpose(0, 2, 4, 3, 5, 1)
-        rows = taps.reshape(*taps.shape[:3], height * width, lanes)
+        taps = weight_planes(weights, chunks.planes).reshape(
+            -1, lanes, far_y, height, far_x, width, chunks.planes).transpose(0, 2, 4, 3, 5, 6, 1)
+        rows = taps.reshape(*taps.shape[:3], height * width * chunks.planes, lanes)
         tiles = self._with_lanes(filled(rows, 3, chunks.rows(config)), config.block_in)
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 
@@ -172,16 +178,17 @@ def chunks_of(spec: Depthwise, config: Config) -> Chunks:
         pieces = blocks_of(spec.kernel[longer], taps[longer]) + 1
         taps[longer] = min(blocks_of(spec.kernel[longer], pieces), taps[longer] - 1)
     height, width = taps
-    return Chunks((height, width),
-                  (blocks_of(spec.kernel[0], height), blocks_of(spec.kernel[1], width)))
+    return Chunks((height, width), (blocks_of(spec.kernel[0], height),
+                                    blocks_of(spec.kernel[1], width)), spec.planes)
 
 
 def _fits(taps: list[int], spec: Depthwise, config: Config) -> bool:
     reach = [(count - 1) * dilation + 1 for count, dilation in zip(taps, spec.dilation,
                                                                    strict=True)]
+    count = taps[0] * taps[1] * spec.planes
     return (reach[0] * reach[1] <= config.tiles(Buffer.INP) // 2
-            and blocks_of(taps[0] * taps[1], config.block_out) <= config.tiles(Buffer.WGT) // 2
-            and taps[0] * taps[1] <= max(1, config.tiles(Buffer.UOP) // MICRO_OPS))
+            and blocks_of(count, config.block_out) <= config.tiles(Buffer.WGT) // 2
+            and count <= max(spec.planes, config.tiles(Buffer.UOP) // MICRO_OPS))
 
 
 def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:
@@ -200,9 +207,10 @@ def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:
     ty, tx, ky, kx = (reduce_axis(name, extent) for name, extent in (
         ("ty", chunks.counts[0]), ("tx", chunks.counts[1]), ("ky", fy), ("kx", fx)))
     shape = (images, blocks, spec.out_height, spec.out_width, config.batch, config.block_out)
+    planes = [reduce_axis("plane", spec.planes)] if spec.planes > 1 else []
     sums = compute("sums", shape, lambda n, o, y, x, b, j: total(lane_product(
         config, j, padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j],
-        weights[o, ty, tx, ky * fx + kx, j]), ty, tx, ky, kx))
+        weights[o, ty, tx, sum(planes, (ky * fx + kx) * spec.planes), j]), ty, tx, ky, kx, *planes))
     function = spec.requantization()
     output = compute("output", shape, lambda n, o, y, x, b, j: requantized(
         function, sums[n, o, y, x, b, j], parameters, (o,), (b, j)))

@@ -38,8 +38,8 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
     stage = plan[sums]
-    n, o, y, x, b, j, ty, tx, ky, kx = stage.leaves
-    stage.reorder(ty, tx, n, o, y, x, ky, kx, b, j)
+    n, o, y, x, b, j, ty, tx, ky, kx, *planes = stage.leaves
+    stage.reorder(ty, tx, n, o, y, x, ky, kx, *planes, b, j)
     stage.tensorize(b, "depthwise")
     plan[form.padded].compute_at(stage, tx)
     plan[form.padded].double_buffer(tx)
@@ -103,7 +103,8 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         spec.out_width, knobs.columns)
     (height, width), vectors = _window(form, knobs), knobs.blocks * knobs.rows * knobs.columns
     parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
-    products = images * blocks * spec.out_height * spec.out_width * prod(chunks.taps)
+    products = (images * blocks * spec.out_height * spec.out_width * prod(chunks.taps)
+                * chunks.planes)
     return Steps(
         groups=1, steps=groups * steps, pieces=prod(chunks.counts),
         products=products / (groups * steps), vectors=vectors,

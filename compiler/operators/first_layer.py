@@ -138,7 +138,7 @@ class FoldedForm(Conv2dForm):
         image = self.image
         return (Operand("data", (image.images, image.channels_in, image.height, image.width)),
                 weight_operand((image.channels_out, image.channels_in, *image.kernel),
-                               self.config), *parameter_operands(image.channels_out))
+                               self.config, image.planes), *parameter_operands(image.channels_out))
 
     @property
     def layouts(self) -> dict[str, Layout]:
@@ -215,7 +215,7 @@ def least(spec: Conv2d, config: Config) -> int:
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
     pixels = images * spec.out_height * spec.out_width
-    products = pixels * outputs * depth * spec.kernel[0] * spec.kernel[1]
+    products = pixels * outputs * depth * spec.kernel[0] * spec.kernel[1] * spec.planes
     moved = (images * depth * spec.height * spec.width * config.tile_bytes(Buffer.INP)
              + pixels * outputs * config.tile_bytes(Buffer.OUT))
     return max(products, moved // config.bus_bytes)

@@ -56,6 +56,8 @@ class Grouped(Conv2d):
 
     def check(self) -> None:
         super().check()
+        if self.planes > 1:
+            raise self.wrong("planes", self.planes, "1: groups have weights of one plane")
         for name in ("channels_in", "channels_out"):
             if getattr(self, name) % self.groups:
                 raise self.wrong(name, getattr(self, name), f"a multiple of groups, which is "

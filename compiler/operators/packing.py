@@ -71,10 +71,19 @@ def parameter_operands(channels: int) -> tuple[Operand, ...]:
     return tuple(Operand(name, (channels,), limits) for name, limits in PARAMETERS.items())
 
 
-def weight_operand(shape: tuple[int, ...], config: Config) -> Operand:
-    """Weights, which may have fewer bits than activations."""
+def weight_operand(shape: tuple[int, ...], config: Config, planes: int = 1) -> Operand:
+    """Weights, which may have fewer bits than activations, or be sums of several such numbers."""
     limit = 1 << config.wgt_bits - 1
-    return Operand("weights", shape, (-limit, limit - 1))
+    return Operand("weights", shape, (-limit * planes, (limit - 1) * planes))
+
+
+def weight_planes(weights: Array, planes: int) -> Array:
+    """Numbers whose sum each weight is, on an axis of their own at the end."""
+    parts, rest = [], weights.astype(np.int32)
+    for left in range(planes, 0, -1):
+        parts.append(rest // left)
+        rest = rest - parts[-1]
+    return np.stack(parts, axis=-1).astype(np.int8)
 
 
 def checked(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:

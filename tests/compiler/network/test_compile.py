@@ -12,6 +12,7 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.graph.evaluate import evaluate_all
 from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.operations.shape import Reshape
+from microtron.compiler.graph.operations.window import Conv
 from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.network import AcceleratorStep, HostStep, Where
@@ -112,3 +113,31 @@ def test_tiles_of_another_size_are_not_taken_as_they_lie():
     for config in CONFIGS.values():
         found = executed(compile_network(graph, config), given, "functional")
         assert (found["dense"] == evaluate_all(graph, given)["dense"]).all()
+
+
+@pytest.mark.parametrize("groups", [1, 6])
+def test_weights_that_need_a_bit_more_without_their_zero_point_are_taken(groups):
+    layers = Layers((1, 7, 6, 6), 3)
+    rng = np.random.default_rng(3)
+    weights = layers.builder.constant("w", rng.integers(0, 255, (6, 6 // groups, 3, 3)).astype(
+        np.uint8), Quantization((0.01,), (120,)))
+    layers.builder.add("y", Conv(x="x", weights=weights, scales=(0.0002,), groups=groups,
+                                 pad=(1, 1, 1, 1)), dtype="int8",
+                       quantization=Quantization((1.0,), (2,)))
+    graph = layers.builder.graph(("y",))
+    given = inputs_for(graph)
+    for config in CONFIGS.values():
+        network = compile_network(graph, config, require_accelerator=True)
+        found = executed(network, given, "cycle")
+        assert (found["y"] == evaluate_all(graph, given)["y"]).all()
+
+
+def test_weights_that_need_more_than_that_are_not():
+    layers = Layers((1, 4, 4, 4), 3)
+    array = np.full((4, 4, 1, 1), 255, np.uint8)
+    weights = layers.builder.constant("w", array, Quantization((0.01,), (0,)))
+    layers.builder.add("y", Conv(x="x", weights=weights, scales=(0.001,)), dtype="int8",
+                       quantization=Quantization((1.0,)))
+    decision = compile_network(layers.builder.graph(("y",)), small).decisions["y"]
+    assert decision.where == Where.CPU
+    assert "weights from 255 to 255 without their zero point" in decision.reason

@@ -30,7 +30,8 @@ def operands_for(form, seed=0):
     results, others saturate almost always, and the first has ties."""
     rng = np.random.default_rng(seed)
     shapes = {each.name: each.shape for each in form.operands}
-    given = {each.name: rng.integers(*each.range, each.shape, endpoint=True).astype(np.int8)
+    given = {each.name: rng.integers(*each.range, each.shape, endpoint=True).astype(
+                 np.int8 if each.range[1] < 128 else np.int16)
              for each in form.operands if each.name not in ("bias", "multiplier", "shift")}
     if "multiplier" in shapes:
         channels, = shapes["multiplier"]

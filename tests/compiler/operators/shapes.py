@@ -92,12 +92,15 @@ ROWS = {"rows": either((1, 4), 20), "inputs": either((1, 3, 17), 40),
 # Every phase of a transposed convolution is compiled on its own: few have many.
 PHASES = st.sampled_from(((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 2)))
 
+PLANES = st.sampled_from((1, 1, 2))
+
 # Operator → any of its shapes.
 ANY = {
-    "conv2d": specs(Conv2d, **WINDOW, **CHANNELS, **ZERO_POINT),
+    "conv2d": specs(Conv2d, **WINDOW, **CHANNELS, **ZERO_POINT, planes=PLANES),
     "first layer": specs(Conv2d, **WINDOW | {"dilation": pairs(1, 2)}, **ZERO_POINT,
-                         channels_in=st.integers(1, 3), channels_out=either((1, 17), 18)),
-    "depthwise": multiples(Depthwise, "", **WINDOW, **ZERO_POINT),
+                         channels_in=st.integers(1, 3), channels_out=either((1, 17), 18),
+                         planes=PLANES),
+    "depthwise": multiples(Depthwise, "", **WINDOW, **ZERO_POINT, planes=PLANES),
     "residual": specs(ResidualConv2d, **WINDOW, **CHANNELS, **ZERO_POINT, scale_conv=SCALES,
                       scale_residual=SCALES, scale_out=SCALES, zero_point_conv=BYTES,
                       zero_point_residual=BYTES, low_conv=st.sampled_from((-128, -20)),

@@ -94,6 +94,14 @@ CASES = {
     "global average": (
         global_average(height=7, width=7, channels=512), base,
         Work(macs=0, products=0, bytes=49 * 512 + 512, passes=32 * 49)),
+    "a convolution of weights in two planes": (
+        Conv2d(height=7, width=7, channels_in=64, channels_out=32, kernel=1, planes=2), base,
+        Work(macs=49 * 64 * 32, products=49 * 4 * 2 * 2, bytes=49 * (64 + 32) + 2 * 64 * 32,
+             passes=49 * 2)),
+    "a depthwise convolution of weights in two planes": (
+        Depthwise(height=7, width=7, channels_in=32, channels_out=32, pad=1, planes=2), base,
+        Work(macs=49 * 32 * 9, products=49 * 2 * 9 * 2, bytes=49 * 64 + 2 * 32 * 9,
+             passes=49 * 2)),
     "a convolution with a residual": (
         ResidualConv2d(height=7, width=7, channels_in=64, channels_out=32, kernel=1), base,
         Work(macs=49 * 64 * 32, products=49 * 4 * 2, bytes=49 * (64 + 32 + 32) + 64 * 32,
