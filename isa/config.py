@@ -148,7 +148,7 @@ class Config:
         return (1 << self.token_bits) - 1
 
     def to_dict(self) -> dict[str, int]:
-        return dataclasses.asdict(self)
+        return dict(vars(self))     # every run asks; `asdict` would copy number by number
 
     @property
     def digest(self) -> str:
