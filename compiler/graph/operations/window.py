@@ -87,23 +87,20 @@ class _Window(Scaled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conv(_Window):
-    """A convolution, plain, in groups, or with a group for each channel."""
+class _Convolution(_Window):
+    """A window with weights in it, (output, input of its group, y, x), and perhaps a bias."""
 
     weights: str = operand()
     bias: str | None = operand(None)
     groups: int = 1
 
-    def infer(self, x: TensorType, weights: TensorType, *bias: TensorType) -> TensorType:
-        n, _, _, channels = self.image(x)
+    def check_weights(self, channels: int, weights: TensorType, *bias: TensorType) -> None:
+        """Refuse weights, or a bias, that do not fit an input of so many channels."""
         if len(weights.shape) != AXES or self.groups < 1 or (
                 weights.shape[1] * self.groups != channels or weights.shape[0] % self.groups):
             raise GraphError(f"weights have shape {weights.shape} in {self.groups} groups, but the "
                              f"input has {channels} channels")
         check_bias(weights.shape[0], *bias)
-        rows, columns = self.windows(x, (weights.shape[2], weights.shape[3]))
-        return TensorType(self.shaped(n, rows, columns, weights.shape[0]),
-                          x.dtype if x.is_float else SUMS)
 
     def check(self, result: TensorType, *types: TensorType) -> None:
         expected = self.infer(*types)
@@ -111,6 +108,18 @@ class Conv(_Window):
             raise GraphError(f"the result has shape {result.shape}, but must have "
                              f"{expected.shape}")
         self.check_scaled(result, types[1].shape[0], *types[:2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv(_Convolution):
+    """A convolution, plain, in groups, or with a group for each channel."""
+
+    def infer(self, x: TensorType, weights: TensorType, *bias: TensorType) -> TensorType:
+        n, _, _, channels = self.image(x)
+        self.check_weights(channels, weights, *bias)
+        rows, columns = self.windows(x, (weights.shape[2], weights.shape[3]))
+        return TensorType(self.shaped(n, rows, columns, weights.shape[0]),
+                          x.dtype if x.is_float else SUMS)
 
     def compute(self, result: TensorType, x: Value, weights: Value, *bias: Value) -> Array:
         images = self.channels_last(without_zero_point(x.array, x.type))
@@ -135,23 +144,16 @@ class Conv(_Window):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransposedConv(_Window):
+class TransposedConv(_Convolution):
     """Every input pixel adds its products to a window of the output. `pad` is cut off, and rows
     and columns of `output_padding` are added below and to the right. The zero point of the input
     is subtracted before."""
 
-    weights: str = operand()            # (output, input of its group, y, x), as of a convolution
-    bias: str | None = operand(None)
-    groups: int = 1
     output_padding: Pair = (0, 0)
 
     def infer(self, x: TensorType, weights: TensorType, *bias: TensorType) -> TensorType:
         n, height, width, channels = self.image(x)
-        if len(weights.shape) != AXES or self.groups < 1 or (
-                weights.shape[1] * self.groups != channels or weights.shape[0] % self.groups):
-            raise GraphError(f"weights have shape {weights.shape} in {self.groups} groups, but the "
-                             f"input has {channels} channels")
-        check_bias(weights.shape[0], *bias)
+        self.check_weights(channels, weights, *bias)
         if min(*self.stride, *self.dilation, *weights.shape[2:]) < 1 or min(
                 *self.pad, *self.output_padding) < 0:
             raise GraphError(f"kernel {weights.shape[2:]}, stride {self.stride} and dilation "
@@ -168,13 +170,6 @@ class TransposedConv(_Window):
             raise GraphError(f"pad {self.pad} leaves nothing of the output")
         return TensorType(self.shaped(n, sides[0], sides[1], weights.shape[0]),
                           x.dtype if x.is_float else SUMS)
-
-    def check(self, result: TensorType, *types: TensorType) -> None:
-        expected = self.infer(*types)
-        if result.shape != expected.shape:
-            raise GraphError(f"the result has shape {result.shape}, but must have "
-                             f"{expected.shape}")
-        self.check_scaled(result, types[1].shape[0], *types[:2])
 
     def compute(self, result: TensorType, x: Value, weights: Value, *bias: Value) -> Array:
         images = self.channels_last(without_zero_point(x.array, x.type))
