@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ..errors import CompileError
 from ..graph.graph import Graph
 from ..graph.types import Shape
 from ..operators.layout import Layout
@@ -26,7 +27,7 @@ class Group:
 
 
 def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, Decision],
-            compiler: LayerCompiler) -> Iterator[Group | list[str]]:
+              compiler: LayerCompiler) -> Iterator[Group | list[str]]:
     """Runs of layers and of the CPU's nodes, in an order in which each has what it reads."""
     group: Group | None = None
     host: list[str] = []
@@ -57,15 +58,17 @@ def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, D
 
 def _layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
            group: Group | None) -> tuple[CompiledLayer, bool]:
-    """A node as the next layer of a group, or as the first of another."""
+    """A node as the next layer of a group, or as the first of another. Over tensors as they lie, a
+    layer may be larger than alone, or have no form that fits; alone it does."""
     try:
         return compiled(graph, name, task, compiler, group.made if group else {}), False
-    except Misfit:
+    except (Misfit, CompileError):
         return compiled(graph, name, task, compiler, {}), True
 
 
 def compiled(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
-              made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
+             made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
+    """The layer of a node, where some tensors are in its program already."""
     shapes: dict[str, Shape] = {tensor: task.shapes.get(operand, graph.type_of(tensor).shape)
                                 for operand, tensor in task.reads.items()}
     return compiler.layer(name, task, shapes, graph.nodes[name].type.shape, made, half=half)

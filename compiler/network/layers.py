@@ -12,6 +12,7 @@ import numpy as np
 from ...isa.config import Config
 from ...isa.program import Program
 from ...isa.timing import MemoryTiming
+from ..errors import CompileError
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
 from ..operators.choice import INSTRUCTIONS, Cost, different, ranked
@@ -27,8 +28,8 @@ from ..operators.packing import checked
 from .interleave import halved
 from .task import RefusalError, Task
 
-CYCLES_PER_TRIED = 128           # of a layer, for each instruction of schedules that are tried
-REMEMBERED = 256                # layouts whose positions are kept
+CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules that are tried
+REMEMBERED = 16                 # layouts whose positions are kept
 
 
 class Misfit(Exception):        # noqa: N818    # no error: the layer begins another program
@@ -100,8 +101,12 @@ class LayerCompiler:
         ordered = ranked(operator.template, [form], self.memory or MemoryTiming())
         for candidate in (ordered[0], *different(ordered)):
             if candidate.knobs != kernel.knobs:
-                yield operator.compiled(form.description, form.config, Options(
-                    form=form, knobs=candidate.knobs))
+                try:
+                    other = operator.compiled(form.description, form.config, Options(
+                        form=form, knobs=candidate.knobs))
+                except CompileError:
+                    continue                        # too many instructions
+                yield other
 
     def cycles(self, kernel: Kernel) -> float:
         """What a kernel takes alone: as the cost says, or at least."""

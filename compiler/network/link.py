@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...isa.config import Config
+from ...isa.config import INDEX_BITS, Config
 from ...isa.instructions import (
     SCRATCHPADS,
     Alu,
@@ -32,11 +32,13 @@ from ...isa.instructions import (
 from ...isa.program import Access, Program, Segment, Tensor
 from ...isa.stream import Stream, encode
 from ...isa.tokens import with_tokens
+from ..errors import CompileError
 from ..graph.types import Array
 from .footprint import footprint
 from .interleave import interleaved
 from .places import Grid, Place
 
+INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can name
 MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
 NAMES = ("micro_ops", "constants", "inputs", "outputs", "arena")
 
@@ -139,11 +141,12 @@ Moves = dict[Buffer, int]           # how far tiles are moved in each scratchpad
 
 
 def _moves(program: Program, config: Config, before: Moves) -> Moves:
-    """Not at all after a neighbour that was moved, else up to the other end. Banks of the
-    accumulator stay banks."""
+    """Not at all after a neighbour that was moved, else up to the other end, or as far as indices
+    reach. Banks of the accumulator stay banks."""
     moves: Moves = {}
     for buffer, used in footprint(program.code).items():
-        room = config.tiles(buffer) - used
+        reach = INDICES // _weight_rows(program) if buffer == Buffer.WGT else INDICES
+        room = max(0, min(config.tiles(buffer), reach) - used)
         if buffer == Buffer.ACC:
             room -= room % config.acc_bank_tiles
         moves[buffer] = 0 if before[buffer] else room
@@ -210,13 +213,21 @@ def _moved_micro_ops(program: Program, segment: Segment, moves: Moves) -> bytes:
     """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count rows
     of weights."""
     assert segment.data is not None, "micro-ops are known"
+    words = np.frombuffer(segment.data.tobytes(), MicroOp.dtype()).copy()
+    for name, move in (("dst", moves[Buffer.ACC]), ("src", moves[Buffer.INP]),
+                       ("wgt", moves[Buffer.WGT] * _weight_rows(program))):
+        moved = words[name].astype(np.int64) + move
+        if moved.max(initial=0) >= INDICES:
+            raise CompileError(f"{name} of a micro-op is {moved.max()}, but must be less than "
+                               f"{INDICES}; take smaller scratchpads")
+        words[name] = moved
+    return words.tobytes()
+
+
+def _weight_rows(program: Program) -> int:
+    """What micro-ops count of a tile of weights: itself, or its rows if products are depthwise."""
     code = program.code
     flags = code.view(Gemm.dtype())["flags"][code["opcode"] == Gemm.opcode]
     depthwise = flags & GemmFlags.DEPTHWISE != 0
     assert depthwise.all() or not depthwise.any(), "a layer multiplies in one way"
-    rows = program.config.block_out if depthwise.any() else 1
-    words = np.frombuffer(segment.data.tobytes(), MicroOp.dtype()).copy()
-    words["dst"] += np.uint16(moves[Buffer.ACC])
-    words["src"] += np.uint16(moves[Buffer.INP])
-    words["wgt"] += np.uint16(moves[Buffer.WGT] * rows)
-    return words.tobytes()
+    return program.config.block_out if depthwise.any() else 1

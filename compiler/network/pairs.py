@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ...isa.errors import MicrotronError
 from ...isa.timing import MemoryTiming
-from ..errors import CompileError
 from ..graph.graph import Graph
 from .groups import Group, compiled
 from .join import joined
@@ -17,7 +17,7 @@ WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once t
 
 
 def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
-            compiler: LayerCompiler) -> Group:
+           compiler: LayerCompiler) -> Group:
     """The group with neighbours at the same time where that makes the whole stream faster. Nothing
     is paired without a cost to ask."""
     if compiler.cost is None:
@@ -74,5 +74,5 @@ def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
                 return None
             trial.add(replace(half, parts=layer.parts, with_next=layer is two[0]))
         return compiler.cost(joined(graph, trial, compiler.config).program), trial.layers
-    except (CompileError, Misfit):
+    except (MicrotronError, Misfit):
         return None                     # no room for both

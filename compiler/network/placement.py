@@ -18,7 +18,7 @@ Progress = Callable[[str, int, int], None]      # a node, its number, and how ma
 
 
 def tasks_of(graph: Graph, compiler: LayerCompiler,
-           progress: Progress | None) -> tuple[dict[str, Task], dict[str, Decision]]:
+             progress: Progress | None) -> tuple[dict[str, Task], dict[str, Decision]]:
     """What the accelerator takes, perhaps several nodes at once, and why not the rest. Reshapes
     that only the accelerator reads are views."""
     tasks: dict[str, Task] = {}

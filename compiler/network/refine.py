@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..errors import CompileError
+from ...isa.errors import MicrotronError
 from ..graph.graph import Graph
 from ..operators.kernel import Kernel
 from .groups import Group
@@ -35,8 +35,8 @@ def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
             trial = Group([_with(layer, kernel, other) for layer in group.layers], group.made)
             try:
                 cycles = compiler.cost(joined(graph, trial, compiler.config).program)
-            except CompileError:
-                continue
+            except MicrotronError:
+                continue                # too much for this accelerator in such a stream
             if cycles < best:
                 best, group, kernel = cycles, trial, other
     return group

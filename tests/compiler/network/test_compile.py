@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import microtron
 from microtron.compiler.errors import CompileError
 from microtron.compiler.graph.evaluate import evaluate_all
 from microtron.compiler.graph.operations.matrix import MatMul
@@ -141,3 +142,33 @@ def test_weights_that_need_more_than_that_are_not():
     decision = compile_network(layers.builder.graph(("y",)), small).decisions["y"]
     assert decision.where == Where.CPU
     assert "weights from 255 to 255 without their zero point" in decision.reason
+
+
+def test_tiles_that_are_more_than_an_operator_takes_begin_another_program():
+    """One channel of four lanes: 20,000 elements are 80,000 bytes, more than a dense layer has
+    inputs."""
+    layers = Layers((1, 200, 100, 1), 3)
+    layers.conv("conv", "x", 1, 1)
+    layers.builder.add("flat", Reshape(x="conv", shape=(1, 20000)))
+    weights = layers.builder.constant("w", np.ones((20000, 2), np.int8), Quantization((0.01,)))
+    layers.builder.add("dense", MatMul(left="flat", right=weights, scales=(0.001,)), dtype="int8",
+                       quantization=Quantization((1.0,)))
+    graph = layers.builder.graph(("dense",))
+    network = compile_network(graph, tiny, require_accelerator=True)
+    assert len(network.programs) == 2
+    given = inputs_for(graph)
+    found = executed(network, given, "functional")
+    assert (found["dense"] == evaluate_all(graph, given)["dense"]).all()
+
+
+def test_rows_of_weights_stay_where_micro_ops_reach_them():
+    """Depthwise micro-ops count rows: a quarter of these tiles is all that they can name."""
+    large = replace(tiny, wgt_bytes=1 << 20)
+    layers = Layers((1, 6, 6, 8), 3)
+    layers.conv("depthwise", "x", 8, 3, groups=8)
+    layers.conv("last", "depthwise", 8, 1)
+    graph = layers.builder.graph(("last",))
+    given = inputs_for(graph)
+    for cost in (None, microtron.simulated_cost()):
+        found = executed(compile_network(graph, large, cost=cost), given, "cycle")
+        assert (found["last"] == evaluate_all(graph, given)["last"]).all()
