@@ -29,7 +29,7 @@ MAY_IMPORT["cli"] = set(MAY_IMPORT)
 # those above. A file beside the rooms is a room of its own.
 ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}}
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
-              "graph", "frontends", "passes", "network"):
+              "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
 for rooms in ("arguments", "timeline", "placement", "tokens", "counts", "limit", "compiled",
               "functional", "llvm", "twins", "cycle", "report", "simulate", "many"):
