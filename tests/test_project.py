@@ -17,12 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAY_IMPORT: dict[str, set[str]] = {
     "isa": set(),
+    "native": {"isa"},
     "hw": {"isa"},
-    "sim": {"isa"},
-    "compiler": {"isa"},
-    "runtime": {"isa", "sim", "compiler"},
+    "sim": {"isa", "native"},
+    "compiler": {"isa", "native"},
+    "runtime": {"isa", "native", "sim", "compiler"},
     "boards": {"isa", "hw", "runtime"},
-    "explore": {"isa", "sim", "compiler", "runtime", "boards"},
+    "explore": {"isa", "native", "sim", "compiler", "runtime", "boards"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 # Inside a folder, each room and what it may import of the others; rooms further down are built on

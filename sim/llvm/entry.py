@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from ctypes import c_int64
 from threading import Lock
 from types import FunctionType
 from typing import Any
 
+from ...native.kept import kept
+from ...native.machine_code import Library, described, object_file
+from ...native.target import host
 from .functions import ENTRY, Functions
-from .kept import kept
-from .machine_code import loaded, object_file, processor
 from .values import NUMBER, Array, Kind
 
 
@@ -41,9 +43,9 @@ class Entry:
     def _loaded(self) -> Callable[[int], int]:
         with self._lock:                # one thread compiles, the others want the same
             if self._code is None:
-                made_from = f"{self.checksum:08x}\n{processor()}"
-                self._code = loaded(kept(self.name, made_from,
-                                         lambda: object_file(self.text())), ENTRY)
+                made_from = f"{self.checksum:08x}\n{described(host())}"
+                self._code = entry_of(kept(self.name, made_from,
+                                           lambda: object_file(self.text())))
             return self._code
 
     def text(self) -> str:
@@ -52,6 +54,12 @@ class Entry:
         assert isinstance(self.function, FunctionType)
         functions.entry(self.function, tuple(self.kinds.values()))
         return str(functions.module)
+
+
+def entry_of(code: bytes) -> Callable[[int], int]:
+    """The entry in an object file: it takes the address of its arguments and returns a number."""
+    entry: Callable[[int], int] = Library(code).function(ENTRY, c_int64, c_int64)
+    return entry
 
 
 def _add_words(words: list[int], kind: Kind, value: Any) -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.sim.llvm.entry import Entry
-from microtron.sim.llvm.functions import ENTRY
-from microtron.sim.llvm.machine_code import loaded, object_file
+from microtron.native.machine_code import object_file
+from microtron.sim.llvm.entry import Entry, entry_of
 from microtron.sim.llvm.marks import Blank, called, inlined
 from microtron.sim.llvm.values import NUMBER, Array, Record
 
@@ -33,7 +32,7 @@ class Pair(NamedTuple):
 def compiled(function, **kinds):
     """An entry that is compiled at once, and not kept."""
     entry = Entry(function, kinds, name="test", checksum=0)
-    entry._code = loaded(object_file(entry.text()), ENTRY)
+    entry._code = entry_of(object_file(entry.text()))
     return entry
 
 

@@ -13,9 +13,9 @@ from microtron.isa.config import tiny
 from microtron.isa.instructions import Sync
 from microtron.isa.program import Program
 from microtron.isa.stream import encode
+from microtron.native.kept import kept
+from microtron.native.machine_code import object_file
 from microtron.sim.llvm.entry import Entry
-from microtron.sim.llvm.kept import kept
-from microtron.sim.llvm.machine_code import object_file
 from microtron.sim.llvm.values import NUMBER
 from microtron.sim.simulate import simulate
 
@@ -41,8 +41,9 @@ def test_it_is_made_once_and_again_when_its_origin_changes(folder, capsys):
     assert make.calls == 1
     assert capsys.readouterr().err == (
         "microtron: compiling the little thing, once: this takes some seconds\n")
-    kept("little thing", "another", make)
+    kept("little thing", "another", make, takes_long=False)
     assert make.calls == 2
+    assert capsys.readouterr().err == ""
     assert all(each.name.startswith("little_thing-") for each in folder.iterdir())
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
-from ...isa.atomic import write_atomically
-from ...isa.cache import cache_folder
-from ...isa.errors import MicrotronError
-from ...isa.progress import announced
+from ..isa.atomic import write_atomically
+from ..isa.cache import cache_folder
+from ..isa.errors import MicrotronError
+from ..isa.progress import announced
 
 FOLDER = "code"                 # of the cache
 DIGEST = hashlib.sha256
 
 
-def kept(name: str, made_from: str, make: Callable[[], bytes]) -> bytes:
-    """The result of `make`, from the cache if possible. It depends on `made_from` alone.
+def kept(name: str, made_from: str, make: Callable[[], bytes], *,
+         takes_long: bool = True) -> bytes:
+    """The result of `make`, from the cache if possible. It depends on `made_from` alone. What
+    takes long is announced.
 
     A file in the cache is named after what its content was made from, so it is never out of date.
     It begins with a checksum, so that damaged code is never run.
@@ -25,7 +27,8 @@ def kept(name: str, made_from: str, make: Callable[[], bytes]) -> bytes:
     file = f"{name.replace(' ', '_')}-{DIGEST(made_from.encode()).hexdigest()[:16]}.o"
     code = _read(file)
     if code is None:
-        with announced(f"compiling the {name}, once: this takes some seconds"):
+        with (announced(f"compiling the {name}, once: this takes some seconds") if takes_long
+              else nullcontext()):
             code = make()
         _write(file, code)
     return code

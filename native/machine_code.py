@@ -1,0 +1,75 @@
+"""Turns an LLVM module into machine code, for this processor or another, and loads it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, TypeAlias
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from .target import Target, host
+
+Machine: TypeAlias = Any            # of llvmlite, which has no types
+SPEED = 3                           # LLVM's -O3
+
+
+def described(target: Target) -> str:
+    """What machine code depends on besides its source: the processor and this LLVM."""
+    return "\n".join((target.triple, target.cpu, target.features, target.abi,
+                      llvmlite.__version__))
+
+
+def object_file(text: str, target: Target | None = None) -> bytes:
+    """A module, optimized for a processor, by default this one, as an object file."""
+    machine = _machine(target or host())
+    code: bytes = machine.emit_object(_optimized(text, target or host(), machine))
+    return code
+
+
+def assembly(text: str, target: Target | None = None) -> str:
+    """The same to read."""
+    machine = _machine(target or host())
+    lines: str = machine.emit_assembly(_optimized(text, target or host(), machine))
+    return lines
+
+
+class Library:
+    """Functions of an object file for this processor. They live as long as this object, or one of
+    the functions, does."""
+
+    def __init__(self, code: bytes) -> None:
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host()))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def function(self, name: str, result: Any, *arguments: Any) -> Any:
+        """A function, given the types that ctypes has for its result and arguments. While it runs,
+        other Python threads can, too."""
+        address = self._engine.get_function_address(name)
+        if not address:
+            raise KeyError(name)
+        function = ctypes.CFUNCTYPE(result, *arguments)(address)
+        function.library = self     # type: ignore[attr-defined]
+        return function
+
+
+def _optimized(text: str, target: Target, machine: Machine) -> Any:
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = target.triple, str(machine.target_data)
+    module.verify()
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(SPEED))
+    passes.getModulePassManager().run(module, passes)
+    return module
+
+
+def _machine(target: Target) -> Machine:
+    if target == host():
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=SPEED, reloc=target.relocation,
+        codemodel=target.code_model, jit=target.code_model == "jitdefault", abiname=target.abi)
