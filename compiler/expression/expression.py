@@ -26,14 +26,14 @@ from .nodes import (
     of_one_type,
     walk,
 )
-from .scalars import ARITHMETIC, BOOL, COMPARISONS, FLOATS, INDEX, INTEGERS, LOGIC, TYPES
+from .scalars import ARITHMETIC, BOOL, COMPARISONS, FLOATS, INDEX, INTEGERS, LIMITS, LOGIC, TYPES
 
 __all__ = [
-    "ARITHMETIC", "BOOL", "COMPARISONS", "FLOATS", "INDEX", "INTEGERS", "LOGIC", "TYPES",
+    "ARITHMETIC", "BOOL", "COMPARISONS", "FLOATS", "INDEX", "INTEGERS", "LIMITS", "LOGIC", "TYPES",
     "Axis", "Binary", "Call", "Cast", "Constant", "Element", "Expression", "Function",
     "Reduction", "Select",
-    "as_expression", "binary", "both", "either", "largest", "maximum", "minimum", "select",
-    "total", "walk",
+    "as_expression", "binary", "both", "either", "largest", "least", "maximum", "minimum",
+    "negated", "select", "total", "walk",
 ]
 
 
@@ -55,6 +55,11 @@ def either(*conditions: Expression) -> Expression:
     return reduce(lambda left, right: binary("or", left, right), conditions)
 
 
+def negated(condition: Expression) -> Expression:
+    """Where a condition does not hold."""
+    return binary("==", condition, Constant(False, BOOL))
+
+
 def select(condition: Expression, then: Any, otherwise: Any) -> Expression:
     """`then` where a condition holds, `otherwise` elsewhere."""
     if not isinstance(condition, Expression) or condition.dtype != BOOL:
@@ -70,6 +75,11 @@ def total(value: Expression, *axes: Axis) -> Reduction:
 def largest(value: Expression, *axes: Axis) -> Reduction:
     """The maximum over reduce axes."""
     return _reduction("max", value, axes)
+
+
+def least(value: Expression, *axes: Axis) -> Reduction:
+    """The minimum over reduce axes."""
+    return _reduction("min", value, axes)
 
 
 def _reduction(combiner: str, value: Expression, axes: tuple[Axis, ...]) -> Reduction:

@@ -6,7 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..errors import CompileError
 from .affine import Affine, affine
-from .expression import INDEX, Binary, Expression, Reduction, Select
+from .expression import (
+    INDEX,
+    INTEGERS,
+    LIMITS,
+    Binary,
+    Call,
+    Cast,
+    Constant,
+    Expression,
+    Function,
+    Reduction,
+    Select,
+)
 
 Interval = tuple[int, int]          # both ends included
 Known = Mapping[Expression, Interval]
@@ -73,6 +85,10 @@ def _computed(expression: Expression, known: Known) -> Interval:
             then = interval_of(expression.then, {**known, **implied(expression.condition, known)})
             otherwise = interval_of(expression.otherwise, known)
             return min(then[0], otherwise[0]), max(then[1], otherwise[1])
+        case Cast(dtype="index", value=Expression(dtype=dtype)) if dtype in INTEGERS:
+            return LIMITS[dtype]        # data: whatever its type holds
+        case Call(function=Function(name="checked"), arguments=(_, Constant(value=extent))):
+            return 0, int(extent) - 1
     raise CompileError(f"{expression} is not an index: only +, -, *, //, %, min, max and select of "
                        f"axes and whole numbers are")
 

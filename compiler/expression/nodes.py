@@ -8,13 +8,23 @@ have the type `index`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..errors import CompileError
-from .scalars import ARITHMETIC, BOOL, FLOATS, INDEX, INTEGERS, LOGIC, TYPES
+from .scalars import (
+    ARITHMETIC,
+    BOOL,
+    FLOATS,
+    INDEX,
+    INTEGERS,
+    LOGIC,
+    OF_FLOATS,
+    OF_INTEGERS,
+    TYPES,
+)
 
 
 class Expression:
@@ -40,6 +50,12 @@ class Expression:
     def __rmul__(self, other: Any) -> Expression:
         return binary("*", other, self)
 
+    def __truediv__(self, other: Any) -> Expression:
+        return binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return binary("/", other, self)
+
     def __floordiv__(self, other: Any) -> Expression:
         return binary("//", self, other)
 
@@ -51,6 +67,15 @@ class Expression:
 
     def __lshift__(self, other: Any) -> Expression:
         return binary("<<", self, other)
+
+    def __and__(self, other: Any) -> Expression:
+        return binary("&", self, other)
+
+    def __or__(self, other: Any) -> Expression:
+        return binary("|", self, other)
+
+    def __xor__(self, other: Any) -> Expression:
+        return binary("^", self, other)
 
     def __lt__(self, other: Any) -> Expression:
         return binary("<", self, other)
@@ -165,11 +190,14 @@ class Select(Expression):
 
 @dataclass(frozen=True)
 class Function:
-    """A named function of scalars, given by what it does to arrays."""
+    """A named function of scalars, given by what it does to arrays. To be compiled for the CPU, it
+    is also an expression of its arguments, or the name of an instruction that LLVM has for it."""
 
     name: str
     dtype: str
     evaluate: Callable[..., Any]
+    definition: Callable[..., Expression] | None = field(default=None, kw_only=True)
+    intrinsic: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,9 +244,12 @@ def binary(operator: str, left: Any, right: Any) -> Expression:
         raise CompileError(f"{left} {operator} {right}: both sides must be bool, not {left.dtype}")
     if operator in ARITHMETIC and left.dtype == BOOL:
         raise CompileError(f"{left} {operator} {right}: both sides must be numbers, not bool")
-    if operator in (">>", "<<") and left.dtype in FLOATS:
-        raise CompileError(f"{left} {operator} {right}: only whole numbers are shifted, not "
+    if operator in OF_INTEGERS and left.dtype in FLOATS:
+        raise CompileError(f"{left} {operator} {right}: both sides must be whole numbers, not "
                            f"{left.dtype}")
+    if operator in OF_FLOATS and left.dtype not in FLOATS:
+        raise CompileError(f"{left} {operator} {right}: both sides must be {' or '.join(FLOATS)}, "
+                           f"not {left.dtype}; // rounds down")
     if operator in ("//", "%") and isinstance(right, Constant) and right.value == 0:
         raise CompileError(f"{left} {operator} {right}: nothing is divided by zero")
     if left.dtype == INDEX and isinstance(left, Constant) and isinstance(right, Constant) and (

@@ -14,12 +14,17 @@ INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")
 TYPES = (*INTEGERS, *FLOATS, INDEX, BOOL)
 
+LIMITS = {each: (int(np.iinfo(each).min), int(np.iinfo(each).max)) for each in INTEGERS}
+
 LARGEST = (1 << 63) - 1     # of an index, an extent or a factor
 
-# What each operator means in NumPy. Division rounds down; integers wrap.
-ARITHMETIC: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply,
+# What each operator means in NumPy. `//` rounds down, `/` is for floats alone; integers wrap.
+ARITHMETIC: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
                               "//": np.floor_divide, "%": np.mod, "min": np.minimum,
-                              "max": np.maximum, ">>": np.right_shift, "<<": np.left_shift}
+                              "max": np.maximum, ">>": np.right_shift, "<<": np.left_shift,
+                              "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
+OF_INTEGERS = (">>", "<<", "&", "|", "^")
+OF_FLOATS = ("/",)
 COMPARISONS: dict[str, Any] = {"==": np.equal, "!=": np.not_equal, "<": np.less,
                                "<=": np.less_equal}
 LOGIC: dict[str, Any] = {"and": np.logical_and, "or": np.logical_or}

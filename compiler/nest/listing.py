@@ -50,7 +50,8 @@ from .nest import Sequence as Statements
 INDENT = "    "
 # How tightly an operator binds its operands; a looser one inside needs parentheses.
 PRECEDENCE = {operator: level for level, operators in enumerate((
-    ("or",), ("and",), ("==", "!=", "<", "<="), (">>", "<<"), ("+", "-"), ("*", "//", "%")))
+    ("or",), ("and",), ("==", "!=", "<", "<="), ("|",), ("^",), ("&",), (">>", "<<"),
+    ("+", "-"), ("*", "/", "//", "%")))
     for operator in operators}
 REGROUPS = ("+", "*", "and", "or")      # a + (b + c) is a + b + c
 TIGHT = max(PRECEDENCE.values()) + 1
