@@ -41,6 +41,7 @@ class Outcome:
     columns: tuple[Column, ...]
     rows: list[dict[str, Any]]
     facts: dict[str, Any] = field(default_factory=dict)     # true of all rows: config, size …
+    details: tuple[str, ...] = ()       # lines for people, below the table
 
 
 def best_of(function: Callable[[], Result], times: int = 3) -> tuple[float, Result]:
@@ -110,3 +111,5 @@ def print_table(outcome: Outcome) -> None:
     console = Console()
     console.print(table)
     console.print(", ".join(f"{name} {value}" for name, value in about.items()), style="dim")
+    for line in outcome.details:
+        print(line)

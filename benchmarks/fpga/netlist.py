@@ -1,0 +1,102 @@
+"""A netlist as Yosys writes it in JSON: cells, their pins, and what nets were called."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+Bit = int | str             # a net of one bit, or the constants "0", "1", "x"
+SOURCE = re.compile(r"\b((?:hw|benchmarks)/[\w/]+\.py):(\d+)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: what it is, the line of ours that it comes from, and the nets at its pins.
+
+    A pin of several bits is named bit by bit: `RAD[2]`.
+    """
+
+    name: str
+    kind: str
+    source: str | None
+    inputs: Mapping[str, Bit]
+    outputs: Mapping[str, Bit]
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """A flat module."""
+
+    cells: Mapping[str, Cell]
+    inputs: Mapping[str, Bit]       # ports, bit by bit
+    outputs: Mapping[str, Bit]
+    names: Mapping[Bit, str]        # what our sources call a net, with the unit it belongs to
+
+    @cached_property
+    def drivers(self) -> dict[Bit, tuple[Cell, str]]:
+        return {bit: (cell, pin) for cell in self.cells.values()
+                for pin, bit in cell.outputs.items()}
+
+    @cached_property
+    def fanout(self) -> dict[Bit, int]:
+        found: dict[Bit, int] = dict.fromkeys(self.outputs.values(), 1)
+        for cell in self.cells.values():
+            for bit in cell.inputs.values():
+                found[bit] = found.get(bit, 0) + 1
+        return found
+
+    def count(self, kinds: str) -> int:
+        """Cells whose type matches a regular expression."""
+        return sum(re.fullmatch(kinds, cell.kind) is not None for cell in self.cells.values())
+
+    def name_of(self, cell: Cell) -> str:
+        """What our sources call a cell: by its own name, or by that of the net it drives."""
+        if not cell.name.startswith("$"):
+            return cell.name
+        return next((self.names[bit] for bit in cell.outputs.values() if bit in self.names),
+                    cell.name)
+
+
+def read(path: Path, top: str) -> Netlist:
+    module = json.loads(path.read_text(encoding="utf-8"))["modules"][top]
+    ports: dict[str, dict[str, Bit]] = {"input": {}, "output": {}}
+    for name, port in module["ports"].items():
+        ports[port["direction"]] |= _bitwise(name, port["bits"])
+    cells = {name: _cell(name, each) for name, each in module["cells"].items()
+             if each["type"] != "$scopeinfo"}
+    return Netlist(cells, ports["input"], ports["output"], _names(module["netnames"]))
+
+
+def _cell(name: str, each: dict[str, Any]) -> Cell:
+    pins: dict[str, dict[str, Bit]] = {"input": {}, "output": {}, "inout": {}}
+    for pin, bits in each["connections"].items():
+        pins[each["port_directions"][pin]] |= _bitwise(pin, bits)
+    found = SOURCE.search(each["attributes"].get("src", ""))
+    return Cell(name, each["type"], found and f"{found[1]}:{found[2]}",
+                pins["input"], pins["output"])
+
+
+def _bitwise(name: str, bits: list[Bit]) -> dict[str, Bit]:
+    if len(bits) == 1:
+        return {name: bits[0]}
+    return {f"{name}[{number}]": bit for number, bit in enumerate(bits)}
+
+
+def _names(nets: dict[str, Any]) -> dict[Bit, str]:
+    """The name of a net that says most about where it is: the one with most units in front.
+
+    A signal that connects units has a name in each of them. Names with a number after a dollar
+    are those that Amaranth had to make different from others.
+    """
+    def rank(name: str) -> tuple[bool, int, int]:
+        return "$" not in name, name.count("."), -len(name)
+
+    found: dict[Bit, str] = {}
+    for name in sorted((name for name in nets if not nets[name]["hide_name"]), key=rank):
+        found |= {bit: bit_name for bit_name, bit in _bitwise(name, nets[name]["bits"]).items()}
+    return found

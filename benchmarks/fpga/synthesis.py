@@ -1,0 +1,114 @@
+"""Synthesis with Yosys: the accelerator, or one unit of it, as cells of an FPGA. Cached."""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import microtron
+from microtron.isa.cache import cache_folder
+from microtron.isa.config import Config
+from microtron.isa.errors import MicrotronError
+from microtron.isa.progress import announced
+
+from .netlist import Netlist, read
+
+TOP = "microtron"
+# Runs in a process of its own, which gives the memory back and can be interrupted.
+SCRIPT = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.stdin.read().splitlines():
+    libyosys.run_pass(command, design)
+"""
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """A design before plain logic became LUTs, with lines of source, and after."""
+
+    gates: Netlist
+    cells: Netlist
+
+
+def elaborate(config: Config) -> str:
+    """The accelerator in Yosys's language, with our lines of source on what they describe."""
+    from amaranth.back import rtlil
+
+    from microtron.hw.top import Accelerator
+
+    text: str = rtlil.convert(Accelerator(config), name=TOP, emit_src=True)
+    return text.replace(f"{Path(microtron.__file__).parent}/", "")
+
+
+def units(text: str) -> list[str]:
+    """The units of an elaborated design, by their places: `store`, `store.reader` …"""
+    return [name.removeprefix(f"{TOP}.") for name in re.findall(r"^module \\(\S+)", text, re.M)
+            if name != TOP]
+
+
+def synthesize(config: Config, unit: str | None = None) -> Synthesis:
+    """For ECP5: the whole design, or one of its units."""
+    text = elaborate(config)
+    if unit is not None and unit not in units(text):
+        near = difflib.get_close_matches(unit, units(text), 3, 0.4)
+        raise MicrotronError(f"there is no unit {unit[:60]!r}; units are named by their place, as "
+                             f"{', '.join(near or ('store', 'store.reader'))}")
+    top = TOP if unit is None else f"{TOP}.{unit}"
+    passes = (f"hierarchy -top {top}",
+              f"synth_ecp5 -top {top} -run begin:map_luts", f"select {top}",
+              "write_json -selected gates.json", "select -clear",
+              f"synth_ecp5 -top {top} -run map_luts:check", f"select {top}",
+              "write_json -selected cells.json")
+    folder = cached(f"ecp5-{unit or 'whole'}", (text, *passes, yosys_version()),
+                    lambda folder: run_yosys(folder, text, passes),
+                    f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for "
+                    "large designs")
+    return Synthesis(read(folder / "gates.json", top), read(folder / "cells.json", top))
+
+
+def yosys_version() -> str:
+    try:
+        return version("pyosys")
+    except PackageNotFoundError:
+        raise MicrotronError("Yosys is missing; install it with: pip install pyosys") from None
+
+
+def run_yosys(folder: Path, text: str, passes: tuple[str, ...]) -> None:
+    (folder / "design.il").write_text(text, encoding="utf-8")
+    commands = "\n".join(("read_rtlil design.il", *passes))
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder, input=commands,
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()[-300:]
+        raise MicrotronError(f"yosys failed: {' '.join(said.split())}")
+
+
+def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
+           work: str) -> Path:
+    """The folder that `make` fills, once for the same content; a stopped run leaves nothing."""
+    key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
+    folder = cache_folder("fpga") / f"{name}-{key}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)        # whoever wants the same waits for it
+        if not folder.exists():
+            temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+            try:
+                with announced(work):
+                    make(temporary)
+                temporary.rename(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+    return folder
