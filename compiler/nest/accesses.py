@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expression.expression import Expression, Select
+from ..expression.expression import Expression, Select, walk
 from ..expression.intervals import Interval, Known, implied
 from .nest import Access, Assign, Copy, Invoke, Region, Start, Statement, When
 
@@ -71,12 +71,14 @@ def _reads(expression: Expression, conditions: Conditions) -> Iterator[Touch]:
 
 
 def known_where(conditions: Conditions, known: Known) -> Known | None:
-    """What is known where some conditions hold, or None if they never do."""
+    """What is known where some conditions hold, or None if they never do. What is known of data is
+    forgotten: somebody may write them."""
     for condition in conditions:
         more = implied(condition, known)
         if any(_empty(interval) for interval in more.values()):
             return None
-        known = {**known, **more}
+        known = {**known, **{each: interval for each, interval in more.items()
+                             if not any(isinstance(node, Access) for node in walk(each))}}
     return known
 
 

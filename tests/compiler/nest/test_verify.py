@@ -15,6 +15,8 @@ from microtron.compiler.expression.expression import (
     Constant,
     Select,
     both,
+    maximum,
+    minimum,
     select,
     total,
 )
@@ -176,13 +178,22 @@ def test_a_copy_may_be_all_padding():
     accepted(Copy(region(Y, (0, 3)), region(X, (8, 3)), 0))
 
 
-def test_an_index_that_reads_data_has_no_range():
-    refused(loop(i, assign(i, access(X, i).cast("index"))),
-            "y[i] = x[index(x[i])]: index(x[i]) is not an index: only +, -, *, //, %, min, max "
-            "and select of axes and whole numbers are")
-    refused(loop(i, When(access(X, i).cast("index") < 3, assign(i, i))),
-            "when index(x[i]) < 3: index(x[i]) is not an index: only +, -, *, //, %, min, max "
-            "and select of axes and whole numbers are")
+def test_an_index_that_reads_data_has_the_range_of_its_type():
+    data = access(X, i).cast("index")
+    refused(loop(i, assign(i, data)),
+            "y[i] = x[index(x[i])]: index(x[i]) in x goes from -128 to 127, but there are only 0 "
+            "to 7")
+    verify_nest(Nest((X,), (Y,), loop(i, assign(i, maximum(minimum(data, 7), 0)))))
+
+
+def test_what_is_known_of_data_is_forgotten_for_somebody_may_write_them():
+    data = access(Y, i).cast("index")
+    refused(loop(i, assign(i, i), When(both(data >= 0, data < 8), in_sequence(
+        assign(i, i), Assign(access(Y, data), access(X, i))))),
+        "y[index(y[i])] = x[i]: index(y[i]) in y goes from -128 to 127, but there are only 0 to 7")
+    refused(loop(i, When(access(X, i).cast("float32").cast("index") < 3, assign(i, i))),
+            "when index(float32(x[i])) < 3: index(float32(x[i])) is not an index: only +, -, *, "
+            "//, %, min, max and select of axes and whole numbers are")
 
 
 @pytest.mark.parametrize(("statement", "message"), [
