@@ -37,6 +37,11 @@ class LoopKind(Enum):
     SERIAL = "for"
     UNROLLED = "unroll"
     THREADS = "threads"         # virtual threads: independent, interleaved
+    PARALLEL = "parallel"       # independent, on any number of the CPU's threads
+    VECTORIZED = "vector"       # independent, as one vector of the CPU
+
+
+INDEPENDENT = (LoopKind.THREADS, LoopKind.PARALLEL, LoopKind.VECTORIZED)
 
 
 @dataclass(frozen=True, eq=False)

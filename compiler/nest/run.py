@@ -17,13 +17,13 @@ import numpy.typing as npt
 from ..errors import CompileError
 from ..expression.evaluate import Array, numpy_type
 from .nest import (
+    INDEPENDENT,
     Allocate,
     Assign,
     Buffer,
     Copy,
     Invoke,
     Loop,
-    LoopKind,
     Marked,
     Nest,
     Region,
@@ -47,7 +47,7 @@ def interpret(nest: Nest, inputs: Mapping[Buffer, npt.ArrayLike], *,
     """The nest's outputs, given its inputs.
 
     `intrinsics` says what each intrinsic does: a function of views of its regions, in order.
-    Threads run one after the other, or, with a seed, randomly interleaved.
+    Independent iterations run one after the other, or, with a seed, randomly interleaved.
     """
     arrays = {buffer: undefined(buffer) for buffer in nest.outputs}
     for buffer in nest.inputs:
@@ -150,7 +150,7 @@ class _Runner:
                     continue
                 yield
 
-        return interleaved if loop.kind == LoopKind.THREADS and self.order is not None else in_order
+        return interleaved if loop.kind in INDEPENDENT and self.order is not None else in_order
 
     def _when(self, statement: When) -> Run:
         condition, body = value_of(statement.condition), self.of(statement.body)

@@ -20,6 +20,8 @@ from ..expression.intervals import Interval, Known, interval_of
 from .accesses import Conditions, Touch, known_where, touches
 from .nest import Access, Allocate, Buffer, Loop, Statement, When, statements_of
 
+EVERY_PAIR = 64         # iterations of a loop of which every pair is compared
+
 Sum = Mapping[Expression | None, int]       # of terms times factors; None has the value 1
 
 
@@ -62,10 +64,21 @@ def conflict(loop: Loop, conditions: Conditions = ()) -> Conflict | None:
             if not (events[first].touch.writes or events[second].touch.writes):
                 continue
             pair = _Pair(events[first], events[second], inside)
-            for one, other in permutations(range(loop.axis.extent), 2):
+            for one, other in _pairs(loop.axis.extent):
                 if not pair.apart(known[first][one], known[second][other]):
                     return Conflict(events[first], one, events[second], other)
     return None
+
+
+def _pairs(extent: int) -> Iterator[tuple[int, int]]:
+    """Pairs of iterations, each in both orders: all of them or, of many iterations, those with the
+    first and with the last one, between which lie all distances that there are."""
+    if extent <= EVERY_PAIR:
+        yield from permutations(range(extent), 2)
+        return
+    for each in range(1, extent):
+        yield from ((0, each), (each, 0), (extent - 1 - each, extent - 1),
+                    (extent - 1, extent - 1 - each))
 
 
 def _events_by_buffer(loop: Loop, conditions: Conditions) -> dict[Buffer, list[Event]]:

@@ -32,6 +32,7 @@ from ..expression.intervals import Interval, Known, interval_of
 from .accesses import Conditions, Touch, known_where, touches
 from .listing import Printer
 from .nest import (
+    INDEPENDENT,
     Access,
     Allocate,
     Assign,
@@ -49,7 +50,8 @@ from .nest import (
 )
 from .threads import Conflict, conflict
 
-MOST_THREADS = 64       # every pair of iterations is compared
+MOST_THREADS = 64       # or lanes of a vector
+COUNTED = {LoopKind.THREADS: "threads", LoopKind.VECTORIZED: "lanes"}
 
 
 def verify_nest(nest: Nest) -> None:
@@ -109,9 +111,11 @@ class _Verifier:
         if loop.axis in place.axes:
             self.refuse(loop, "the axis already runs in a loop around this one")
         self.visit(loop.body, replace(place, axes=place.axes | {loop.axis}))
-        if loop.kind == LoopKind.THREADS and place.known is not None:
-            if loop.axis.extent > MOST_THREADS:
-                self.refuse(loop, f"there can be {MOST_THREADS} threads at most")
+        if loop.kind in INDEPENDENT and place.known is not None:
+            if loop.axis.extent > MOST_THREADS and loop.kind != LoopKind.PARALLEL:
+                self.refuse(loop, f"there can be {MOST_THREADS} {COUNTED[loop.kind]} at most")
+            if loop.kind == LoopKind.PARALLEL and place.axes:
+                self.refuse(loop, "a parallel loop is the outermost one")
             found = conflict(loop, place.conditions)
             if found is not None:
                 self.refuse(loop, self._explained(found))

@@ -12,6 +12,7 @@ from ..expression.affine import simplified
 from ..expression.expression import (
     INTEGERS,
     Axis,
+    Binary,
     Constant,
     Element,
     Expression,
@@ -20,6 +21,7 @@ from ..expression.expression import (
     both,
     walk,
 )
+from ..expression.functions import fused_multiply_add
 from ..expression.rewrite import inlined, rewrite, substitute
 from ..expression.tensor import Tensor, in_order
 from ..nest.nest import (
@@ -239,7 +241,9 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     statement: Statement = Assign(target, _identity(body))
     if frame.stage.intrinsic is None:
         guarded = When(both(*guards), statement) if guards else statement
-        return _around(guarded, list(renamed.values()))
+        kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
+                 if frame.axes[axis] in renamed}
+        return _around(guarded, list(renamed.values()), kinds)
     marked = frame.stage.leaves.index(frame.stage.intrinsic[0])
     tile = {frame.axes[axis] for axis in frame.stage.leaves[marked:]}
     within = [new for old, new in renamed.items() if old in tile]
@@ -290,9 +294,15 @@ def _innermost(state: Lowering, frame: Frame) -> Statement:
     value = body.value if isinstance(body, Reduction) else body
     result = _read(state, substitute(value, frame.values))
     if isinstance(body, Reduction):
-        result = binary(body.combiner, target, result)
+        result = (_multiplied_and_added(result, target) if frame.stage.multiplies_and_adds
+                  else binary(body.combiner, target, result))
     statement: Statement = Assign(target, result)
     return When(both(*frame.guards), statement) if frame.guards else statement
+
+
+def _multiplied_and_added(product: Expression, target: Access) -> Expression:
+    assert isinstance(product, Binary), "the stage has checked that it is a product"
+    return fused_multiply_add(product.left, product.right, target)
 
 
 def _read(state: Lowering, expression: Expression) -> Expression:

@@ -9,11 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
-from ..expression.expression import Axis, Cast, Constant, Element, Expression, Reduction, Select
+from ..expression.expression import (
+    FLOATS,
+    Axis,
+    Binary,
+    Cast,
+    Constant,
+    Element,
+    Expression,
+    Reduction,
+    Select,
+)
 from ..expression.rewrite import substitute
 from ..expression.scalars import whole
 from ..expression.tensor import Tensor
 from ..nest.nest import DMA, LOADED, LoopKind, Scope
+
+MOST_LANES = 64
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,7 @@ class Stage:
     tile_rows: int = 0                                  # rows of a tile, if addressed one by one
     uncut: list[Axis] = field(default_factory=list)     # computed whole where a part would do
     over: Tensor | None = None                          # computed in the buffer of this one
+    multiplies_and_adds: bool = False                   # sums of products are rounded once a term
 
     def split(self, axis: Axis, factor: int) -> tuple[Axis, Axis]:
         """Make two loops of one.
@@ -133,10 +146,53 @@ class Stage:
             threads t in 2:  A(t); B(t)    →    A(0); A(1); B(0); B(1)
         """
         self._place(axis)
+        self._check_independent(axis, "threads")
+        self.kinds[axis] = LoopKind.THREADS
+
+    def parallel(self, axis: Axis) -> None:
+        """Let the CPU's threads share the iterations of the outermost loop. Each has buffers of
+        its own for what is computed inside.
+
+            for i in 64: y[i]    →    thread 0: for i in 0 … 31: y[i]; thread 1: for i in 32 … 63
+        """
+        if self._place(axis) != 0:
+            raise CompileError(f"{self}: {axis} is not its outermost loop, {self.leaves[0]}, which "
+                               f"is the one that threads share")
+        self._check_independent(axis, "parallel")
+        self.kinds[axis] = LoopKind.PARALLEL
+
+    def vectorize(self, axis: Axis) -> None:
+        """Compute all iterations of a loop at once, as lanes of one vector of the CPU.
+
+            for i.inner in 4: y[i.inner]    →    y[0 … 3]
+
+        A sum is not split into lanes by this, for that would change the order of its terms: sums
+        for each lane are to be a tensor of their own.
+        """
+        self._place(axis)
+        self._check_independent(axis, "lanes of a vector")
+        if axis.extent > MOST_LANES:
+            raise CompileError(f"{self}: {axis} has {axis.extent} iterations, more than the "
+                               f"{MOST_LANES} lanes of a vector; split it first")
+        self.kinds[axis] = LoopKind.VECTORIZED
+
+    def _check_independent(self, axis: Axis, what: str) -> None:
         if axis.reduces:
             raise CompileError(f"{self}: {axis} is reduced over: its iterations add to the same "
-                               f"sums and cannot be threads")
-        self.kinds[axis] = LoopKind.THREADS
+                               f"sums and cannot be {what}")
+
+    def multiply_add(self) -> None:
+        """Add each product of a sum with a single rounding, by the instruction that multiplies and
+        adds. This changes results of floats, to more exact ones.
+
+            y[i] = y[i] + x[k] × w[k]    →    y[i] = fma(x[k], w[k], y[i])
+        """
+        body = self.tensor.body
+        if not (isinstance(body, Reduction) and body.combiner == "+" and body.dtype in FLOATS
+                and isinstance(body.value, Binary) and body.value.operator == "*"):
+            raise CompileError(f"{self} is not a sum of products of floats, which multiply_add "
+                               f"takes")
+        self.multiplies_and_adds = True
 
     def double_buffer(self, axis: Axis) -> None:
         """Give what is computed inside a loop of the reader two buffers that take turns: the next

@@ -315,3 +315,31 @@ def test_too_many_threads_are_refused():
 
 def test_a_cast_in_a_value_is_not_an_index():
     accepted(loop(i, Assign(access(Y, i), Cast("int8", i))))
+
+
+@pytest.mark.parametrize("kind", [LoopKind.PARALLEL, LoopKind.VECTORIZED])
+def test_what_runs_at_once_is_independent(kind):
+    accepted(Loop(i, assign(i, i), kind))
+    refused(Loop(i, assign(0, i), kind), f"{kind.value} i < 8: y[0] = x[i] may write the same "
+                                         f"elements in iterations 0 and 1")
+
+
+def test_many_parallel_iterations_are_compared_with_the_first_and_the_last():
+    many = Axis("i", 1000)
+    large, result = Buffer("x", (1000,), "int8"), Buffer("y", (1000,), "int8")
+    copy = Assign(access(result, many), access(large, many))
+    accepted(Loop(many, copy, LoopKind.PARALLEL), (large,), (result,))
+    folded = Assign(access(result, many % 999), access(large, many))
+    refused(Loop(many, folded, LoopKind.PARALLEL),
+            "parallel i < 1000: y[i % 999] = x[i] may write the same elements in iterations 0 and "
+            "999", (large,), (result,))
+
+
+def test_vectors_have_few_lanes_and_parallel_loops_nothing_around_them():
+    lanes = Axis("i", MOST_THREADS + 1)
+    large = Buffer("y", (MOST_THREADS + 1,), "int8")
+    refused(Loop(lanes, Assign(access(large, lanes), access(X, 0)), LoopKind.VECTORIZED),
+            f"vector i < {MOST_THREADS + 1}: there can be {MOST_THREADS} lanes at most",
+            outputs=(large,))
+    refused(loop(j, Loop(i, assign(i, i), LoopKind.PARALLEL)),
+            "parallel i < 8: a parallel loop is the outermost one")
