@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy.typing as npt
+
 from ..errors import CompileError
 from .nodes import Expression, as_expression, walk
 from .scalars import INDEX, whole
@@ -28,13 +30,15 @@ class Axis(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tensor:
-    """A placeholder, which has no body, or the values of `body` for all combinations of `axes`."""
+    """A placeholder, which has no body, or the values of `body` for all combinations of `axes`. A
+    placeholder whose `values` are here is a constant."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     axes: tuple[Axis, ...] = ()
     body: Expression | None = None
+    values: npt.NDArray[Any] | None = None
 
     def __getitem__(self, indices: Any) -> Element:
         given = indices if isinstance(indices, tuple) else (indices,)
@@ -89,7 +93,7 @@ class Element(Expression):
 
 @dataclass(frozen=True, repr=False)
 class Reduction(Expression):
-    """All values over some axes, combined: `+`, `min` or `max`. Only at the top of a body."""
+    """All values over some axes, combined: `+`, `*`, `min` or `max`. Only at the top of a body."""
 
     combiner: str
     value: Expression
@@ -106,5 +110,5 @@ class Reduction(Expression):
         return Reduction(self.combiner, operands[0], self.axes)
 
     def __str__(self) -> str:
-        name = {"+": "sum"}.get(self.combiner, self.combiner)
+        name = {"+": "sum", "*": "product"}.get(self.combiner, self.combiner)
         return f"{name}({self.value}, over {', '.join(axis.name for axis in self.axes)})"

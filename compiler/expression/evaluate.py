@@ -30,14 +30,17 @@ from .tensor import Tensor, in_order
 
 Array = npt.NDArray[Any]
 Values = dict[Tensor, Array]
-COMBINERS = {"+": np.add, "min": np.minimum, "max": np.maximum}
+COMBINERS = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
+OPERATORS = {**ARITHMETIC, **COMPARISONS, **LOGIC}
 
 
 def evaluate(output: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Array:
     """The values of a tensor, given those of its placeholders."""
     values: Values = {}
     for tensor in in_order(output):
-        if tensor.body is None:
+        if tensor.values is not None:
+            values[tensor] = tensor.values
+        elif tensor.body is None:
             values[tensor] = _given(tensor, inputs)
         else:
             values[tensor] = evaluate_body(tensor, values)
@@ -69,7 +72,7 @@ def evaluate_body(tensor: Tensor, values: Values) -> Array:
     body = tensor.body
     inner = body.value if isinstance(body, Reduction) else body
     with np.errstate(all="ignore"):     # integers wrap; a select may drop anything
-        result = np.broadcast_to(_value(inner, grid, values),
+        result = np.broadcast_to(_Values(grid, values).of(inner),
                                  [axis.extent for axis in everything])
         if isinstance(body, Reduction):
             over = tuple(range(len(tensor.axes), len(everything)))
@@ -77,34 +80,43 @@ def evaluate_body(tensor: Tensor, values: Values) -> Array:
     return np.array(result, numpy_type(tensor.dtype), order="C")
 
 
-def _value(node: Expression, grid: Mapping[Axis, Array], values: Values) -> Array:
-    match node:
-        case Constant():
-            return np.asarray(node.value, numpy_type(node.dtype))
-        case Axis():
-            return grid[node]
-        case Binary():
-            operators = {**ARITHMETIC, **COMPARISONS, **LOGIC}
-            left, right = _value(node.left, grid, values), _value(node.right, grid, values)
-            result: Array = operators[node.operator](left, right)
-            return result
-        case Cast():
-            cast: Array = as_type(_value(node.value, grid, values), node.dtype)
-            return cast
-        case Select():
-            return np.where(_value(node.condition, grid, values), _value(node.then, grid, values),
-                            _value(node.otherwise, grid, values))
-        case Call():
-            arguments = [_value(each, grid, values) for each in node.arguments]
-            return np.asarray(node.function.evaluate(*arguments), numpy_type(node.dtype))
-        case Element():
-            return _read(values[node.tensor], [_value(each, grid, values) for each in node.indices])
-    raise AssertionError(f"no meaning for {node}")
+class _Values:
+    """What the nodes of an expression are at all places of a grid, each computed once."""
+
+    def __init__(self, grid: Mapping[Axis, Array], values: Values):
+        self.grid = grid
+        self.values = values
+        self.known: dict[int, Array] = {}       # by the identity of nodes
+
+    def of(self, node: Expression) -> Array:
+        if id(node) not in self.known:
+            self.known[id(node)] = self._value(node)
+        return self.known[id(node)]
+
+    def _value(self, node: Expression) -> Array:
+        match node:
+            case Constant():
+                return np.asarray(node.value, numpy_type(node.dtype))
+            case Axis():
+                return self.grid[node]
+        operands = [self.of(each) for each in node.operands()]
+        match node:
+            case Binary():
+                return np.asarray(OPERATORS[node.operator](*operands))
+            case Cast():
+                return np.asarray(as_type(operands[0], node.dtype))
+            case Select():
+                return np.where(*operands)
+            case Call():
+                return np.asarray(node.function.evaluate(*operands), numpy_type(node.dtype))
+            case Element():
+                return _read(self.values[node.tensor], operands)
+        raise AssertionError(f"no meaning for {node}")
 
 
 def as_type(value: Any, dtype: str) -> Any:
     """An array or NumPy scalar as another type; fractions are cut off and high bits dropped."""
-    if value.dtype.kind == "f" and dtype not in FLOATS:
+    if value.dtype.kind == "f" and dtype not in (*FLOATS, BOOL, "uint64"):
         return np.trunc(value).astype(np.int64).astype(numpy_type(dtype))
     return value.astype(numpy_type(dtype))
 

@@ -33,7 +33,7 @@ __all__ = [
     "Axis", "Binary", "Call", "Cast", "Constant", "Element", "Expression", "Function",
     "Reduction", "Select",
     "as_expression", "binary", "both", "either", "largest", "least", "maximum", "minimum",
-    "negated", "select", "total", "walk",
+    "multiplied", "negated", "select", "total", "walk",
 ]
 
 
@@ -80,6 +80,11 @@ def largest(value: Expression, *axes: Axis) -> Reduction:
 def least(value: Expression, *axes: Axis) -> Reduction:
     """The minimum over reduce axes."""
     return _reduction("min", value, axes)
+
+
+def multiplied(value: Expression, *axes: Axis) -> Reduction:
+    """The product over reduce axes."""
+    return _reduction("*", value, axes)
 
 
 def _reduction(combiner: str, value: Expression, axes: tuple[Axis, ...]) -> Reduction:

@@ -86,7 +86,8 @@ def _computed(expression: Expression, known: Known) -> Interval:
             otherwise = interval_of(expression.otherwise, known)
             return min(then[0], otherwise[0]), max(then[1], otherwise[1])
         case Cast(dtype="index", value=Expression(dtype=dtype)) if dtype in INTEGERS:
-            return LIMITS[dtype]        # data: whatever its type holds
+            # Data: whatever its type holds, in the 64 bits of an index.
+            return LIMITS["int64" if dtype == "uint64" else dtype]
         case Call(function=Function(name="checked"), arguments=(_, Constant(value=extent))):
             return 0, int(extent) - 1
     raise CompileError(f"{expression} is not an index: only +, -, *, //, %, min, max and select of "
@@ -154,7 +155,8 @@ def children(expression: Expression, known: Known) -> Iterator[tuple[Expression,
     """The operands of an expression, each with what is known where it is evaluated."""
     if isinstance(expression, Select):
         yield expression.condition, known
-        yield expression.then, {**known, **implied(expression.condition, known)}
+        more = implied(expression.condition, known)
+        yield expression.then, {**known, **more} if more else known
         yield expression.otherwise, known
     elif isinstance(expression, Reduction):
         yield expression.value, known

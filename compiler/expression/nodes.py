@@ -1,8 +1,9 @@
 """The nodes of scalar expressions, and how operators build them.
 
-Nodes are frozen and small. Python's operators build them; types are never converted in silence: a
-plain number takes the type of the other side, anything else needs a `cast`. Axes and positions
-have the type `index`.
+Nodes are frozen and small. One that is computed once and used in several places is one object:
+whatever goes through an expression meets it once. Python's operators build them; types are never
+converted in silence: a plain number takes the type of the other side, anything else needs a `cast`.
+Axes and positions have the type `index`.
 """
 
 from __future__ import annotations
@@ -288,7 +289,13 @@ def _simpler(operator: str, left: Expression, right: Expression) -> Expression |
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and everything inside it, outside first."""
-    yield expression
-    for operand in expression.operands():
-        yield from walk(operand)
+    """An expression and everything inside it, outside first. A node that is used in several places
+    comes once: such expressions may be long if they are written out."""
+    seen: set[int] = set()
+    left = [expression]
+    while left:
+        node = left.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            left += reversed(node.operands())

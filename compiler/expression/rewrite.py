@@ -13,14 +13,22 @@ Change = Callable[[Expression], Expression | None]
 
 def rewrite(expression: Expression, change: Change) -> Expression:
     """The expression with every part replaced for which `change` returns another one, from the
-    outside in. Replacements are not searched again."""
-    changed = change(expression)
-    if changed is not None:
-        return changed
-    operands = expression.operands()
-    if not operands:
-        return expression
-    return expression.with_operands(tuple(rewrite(each, change) for each in operands))
+    outside in. Replacements are not searched again. What is used in several places is replaced
+    once."""
+    return _rewritten(expression, change, {})
+
+
+def _rewritten(node: Expression, change: Change, done: dict[int, Expression]) -> Expression:
+    found = done.get(id(node))
+    if found is None:
+        found = change(node)
+        if found is None:
+            before = node.operands()
+            after = tuple([_rewritten(each, change, done) for each in before])
+            same = all(one is other for one, other in zip(before, after, strict=True))
+            found = node if same else node.with_operands(after)
+        done[id(node)] = found
+    return found
 
 
 def substitute(expression: Expression, values: Mapping[Axis, Expression]) -> Expression:

@@ -10,8 +10,8 @@ from ...isa.values import integer, shown
 from ..errors import CompileError
 
 INDEX, BOOL = "index", "bool"
-INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
-FLOATS = ("float32", "float64")
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+FLOATS = ("float16", "float32", "float64")
 TYPES = (*INTEGERS, *FLOATS, INDEX, BOOL)
 
 LIMITS = {each: (int(np.iinfo(each).min), int(np.iinfo(each).max)) for each in INTEGERS}

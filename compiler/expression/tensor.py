@@ -14,6 +14,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
 
 from ...isa.values import shown
 from ..errors import CompileError
@@ -22,7 +26,7 @@ from .intervals import Known, children, interval_of
 from .nodes import Expression, walk
 from .scalars import INDEX, TYPES, whole
 
-__all__ = ["Tensor", "compute", "in_order", "placeholder", "reduce_axis"]
+__all__ = ["Tensor", "compute", "constant", "in_order", "placeholder", "reduce_axis"]
 
 
 def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:
@@ -31,6 +35,12 @@ def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:
         raise CompileError(f"{name}: there is no type {dtype!r}; there are "
                            f"{', '.join(each for each in TYPES if each != INDEX)}")
     return Tensor(name, _checked_shape(name, shape), dtype)
+
+
+def constant(name: str, values: npt.NDArray[Any]) -> Tensor:
+    """A table: a tensor whose values are these."""
+    given = placeholder(name, values.shape, values.dtype.name)
+    return replace(given, values=values)
 
 
 def reduce_axis(name: str, extent: int) -> Axis:
@@ -104,9 +114,15 @@ def _check(name: str, body: Expression, axes: tuple[Axis, ...]) -> None:
                                    f"there are only 0 to {extent - 1}")
 
 
-def _elements(expression: Expression, known: Known) -> Iterator[tuple[Element, Known]]:
-    """Every element that is read, with what is known about indices at that point."""
+def _elements(expression: Expression, known: Known,
+              seen: set[int] | None = None) -> Iterator[tuple[Element, Known]]:
+    """Every element that is read, with what is known about indices at that point. `seen` are the
+    nodes that were visited with the same knowledge."""
+    seen = set() if seen is None else seen
+    if id(expression) in seen:
+        return
+    seen.add(id(expression))
     if isinstance(expression, Element):
         yield expression, known
     for child, more in children(expression, known):
-        yield from _elements(child, more)
+        yield from _elements(child, more, seen if more is known else None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expression.expression import Expression, Select, walk
-from ..expression.intervals import Interval, Known, implied
+from ..expression.expression import INDEX, Binary, Expression, Select, walk
+from ..expression.intervals import Interval, Known, conjuncts, implied
 from .nest import Access, Assign, Copy, Invoke, Region, Start, Statement, When
 
 Conditions = tuple[Expression, ...]
@@ -57,17 +57,29 @@ def _box(region: Region, conditions: Conditions, writes: bool = False,
     yield Touch(region, writes, conditions, clipped)
 
 
-def _reads(expression: Expression, conditions: Conditions) -> Iterator[Touch]:
-    """Every element that an expression reads. A select reads only the side it chooses."""
+def _reads(expression: Expression, conditions: Conditions,
+           seen: set[int] | None = None) -> Iterator[Touch]:
+    """Every element that an expression reads. A select reads only the side it chooses. `seen` are
+    the nodes that were visited under the same conditions."""
+    seen = set() if seen is None else seen
+    if id(expression) in seen:
+        return
+    seen.add(id(expression))
     if isinstance(expression, Access):
         yield from _box(_element(expression), conditions)
-    elif isinstance(expression, Select):
-        yield from _reads(expression.condition, conditions)
+    elif isinstance(expression, Select) and _about_indices(expression.condition):
+        yield from _reads(expression.condition, conditions, seen)
         yield from _reads(expression.then, (*conditions, expression.condition))
-        yield from _reads(expression.otherwise, conditions)
+        yield from _reads(expression.otherwise, conditions, seen)
     else:
         for operand in expression.operands():
-            yield from _reads(operand, conditions)
+            yield from _reads(operand, conditions, seen)
+
+
+def _about_indices(condition: Expression) -> bool:
+    """Whether anything follows for indices where a condition holds."""
+    return any(isinstance(each, Binary) and each.left.dtype == INDEX
+               for each in conjuncts(condition))
 
 
 def known_where(conditions: Conditions, known: Known) -> Known | None:

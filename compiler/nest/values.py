@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..expression.expression import (
     Constant,
     Expression,
     Select,
+    walk,
 )
 from .nest import Access, Buffer
 
@@ -33,6 +35,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     **ARITHMETIC, **COMPARISONS, **LOGIC,
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
     "%": operator.mod, ">>": operator.rshift, "<<": operator.lshift,
+    "/": operator.truediv, "&": operator.and_, "|": operator.or_, "^": operator.xor,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le}
 ON_INDICES: dict[str, Callable[[Any, Any], Any]] = {**OPERATORS, "min": min, "max": max}
 
@@ -43,6 +46,7 @@ class State:
 
     axes: dict[Axis, int]
     arrays: dict[Buffer, Array]
+    shared: dict[int, Any] = field(default_factory=dict)    # by node, while one expression is used
 
     def copy(self) -> State:
         """The state of another thread: its own axes and allocations, on the same arrays."""
@@ -61,60 +65,96 @@ def check_inside(buffer: Buffer, indices: tuple[int, ...]) -> None:
 
 
 def indices_of(expressions: tuple[Expression, ...]) -> Callable[[State], tuple[int, ...]]:
-    values = [value_of(each) for each in expressions]
+    return _listed([value_of(each) for each in expressions])
+
+
+def _listed(values: list[Value]) -> Callable[[State], tuple[int, ...]]:
     return lambda state: tuple([value(state) for value in values])
 
 
 def value_of(node: Expression) -> Value:
     """A function that computes the value of an expression; that of an index is a plain int."""
-    match node:
-        case Constant():
-            plain, kind = node.value, numpy_type(node.dtype).type
-            constant = plain if node.dtype == INDEX else kind(plain)
-            return lambda state: constant
-        case Axis():
-            return lambda state: state.axes[node]
-        case Binary():
-            function = (ON_INDICES if node.left.dtype == INDEX else OPERATORS)[node.operator]
-            left, right = value_of(node.left), value_of(node.right)
-            return lambda state: function(left(state), right(state))
-        case Select():
-            condition, then, otherwise = map(value_of, node.operands())
-            return lambda state: then(state) if condition(state) else otherwise(state)
-        case Cast():
-            return _cast(node)
-        case Call():
-            return _call(node)
-        case Access():
-            return _element(node)
-    raise AssertionError(f"no meaning for {node}")
+    functions = _Functions(node)
+    value = functions.of(node)
+    if not functions.shared:
+        return value
+
+    def fresh(state: State) -> Any:
+        state.shared.clear()
+        return value(state)
+
+    return fresh
 
 
-def _number(node: Expression) -> Value:
-    """Like `value_of`, but an index is a NumPy scalar too."""
-    value, kind = value_of(node), numpy_type(node.dtype).type
-    return (lambda state: kind(value(state))) if node.dtype in (INDEX, BOOL) else value
+class _Functions:
+    """The functions that compute the nodes of one expression. A node that is used more than once
+    is computed when it is first needed, and remembered."""
 
+    def __init__(self, expression: Expression):
+        uses = Counter(id(each) for node in walk(expression) for each in node.operands()
+                       if each.operands())
+        self.shared = {node for node, count in uses.items() if count > 1}
+        self.made: dict[int, Value] = {}
 
-def _cast(node: Cast) -> Value:
-    value, dtype = _number(node.value), node.dtype
-    if dtype == INDEX:
-        return lambda state: int(as_type(value(state), dtype))
-    return lambda state: as_type(value(state), dtype)
+    def of(self, node: Expression) -> Value:
+        if id(node) not in self.made:
+            value = self._computed(node)
+            self.made[id(node)] = self._once(id(node), value) if id(node) in self.shared else value
+        return self.made[id(node)]
 
+    def _once(self, place: int, value: Value) -> Value:
+        def once(state: State) -> Any:
+            if place not in state.shared:
+                state.shared[place] = value(state)
+            return state.shared[place]
 
-def _call(node: Call) -> Value:
-    function, dtype = node.function.evaluate, numpy_type(node.dtype)
-    arguments = [_number(each) for each in node.arguments]
-    return lambda state: np.asarray(function(*(each(state) for each in arguments)), dtype)[()]
+        return once
 
+    def _computed(self, node: Expression) -> Value:
+        match node:
+            case Constant():
+                plain, kind = node.value, numpy_type(node.dtype).type
+                constant = plain if node.dtype == INDEX else kind(plain)
+                return lambda state: constant
+            case Axis():
+                return lambda state: state.axes[node]
+            case Binary():
+                function = (ON_INDICES if node.left.dtype == INDEX else OPERATORS)[node.operator]
+                left, right = self.of(node.left), self.of(node.right)
+                return lambda state: function(left(state), right(state))
+            case Select():
+                condition, then, otherwise = map(self.of, node.operands())
+                return lambda state: then(state) if condition(state) else otherwise(state)
+            case Cast():
+                return self._cast(node)
+            case Call():
+                return self._call(node)
+            case Access():
+                return self._element(node)
+        raise AssertionError(f"no meaning for {node}")
 
-def _element(node: Access) -> Value:
-    buffer, place = node.buffer, indices_of(node.indices)
+    def _number(self, node: Expression) -> Value:
+        """The value of a node, as a NumPy scalar even if it is an index."""
+        value, kind = self.of(node), numpy_type(node.dtype).type
+        return (lambda state: kind(value(state))) if node.dtype in (INDEX, BOOL) else value
 
-    def value(state: State) -> Any:
-        indices = place(state)
-        check_inside(buffer, indices)
-        return state.arrays[buffer][indices]
+    def _cast(self, node: Cast) -> Value:
+        value, dtype = self._number(node.value), node.dtype
+        if dtype == INDEX:
+            return lambda state: int(as_type(value(state), dtype))
+        return lambda state: as_type(value(state), dtype)
 
-    return value
+    def _call(self, node: Call) -> Value:
+        function, dtype = node.function.evaluate, numpy_type(node.dtype)
+        arguments = [self._number(each) for each in node.arguments]
+        return lambda state: np.asarray(function(*(each(state) for each in arguments)), dtype)[()]
+
+    def _element(self, node: Access) -> Value:
+        buffer, place = node.buffer, _listed([self.of(each) for each in node.indices])
+
+        def value(state: State) -> Any:
+            indices = place(state)
+            check_inside(buffer, indices)
+            return state.arrays[buffer][indices]
+
+        return value

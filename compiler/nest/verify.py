@@ -199,26 +199,26 @@ class _Verifier:
 
     def _check_expression(self, statement: Statement, expression: Expression,
                           place: _Place) -> None:
+        shown = self.printer.expression
         for node in walk(expression):
-            text = self.printer.expression(node)
             match node:
                 case Axis() if node not in place.axes:
-                    self.refuse(statement, f"axis {text} is used outside its loop")
+                    self.refuse(statement, f"axis {shown(node)} is used outside its loop")
                 case Access() if node.buffer not in place.buffers:
                     self.refuse(statement, f"{self.printer.buffer(node.buffer)} is used outside "
                                            f"its allocation")
                 case Access() if len(node.indices) != len(node.buffer.shape):
-                    self.refuse(statement, f"{text} has {len(node.indices)} indices, but the "
-                                           f"buffer has {len(node.buffer.shape)} dimensions")
+                    self.refuse(statement, f"{shown(node)} has {len(node.indices)} indices, but "
+                                           f"the buffer has {len(node.buffer.shape)} dimensions")
                 case Binary() if node.left.dtype != node.right.dtype:
-                    self.refuse(statement, f"{text}: the types are {node.left.dtype} and "
+                    self.refuse(statement, f"{shown(node)}: the types are {node.left.dtype} and "
                                            f"{node.right.dtype}; cast one of them")
                 case Select() if node.then.dtype != node.otherwise.dtype:
-                    self.refuse(statement, f"{text}: the types are {node.then.dtype} and "
+                    self.refuse(statement, f"{shown(node)}: the types are {node.then.dtype} and "
                                            f"{node.otherwise.dtype}; cast one of them")
                 case Element() | Reduction():
-                    self.refuse(statement, f"{text} belongs in a tensor expression; a nest has "
-                                           f"accesses and loops")
+                    self.refuse(statement, f"{shown(node)} belongs in a tensor expression; a nest "
+                                           f"has accesses and loops")
 
     def _known(self, statement: Statement, conditions: Conditions, place: _Place) -> Known | None:
         """What is known where the conditions of a place and some more hold."""

@@ -274,8 +274,8 @@ def _reduces(expression: Expression) -> bool:
 
 
 def _identity(body: Reduction) -> Constant:
-    if body.combiner == "+":
-        return Constant(0, body.dtype)
+    if body.combiner in ("+", "*"):
+        return Constant(int(body.combiner == "*"), body.dtype)
     if body.dtype not in INTEGERS:
         return Constant(float("-inf" if body.combiner == "max" else "inf"), body.dtype)
     limits = iinfo(body.dtype)

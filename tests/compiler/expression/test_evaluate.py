@@ -26,7 +26,7 @@ from microtron.compiler.expression.expression import (
     select,
     total,
 )
-from microtron.compiler.expression.scalars import OF_FLOATS, OF_INTEGERS
+from microtron.compiler.expression.scalars import FLOATS, INTEGERS, OF_FLOATS, OF_INTEGERS
 from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis
 from microtron.isa.arithmetic import requantize, requantize_array
 
@@ -179,7 +179,7 @@ def test_casts_between_integers_floats_and_indices_keep_values():
 
 @pytest.mark.parametrize(("operator", "dtype"), [
     (operator, dtype) for operator in sorted(set(ARITHMETIC) - {">>", "<<"})
-    for dtype in ("int8", "uint8", "int16", "int32", "int64", "float32")
+    for dtype in (*INTEGERS, *FLOATS)
     if operator not in (OF_FLOATS if "int" in dtype else OF_INTEGERS)])
 def test_arithmetic_keeps_the_type(operator, dtype):
     a, b = (np.array(each, dtype) for each in ([1, 7, 100, 127], [3, 2, 100, 5]))
