@@ -93,7 +93,7 @@ def test_a_negated_condition():
 
 
 @pytest.mark.parametrize(("made", "message"), [
-    (lambda: floor(i), "floor(i): the type is index, but must be float32 or float64"),
+    (lambda: floor(i), "floor(i): the type is index, but must be float16 or float32 or float64"),
     (lambda: with_sign_of(Constant(1.0, "float32"), Constant(1.0, "float64")),
      "copysign: the types are float32 and float64; cast one of them"),
     (lambda: as_bits(i), "as_bits(i): index is not one of float32, float64"),
