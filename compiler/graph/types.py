@@ -15,7 +15,8 @@ from ..errors import CompileError
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32", "float64", "bool")
+DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
+          "float32", "float64", "bool")
 LARGEST = 1 << 31               # elements of a tensor: memory has its limits
 MOST_AXES = 8
 

@@ -15,7 +15,7 @@ from ...graph.operations.functions import Cast
 from ...graph.operations.shape import Reshape
 from ...graph.types import Array, GraphError, Quantization, Shape, TensorType
 from .file import array_of
-from .reader import Reader
+from .reader import NotConstantError, Reader
 
 
 @dataclass
@@ -24,13 +24,11 @@ class Call:
 
     node: NodeProto
     reader: Reader
+    opset: int
+    depth: int = 0          # in how many functions and bodies it is
 
     def __post_init__(self) -> None:
         self.attributes = {each.name: each for each in self.node.attribute}
-
-    @property
-    def opset(self) -> int:
-        return self.reader.opset
 
     # Operands.
 
@@ -68,8 +66,9 @@ class Call:
         """The numbers of an operand that must be known."""
         found = self.known(number)
         if found is None:
-            raise GraphError(f"{what} is {shown(self.given(number))}, which is computed, but must "
-                             f"be constant")
+            raise NotConstantError(
+                f"{what} is {shown(self.given(number))}, which is computed, but must be constant",
+                self.reader.sources(self.tensor(number)))
         return found
 
     def integers(self, number: int, what: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ and no more memory is taken than the file itself justifies."""
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -15,9 +16,15 @@ from ...graph.types import MOST_AXES, Array, GraphError
 # Numbers of a type, and the field of a tensor that holds them unless they are raw bytes.
 DTYPES: dict[int, tuple[str, str]] = {
     TensorProto.FLOAT: ("float32", "float_data"), TensorProto.DOUBLE: ("float64", "double_data"),
+    TensorProto.FLOAT16: ("float16", "int32_data"),
     TensorProto.INT8: ("int8", "int32_data"), TensorProto.UINT8: ("uint8", "int32_data"),
-    TensorProto.INT16: ("int16", "int32_data"), TensorProto.INT32: ("int32", "int32_data"),
-    TensorProto.INT64: ("int64", "int64_data"), TensorProto.BOOL: ("bool", "int32_data")}
+    TensorProto.INT16: ("int16", "int32_data"), TensorProto.UINT16: ("uint16", "int32_data"),
+    TensorProto.INT32: ("int32", "int32_data"), TensorProto.UINT32: ("uint32", "uint64_data"),
+    TensorProto.INT64: ("int64", "int64_data"), TensorProto.UINT64: ("uint64", "uint64_data"),
+    TensorProto.BOOL: ("bool", "int32_data")}
+
+STORED = {"float_data": np.float32, "double_data": np.float64, "int32_data": np.int32,
+          "int64_data": np.int64, "uint64_data": np.uint64}
 
 
 def parsed(data: bytes) -> ModelProto:
@@ -48,6 +55,11 @@ def dtype_of(number: int) -> str:
     return DTYPES[number][0]
 
 
+def number_of(dtype: str) -> int:
+    """The number that ONNX gives a type of numbers."""
+    return next(number for number, (name, _) in DTYPES.items() if name == dtype)
+
+
 def array_of(tensor: TensorProto) -> Array:
     """The numbers of a tensor that is in the file."""
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
@@ -64,8 +76,13 @@ def array_of(tensor: TensorProto) -> Array:
     else:
         values = getattr(tensor, field)
         _whole(tensor, len(values), prod(shape), "numbers")
-        found = np.array(values, None if dtype.kind == "f" else np.int64)
+        found = _stored(np.array(values, STORED[field]), dtype)
     return found.astype(dtype).reshape(shape)
+
+
+def _stored(numbers: Array, dtype: np.dtype[Any]) -> Array:
+    """The numbers of a field; those of 16 bits that are real are there by their bits."""
+    return numbers.astype(np.uint16).view(dtype) if dtype == np.float16 else numbers
 
 
 def _whole(tensor: TensorProto, has: int, needs: int, what: str) -> TensorProto:

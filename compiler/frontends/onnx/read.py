@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, ValueInfoProto
 from onnx.defs import onnx_opset_version
 
 from ....isa.values import integer, listed, named, shown
@@ -23,12 +23,12 @@ from . import (  # noqa: F401  (makes operators known)
     resizes,
     windows,
 )
-from .call import Call
 from .file import DTYPES, array_of, dtype_of, parsed, type_name
-from .reader import Reader
-from .table import DOMAINS, OPERATORS, Operator, supported
+from .nodes import problems_of, read_nodes
+from .reader import Reader, placed
+from .table import DOMAINS, supported
 
-MOST_PROBLEMS = 40          # that one message lists
+__all__ = ["read_onnx", "supported"]
 
 
 def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = None) -> Graph:
@@ -38,7 +38,7 @@ def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = 
         return _read(parsed(data), name, shapes or {})
     except GraphError as error:
         text = f"{named(name)}: {error}" if name else str(error)
-        raise GraphError("".join(each if each.isprintable() else "?" for each in text)) from None
+        raise placed(error, "".join(each if each.isprintable() else "?" for each in text)) from None
 
 
 def _read(model: ModelProto, name: str, shapes: Mapping[str, Shape]) -> Graph:
@@ -46,67 +46,30 @@ def _read(model: ModelProto, name: str, shapes: Mapping[str, Shape]) -> Graph:
     graph, newest = model.graph, onnx_opset_version()
     if opset > newest:
         raise GraphError(f"this is opset {opset}, but the newest that is known is {newest}")
-    problems = list(_problems(graph, opset))
+    reader = Reader(Builder(name), {(each.domain, each.name): each for each in model.functions})
+    problems = [*_bad_constants(graph), *problems_of(reader, graph.node, opset)]
     if problems:
         raise GraphError("; ".join(problems))
-    reader = Reader(Builder(name), opset)
     for tensor in graph.initializer:
         if tensor.name in reader.arrays:
             raise GraphError(f"there are two tensors {shown(tensor.name)}")
         reader.arrays[tensor.name] = array_of(tensor)
     for input_ in _inputs(graph, shapes):
         reader.names[input_[0]] = reader.builder.input(*input_)
-    for node in graph.node:
-        try:
-            _operator(node).handler(Call(node, reader))
-        except GraphError as error:
-            raise GraphError(f"{_place(node)}: {error}") from None
+    read_nodes(reader, graph.node, opset)
     return reader.builder.graph(tuple(_output(reader, each.name) for each in graph.output))
 
 
-def _place(node: NodeProto) -> str:
-    """A node as messages call it."""
-    name = node.name or next(filter(None, node.output), "")
-    return f"{node.op_type} {shown(name)}"
-
-
-def _operator(node: NodeProto) -> Operator:
-    return OPERATORS[DOMAINS.get(node.domain, node.domain), node.op_type]
-
-
-def _problems(graph: GraphProto, opset: int) -> Iterator[str]:
-    """Everything in a model that cannot be read, each once, with the nodes or tensors that have
-    it."""
+def _bad_constants(graph: GraphProto) -> Iterator[str]:
+    """What of a model's constants cannot be read."""
     found: dict[str, list[str]] = {}
-    unknown = False
-    for node in graph.node:
-        domain = DOMAINS.get(node.domain, node.domain)
-        known = OPERATORS.get((domain, node.op_type))
-        title = f"{domain}.{node.op_type}" if domain else node.op_type
-        place = shown(node.name or next(filter(None, node.output), ""))
-        if known is None:
-            unknown = True
-            found.setdefault(f"operator {shown(title)} is unknown", []).append(place)
-            continue
-        first, last = known.versions
-        if not domain and not first <= opset <= last:
-            found.setdefault(f"{title} is supported from opset {first} to {last}, but this is "
-                             f"{opset}", []).append(place)
-        for each in node.attribute:
-            if each.name not in known.attributes:
-                found.setdefault(
-                    f"{title} has an unknown attribute {shown(each.name)}, known are "
-                    f"{', '.join(sorted(known.attributes)) or 'none'}", []).append(place)
     for tensor in graph.initializer:
         if tensor.data_type not in DTYPES:
             found.setdefault(f"type {type_name(tensor.data_type)} is unknown, known are "
                              f"{', '.join(map(type_name, DTYPES))}", []).append(shown(tensor.name))
-    for problem, places in list(found.items())[:MOST_PROBLEMS]:
-        yield f"{problem} ({listed(places)})"
+    yield from (f"{problem} ({listed(places)})" for problem, places in found.items())
     if graph.sparse_initializer:
         yield "sparse tensors are not supported"
-    if unknown:
-        yield f"supported operators are {', '.join(supported())}"
 
 
 def _inputs(graph: GraphProto, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, TensorType]]:

@@ -3,8 +3,11 @@ is known, which is done at once."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
+
+from onnx import FunctionProto
 
 from ....isa.values import named, shown
 from ...graph.evaluate import computed
@@ -18,9 +21,25 @@ from ...graph.types import Array, GraphError, Quantization, TensorType
 # Numbers that may be computed while a model is read: enough for every shape, few for a machine.
 LARGEST_FOLDED = 1 << 20
 FOLDED_TOGETHER = 1 << 24
+MOST_NODES = 1 << 18        # with those in functions and unrolled loops, each as often as it runs
 # What stays in the graph although its operands are known: quantized constants, which passes want
 # to see, and real work.
 NOT_FOLDED = (Quantize, Dequantize, Reinterpret, Lookup, Conv, TransposedConv, Pool, MatMul)
+
+
+class NotConstantError(GraphError):
+    """A setting of an operation is computed from inputs of the model, which are named."""
+
+    def __init__(self, text: str, inputs: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.inputs = inputs
+
+
+def placed(error: GraphError, text: str) -> GraphError:
+    """The same error with a text that says where."""
+    if isinstance(error, NotConstantError):
+        return NotConstantError(text, error.inputs)
+    return GraphError(text)
 
 
 @dataclass
@@ -28,12 +47,13 @@ class Reader:
     """The tensors so far."""
 
     builder: Builder
-    opset: int
+    functions: Mapping[tuple[str, str], FunctionProto] = field(default_factory=dict)    # its own
     arrays: dict[str, Array] = field(default_factory=dict)      # initializers, by name
     names: dict[str, str] = field(default_factory=dict)         # in the graph, of the model's
     as_quantized: dict[tuple[str, Quantization], str] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)                 # tensors that some node reads
     budget: int = FOLDED_TOGETHER
+    nodes_left: int = MOST_NODES
 
     def tensor(self, name: str) -> str:
         """The name in the graph of a tensor of the model."""
@@ -43,6 +63,24 @@ class Reader:
                                  f"order, without a cycle")
             self.names[name] = self.builder.constant(name, self.arrays[name])
         return self.names[name]
+
+    def count_node(self) -> None:
+        """Refuse a model of too many nodes: a few functions may stand for any number."""
+        self.nodes_left -= 1
+        if self.nodes_left < 0:
+            raise GraphError(f"the model has more than {MOST_NODES} nodes, with those of functions "
+                             f"and loops")
+
+    def sources(self, tensor: str) -> tuple[str, ...]:
+        """The inputs of the graph that a tensor is computed from."""
+        waiting, seen = [tensor], {tensor}
+        while waiting:
+            node = self.builder.nodes.get(waiting.pop())
+            for name in node.operation.operands() if node is not None else ():
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append(name)
+        return tuple(name for name in self.builder.inputs if name in seen)
 
     def known(self, name: str) -> Array | None:
         """The numbers of a tensor of the model, if they are known."""

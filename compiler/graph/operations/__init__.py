@@ -1,6 +1,7 @@
 """The operations that there are: importing this makes all of them known."""
 
 from . import (
+    bits,
     blocks,
     eight_bit,
     elementwise,
@@ -10,12 +11,19 @@ from . import (
     logic,
     matrix,
     normalization,
+    order,
     quantize,
+    recurrent,
     reduction,
     resize,
+    sampling,
+    scatter,
     shape,
+    suppression,
     window,
+    window_places,
 )
 
-__all__ = ["blocks", "eight_bit", "elementwise", "fixed_point", "functions", "indexing", "logic",
-           "matrix", "normalization", "quantize", "reduction", "resize", "shape", "window"]
+__all__ = ["bits", "blocks", "eight_bit", "elementwise", "fixed_point", "functions", "indexing",
+           "logic", "matrix", "normalization", "order", "quantize", "recurrent", "reduction",
+           "resize", "sampling", "scatter", "shape", "suppression", "window", "window_places"]

@@ -25,12 +25,33 @@ class BinaryKind(Enum):
     MIN = "min"
     MAX = "max"
     POW = "pow"
+    MOD = "mod"             # what is left of a division, with the sign of the divisor
+    FMOD = "fmod"           # the same with the sign of the dividend
+
+
+def divided(left: Array, right: Array) -> Array:
+    """Integers lose the fraction of their quotient; what is divided by zero becomes 0."""
+    if left.dtype.kind == "f":
+        return np.divide(left, right)
+    below: Array = np.floor_divide(left, right)
+    rest = (left - below * right != 0) & ((left < 0) != (right < 0)) & (right != 0)
+    below += rest
+    return below
+
+
+def power(left: Array, right: Array) -> Array:
+    """Integers to a negative power lose their fraction as well: only 1 and −1 keep something."""
+    if left.dtype.kind == "f":
+        return np.power(left, right)
+    found = np.power(left, np.maximum(right, 0))
+    odd = np.where(left == 1, 1, np.where(left + 1 == 0, 1 - 2 * (right % 2).astype(np.int64), 0))
+    return np.where(right < 0, odd.astype(left.dtype), found)
 
 
 FUNCTIONS: dict[BinaryKind, Callable[..., Array]] = {
     BinaryKind.ADD: np.add, BinaryKind.SUB: np.subtract, BinaryKind.MUL: np.multiply,
-    BinaryKind.DIV: np.divide, BinaryKind.MIN: np.minimum, BinaryKind.MAX: np.maximum,
-    BinaryKind.POW: np.power}
+    BinaryKind.DIV: divided, BinaryKind.MIN: np.minimum, BinaryKind.MAX: np.maximum,
+    BinaryKind.POW: power, BinaryKind.MOD: np.mod, BinaryKind.FMOD: np.fmod}
 
 
 @dataclass(frozen=True, kw_only=True)

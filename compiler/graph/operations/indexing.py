@@ -80,6 +80,32 @@ class GatherNd(_Moved):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GatherElements(_Moved):
+    """For each index a number from the same place, but along one axis from where the index says."""
+
+    x: str = operand()
+    indices: str = operand()
+    axis: int = 0
+
+    def infer(self, x: TensorType, indices: TensorType) -> TensorType:
+        _must_be_indices(indices)
+        axis = normalized_axis(self.axis, len(x.shape))
+        if len(indices.shape) != len(x.shape) or any(
+                some > size for each, (some, size)
+                in enumerate(zip(indices.shape, x.shape, strict=True)) if each != axis):
+            raise GraphError(f"indices of shape {indices.shape} do not fit into {x.shape} but for "
+                             f"axis {axis}")
+        return moved(x, indices.shape)
+
+    def compute(self, result: TensorType, x: Value, indices: Value) -> Array:
+        axis = self.axis % x.array.ndim
+        places = wrapped_indices(indices.array, x.array.shape[axis])
+        part = tuple(slice(None) if each == axis else slice(size)
+                     for each, size in enumerate(places.shape))
+        return np.take_along_axis(x.array[part], places, axis)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tile(_Moved):
     """A tensor several times along each axis."""
 

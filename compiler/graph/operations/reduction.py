@@ -37,7 +37,8 @@ def reduced(shape: Shape, axes: tuple[int, ...], keep: bool) -> Shape:
 @dataclass(frozen=True, kw_only=True)
 class Reduce(Scaled):
     """One number for all those along some axes. The largest and the least of quantized tensors are
-    stored numbers; of truth values they mean any and all. A quantized sum or mean is
+    stored numbers; of truth values they mean any and all. Of nothing, they are the least and the
+    largest number that there is, and a mean is none. A quantized sum or mean is
 
         y = z + scale(sum of (q − z1), real), where `scales` has the one `real`
 
@@ -53,7 +54,8 @@ class Reduce(Scaled):
         shape = reduced(x.shape, self.axes, self.keep)
         if x.dtype == "bool" and self.kind not in ORDER:
             raise GraphError(f"the input is {x}, but must be numbers")
-        if self.kind in (*ORDER, ReduceKind.MEAN) and any(x.shape[axis] == 0 for axis in self.axes):
+        if self.kind == ReduceKind.MEAN and not x.is_float and any(
+                x.shape[axis] == 0 for axis in self.axes):
             raise GraphError(f"nothing of {x.shape} is left along {self.axes} to take a "
                              f"{self.kind.value} of")
         return TensorType(shape, x.dtype, x.quantization)
@@ -79,10 +81,24 @@ class Reduce(Scaled):
             return self.scaled(zeroless.sum(axis=axes, keepdims=self.keep)[..., None],
                                result)[..., 0]
         if self.kind in ORDER:
+            return self.clamped(function(x.array, axis=axes, keepdims=self.keep,
+                                         initial=self.least_or_largest(x.type)), result)
+        if self.kind == ReduceKind.MEAN and not x.type.is_float:
+            wide = x.array.astype(np.float64)
+            return self.clamped(np.trunc(wide.mean(axis=axes, keepdims=self.keep)), result)
+        if x.array.dtype == np.uint64:
             return self.clamped(function(x.array, axis=axes, keepdims=self.keep), result)
         wide = x.array.astype(np.float64 if x.type.is_float else np.int64)
-        values = function(wide, axis=axes, keepdims=self.keep)
-        return self.clamped(values if x.type.is_float else np.trunc(values), result)
+        return self.clamped(function(wide, axis=axes, keepdims=self.keep), result)
+
+    def least_or_largest(self, x: TensorType) -> float:
+        """What a maximum or a minimum of nothing is."""
+        lowest = self.kind == ReduceKind.MAX
+        if x.is_float:
+            return -np.inf if lowest else np.inf
+        if not x.is_integer:
+            return not lowest
+        return x.range[not lowest]
 
 
 @dataclass(frozen=True, kw_only=True)

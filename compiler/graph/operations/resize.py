@@ -114,12 +114,15 @@ class Resize(_Moved):
         """The steps to pixels around, and what each counts, at a distance from the first."""
         if self.kind == ResizeKind.LINEAR:
             return [(0, 1 - away), (1, away)]
-        a = self.cubic
+        return list(zip((-1, 0, 1, 2), cubic_weights(away, self.cubic), strict=True))
 
-        def near(t: Array) -> Array:
-            return ((a + 2) * t - (a + 3)) * t * t + 1
 
-        def far(t: Array) -> Array:
-            return a * (((t - 5) * t + 8) * t - 4)
+def cubic_weights(away: Array, a: float) -> tuple[Array, Array, Array, Array]:
+    """What each of four pixels counts, at a distance from the second."""
+    def near(t: Array) -> Array:
+        return ((a + 2) * t - (a + 3)) * t * t + 1
 
-        return [(-1, far(1 + away)), (0, near(away)), (1, near(1 - away)), (2, far(2 - away))]
+    def far(t: Array) -> Array:
+        return a * (((t - 5) * t + 8) * t - 4)
+
+    return far(1 + away), near(away), near(1 - away), far(2 - away)

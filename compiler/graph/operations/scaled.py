@@ -29,6 +29,8 @@ class Clamped(Operation):
 
     def clamped(self, values: Array, result: TensorType) -> Array:
         """Values within the bounds, and within what the result's type holds."""
+        if self.low is None and self.high is None and values.dtype == np.dtype(result.dtype):
+            return values
         low, high = self.bounds(result)
         if low is not None or high is not None:
             values = np.clip(values, low, high)
@@ -100,10 +102,11 @@ def wrapped(sums: Array) -> Array:
 
 
 def without_zero_point(array: Array, type_: TensorType) -> Array:
-    """What is multiplied: real numbers as they are, integers without their zero points. Integers
-    become reals of 64 bits, which hold all sums of products exactly and are multiplied fast."""
+    """What is multiplied: real numbers as they are, those of 16 bits with 32, as sums of them need;
+    integers without their zero points. Integers become reals of 64 bits, which hold all sums of
+    products exactly and are multiplied fast."""
     if type_.is_float:
-        return array
+        return array.astype(np.float32) if type_.dtype == "float16" else array
     values = array.astype(np.float64)
     if type_.quantization is not None:
         values -= type_.quantization.along(type_.quantization.zero_points, array.ndim)

@@ -126,6 +126,7 @@ class PadMode(Enum):
     REFLECT = "reflect"
     SYMMETRIC = "symmetric"
     EDGE = "edge"
+    WRAP = "wrap"
 
 
 @dataclass(frozen=True, kw_only=True)

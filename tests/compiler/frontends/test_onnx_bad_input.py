@@ -46,7 +46,7 @@ def test_what_is_no_model():
 
 
 def test_all_that_is_unknown_is_listed_at_once():
-    half = numpy_helper.from_array(np.zeros(3, np.float16), "h")
+    half = helper.make_tensor("h", TensorProto.BFLOAT16, [3], np.zeros(3))
     nodes = [helper.make_node("Frobnicate", ["x"], ["a"], "first"),
              helper.make_node("Frobnicate", ["a"], ["b"], "second"),
              helper.make_node("Conv", ["b", "h"], ["c"], "third", kernel=3),
@@ -58,7 +58,7 @@ def test_all_that_is_unknown_is_listed_at_once():
         "operator 'org.example.Swap' is unknown ('fourth')",
         "Conv has an unknown attribute 'kernel', known are auto_pad, dilations",
         "Upsample is supported from opset 1 to 9, but this is 17 ('fifth')",
-        "type FLOAT16 is unknown, known are FLOAT, DOUBLE", "supported operators are Abs, ")
+        "type BFLOAT16 is unknown, known are FLOAT, DOUBLE", "supported operators are Abs, ")
     assert message.count("Frobnicate") == 1
 
 
@@ -140,7 +140,7 @@ WRONG = [
      {"coordinate_transformation_mode": "tf_crop_and_resize"}, "must be one of half_pixel"),
     ("Add", [X, np.zeros(3, np.int64)], {}, "both must be of one type"),
     ("Add", [X, np.zeros(3, np.float32)], {}, "do not fit each other"),
-    ("Cast", [X], {"to": 10}, "FLOAT16 is not supported"),
+    ("Cast", [X], {"to": 16}, "BFLOAT16 is not supported"),
     ("Exp", [np.zeros(3, np.int64)], {}, "must be real numbers"),
     ("Gemm", [X, X], {}, "both sides must be matrices"),
     ("QuantizeLinear", [X, np.float32(1)], {}, "the scale is 'x1', which is computed"),

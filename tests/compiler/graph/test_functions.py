@@ -191,7 +191,17 @@ def test_a_mean_of_integers_loses_its_fraction_and_truth_values_have_any_and_all
     with pytest.raises(GraphError, match="must be numbers"):
         result(Reduce(kind=ReduceKind.SUM, x="x", axes=(1,)), x=truth)
     with pytest.raises(GraphError, match="nothing of"):
-        result(Reduce(kind=ReduceKind.MAX, x="x", axes=(0,)), x=np.zeros((0, 2)))
+        result(Reduce(kind=ReduceKind.MEAN, x="x", axes=(0,)), x=np.zeros((0, 2), int))
+
+
+@pytest.mark.parametrize(("dtype", "largest", "least"), [
+    ("float32", -np.inf, np.inf), ("int8", -128, 127), ("uint64", 0, 2 ** 64 - 1),
+    ("bool", False, True)])
+def test_the_largest_of_nothing_is_the_least_number_and_the_other_way_round(dtype, largest, least):
+    for kind, expected in ((ReduceKind.MAX, largest), (ReduceKind.MIN, least)):
+        found = result(Reduce(kind=kind, x="x", axes=(0,)), x=np.zeros((0, 2), dtype))
+        assert found.dtype == dtype
+        assert found.tolist() == [expected] * 2
 
 
 def test_a_quantized_mean_is_a_scaled_sum():

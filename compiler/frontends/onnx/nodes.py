@@ -1,0 +1,137 @@
+"""Nodes of a model, one after the other. An operator without a rule of its own is read as the
+function that the model, or ONNX itself, defines it as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from onnx import FunctionProto, NodeProto, TypeProto, defs, helper
+
+from ....isa.values import listed, shown
+from ...graph.types import GraphError
+from .bodies import function_nodes
+from .call import Call
+from .file import number_of
+from .reader import Reader, placed
+from .table import DOMAINS, OPERATORS, Operator, supported
+
+MOST_PROBLEMS = 40          # that one message lists
+DEEPEST = 16                # functions in functions
+
+
+def read_nodes(reader: Reader, nodes: Sequence[NodeProto], opset: int, depth: int = 0) -> None:
+    """Add what some nodes compute to a graph."""
+    problems = list(problems_of(reader, nodes, opset))
+    if problems:
+        raise GraphError("; ".join(problems))
+    for node in nodes:
+        reader.count_node()
+        known = _rule(reader, node)
+        try:
+            if known is None:
+                _expand(reader, node, opset, depth)
+            else:
+                known.handler(Call(node, reader, opset, depth))
+        except GraphError as error:
+            raise placed(error, f"{_place(node)}: {error}") from None
+
+
+def _place(node: NodeProto) -> str:
+    """A node as messages call it."""
+    name = node.name or next(filter(None, node.output), "")
+    return f"{node.op_type} {shown(name)}"
+
+
+def _domain(node: NodeProto) -> str:
+    return DOMAINS.get(node.domain, node.domain)
+
+
+def _rule(reader: Reader, node: NodeProto) -> Operator | None:
+    """How an operator is read, unless it is as a function."""
+    if (_domain(node), node.op_type) in reader.functions:
+        return None
+    return OPERATORS.get((_domain(node), node.op_type))
+
+
+def problems_of(reader: Reader, nodes: Iterable[NodeProto], opset: int) -> Iterator[str]:
+    """Everything in some nodes that cannot be read, each once, with the nodes that have it."""
+    found: dict[str, list[str]] = {}
+    unknown = False
+    for node in nodes:
+        domain = _domain(node)
+        known = _rule(reader, node)
+        title = f"{domain}.{node.op_type}" if domain else node.op_type
+        place = shown(node.name or next(filter(None, node.output), ""))
+        if known is None:
+            if (domain, node.op_type) not in reader.functions and (
+                    _schema(node, opset) is None):
+                unknown = True
+                found.setdefault(f"operator {shown(title)} is unknown", []).append(place)
+            continue
+        first, last = known.versions
+        if not domain and not first <= opset <= last:
+            found.setdefault(f"{title} is supported from opset {first} to {last}, but this is "
+                             f"{opset}", []).append(place)
+        for each in node.attribute:
+            if each.name not in known.attributes:
+                found.setdefault(
+                    f"{title} has an unknown attribute {shown(each.name)}, known are "
+                    f"{', '.join(sorted(known.attributes)) or 'none'}", []).append(place)
+    for problem, places in list(found.items())[:MOST_PROBLEMS]:
+        yield f"{problem} ({listed(places)})"
+    if unknown:
+        yield f"supported operators are {', '.join(supported())}"
+
+
+def _schema(node: NodeProto, opset: int) -> Any:
+    """ONNX's definition of an operator, if it is a function of others. (Types of ONNX's own are
+    incomplete.)"""
+    try:
+        schema: Any = (defs.get_schema(node.op_type, node.domain) if _domain(node)
+                       else defs.get_schema(node.op_type, opset))
+    except defs.SchemaError:
+        return None
+    return schema if schema.has_function or schema.has_context_dependent_function else None
+
+
+def _expand(reader: Reader, node: NodeProto, opset: int, depth: int) -> None:
+    """Read a node as the function that it is."""
+    if depth >= DEEPEST:
+        raise GraphError(f"functions call functions more than {DEEPEST} deep")
+    function = reader.functions.get((_domain(node), node.op_type)) or _defined(reader, node, opset)
+    inner = next((each.version for each in function.opset_import if each.domain in DOMAINS), opset)
+    prefix = f"{node.name or next(filter(None, node.output), 'unnamed')}."
+    read_nodes(reader, function_nodes(function, node, prefix), inner, depth + 1)
+
+
+def _defined(reader: Reader, node: NodeProto, opset: int) -> FunctionProto:
+    """The function that ONNX defines an operator as. Some depend on the types of operands."""
+    schema = _schema(node, opset)
+    assert schema is not None, "others are problems"
+    if schema.has_function:
+        data = schema.get_function_with_opset_version(
+            _version(schema.function_opset_versions, opset))
+    else:
+        types = [_type(reader, name).SerializeToString() for name in node.input]
+        data = schema.get_context_dependent_function_with_opset_version(
+            _version(schema.context_dependent_function_opset_versions, opset),
+            node.SerializeToString(), types)
+    function = FunctionProto()
+    function.ParseFromString(data)
+    function.attribute_proto.extend(each.default_value for each in schema.attributes.values()
+                                    if each.default_value.name)
+    return function
+
+
+def _version(versions: Sequence[int], opset: int) -> int:
+    """The newest definition that an opset has, or, as an operator means the same in all of them,
+    the oldest after it."""
+    return max((each for each in versions if each <= opset), default=min(versions))
+
+
+def _type(reader: Reader, name: str) -> TypeProto:
+    if not name:
+        return TypeProto()
+    type_ = reader.builder.type_of(reader.tensor(name))
+    return helper.make_tensor_type_proto(number_of(type_.dtype), type_.shape)
