@@ -99,8 +99,13 @@ def _like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def space(builder: ir.IRBuilder, size: int) -> ir.Value:
-    """The address of some bytes on the stack, which exist until the function returns."""
+    """The address of some bytes on the stack, which exist until the function returns.
+
+    It is taken before anything else: behind a call that is inlined it would no longer be in the
+    first block, and LLVM keeps in registers only what is there.
+    """
     with builder.goto_entry_block():
+        builder.position_at_start(builder.block)
         place = builder.alloca(ir.ArrayType(I8, size))
         place.align, place.type = WORD, POINTER     # some llvmlites would remember the array
         return place

@@ -127,6 +127,15 @@ def test_numbers_are_those_of_python(entries, function, a, b):
     assert entries[function](a, b) == function(a, b)
 
 
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+def test_variables_and_records_are_the_first_things_in_a_function(function):
+    """LLVM turns them into values only there. Behind a call, inlining would move them."""
+    text = Entry(function, {"a": NUMBER, "b": NUMBER}, name="test", checksum=0).text()
+    for body in text.split("entry:")[1:]:
+        made = ["alloca" in line for line in body.splitlines() if line.startswith("  ")]
+        assert made == sorted(made, reverse=True)
+
+
 CORNERS = (-1 << 63, -1, 0, 1, (1 << 63) - 1)
 
 
