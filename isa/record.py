@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -76,6 +77,11 @@ class Field:
     @property
     def is_flags(self) -> bool:
         return self.kind is not None and issubclass(self.kind, IntFlag)
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The values that `kind` names, those that make sense here."""
+        return [int(each) for each in self.allowed or self.kind or ()]
 
     @property
     def required(self) -> bool:
@@ -173,8 +179,8 @@ def _suspicious(record: type[Record], words: npt.NDArray[np.void]) -> npt.NDArra
         column = words[field.name].astype(np.int64)
         columns[field.name] = tuple(column.T) if field.axes else column
         if field.kind is not None:
-            wrong = (column & ~sum(field.kind) != 0 if field.is_flags else
-                     ~np.isin(column, [int(each) for each in field.allowed or field.kind]))
+            wrong = (column & ~sum(field.numbers) != 0 if field.is_flags else
+                     ~np.isin(column, field.numbers))
             bad |= wrong.reshape(len(words), field.count).any(1)
     for broken, _ in record.rules(SimpleNamespace(**columns)):
         bad |= broken
@@ -262,6 +268,7 @@ def _placed(record: type[Record]) -> Iterator[Field]:
         raise TypeError(f"{record.__name__} takes {offset} bytes, but has {record.size}")
 
 
+@cache
 def reserved_bytes(record: type[Record]) -> tuple[int, ...]:
     """Offsets of the bytes that no field uses. They are zero in every valid word."""
     used = set(range(record.lead))

@@ -21,6 +21,7 @@ WORD = np.dtype([("opcode", "u1"), ("wait", "u1"), ("post", "u1"),
                  ("body", "u1", (INSTRUCTION_BYTES - 3,))])
 Stream = npt.NDArray[np.void]
 BY_OPCODE = {int(instruction.opcode): instruction for instruction in ISA}
+KNOWN = np.isin(np.arange(256), [int(each) for each in Opcode])     # by opcode
 
 
 def encode(instructions: Iterable[Instruction]) -> Stream:
@@ -59,9 +60,11 @@ def instruction_at(stream: Stream, position: int) -> Instruction:
 def check(stream: Stream) -> None:
     """Refuse a stream that holds a word which is not an instruction."""
     check_words(stream)
-    broken = [positions_of(stream, kind)[0][kind.broken(positions_of(stream, kind)[1])]
-              for kind in ISA]
-    for position in sorted(np.concatenate(broken).tolist()):
+    broken: list[int] = []
+    for kind in kinds_in(stream):
+        positions, words = positions_of(stream, kind)
+        broken += positions[kind.broken(words)].tolist()
+    for position in sorted(broken):
         try:
             instruction_at(stream, position)
         except IsaError as error:
@@ -70,13 +73,13 @@ def check(stream: Stream) -> None:
 
 def check_words(stream: Stream) -> None:
     """Refuse unknown opcodes and reserved bytes that are not zero."""
-    unknown = np.flatnonzero(~np.isin(stream["opcode"], [int(each) for each in Opcode]))
+    unknown = np.flatnonzero(~KNOWN[stream["opcode"]])
     if len(unknown):
         raise IsaError(f"instruction {unknown[0]}: opcode is {stream['opcode'][unknown[0]]}, but "
                        f"must be one of "
                        f"{', '.join(f'{each.value} ({each.name.lower()})' for each in Opcode)}")
     raw = as_bytes(stream)
-    for kind in ISA:
+    for kind in kinds_in(stream):
         reserved = np.array(reserved_bytes(kind), np.intp)
         rows = np.flatnonzero(stream["opcode"] == kind.opcode)
         bad = np.argwhere(raw[np.ix_(rows, reserved)])
@@ -84,6 +87,12 @@ def check_words(stream: Stream) -> None:
             row, column = rows[bad[0][0]], reserved[bad[0][1]]
             raise IsaError(f"instruction {row}: reserved byte {column} of {kind.mnemonic()} is "
                            f"{raw[row, column]}, but must be 0")
+
+
+def kinds_in(stream: Stream) -> list[type[Instruction]]:
+    """The kinds of instructions that a stream has."""
+    found = np.bincount(stream["opcode"], minlength=len(KNOWN))
+    return [kind for kind in ISA if found[kind.opcode]]
 
 
 def positions_of(stream: Stream, kind: type[Instruction]) -> tuple[npt.NDArray[np.intp], Stream]:

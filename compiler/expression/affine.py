@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
-from .expression import Axis, Binary, Constant, Expression
+from .expression import INDEX, Axis, Binary, Constant, Expression
+
+FORM = "affine"             # what a node remembers it as
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,10 @@ class Affine:
     terms: Mapping[Axis, int] = field(default_factory=dict)
 
     def __add__(self, other: Affine) -> Affine:
+        if not other.terms:
+            return Affine(self.constant + other.constant, self.terms)
+        if not self.terms:
+            return Affine(self.constant + other.constant, other.terms)
         terms = dict(self.terms)
         for axis, coefficient in other.terms.items():
             terms[axis] = terms.get(axis, 0) + coefficient
@@ -72,23 +78,33 @@ class Affine:
 
 def affine(expression: Expression) -> Affine | None:
     """An index in affine form, or None if it is not affine."""
-    match expression:
-        case Constant(dtype="index"):
-            return Affine(int(expression.value))
-        case Axis():
-            return Affine(0, {expression: 1})
-        case Binary(operator="+" | "-" | "*"):
-            left, right = affine(expression.left), affine(expression.right)
-            if left is None or right is None:
-                return None
-            if expression.operator == "+":
-                return left + right
-            if expression.operator == "-":
-                return left + right.times(-1)
-            if not right.terms:
-                return left.times(right.constant)
-            if not left.terms:
-                return right.times(left.constant)
+    if isinstance(expression, Binary):
+        # Asked again and again, of nodes that never change: each remembers its form.
+        known: dict[str, Affine | None] = expression.__dict__
+        if FORM not in known:
+            known[FORM] = _combined(expression)
+        return known[FORM]
+    if isinstance(expression, Axis):
+        return Affine(0, {expression: 1})
+    if isinstance(expression, Constant) and expression.dtype == INDEX:
+        return Affine(int(expression.value))
+    return None
+
+
+def _combined(expression: Binary) -> Affine | None:
+    if expression.operator not in ("+", "-", "*"):
+        return None
+    left, right = affine(expression.left), affine(expression.right)
+    if left is None or right is None:
+        return None
+    if expression.operator == "+":
+        return left + right
+    if expression.operator == "-":
+        return left + right.times(-1)
+    if not right.terms:
+        return left.times(right.constant)
+    if not left.terms:
+        return right.times(left.constant)
     return None
 
 

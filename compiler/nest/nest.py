@@ -221,9 +221,11 @@ def in_sequence(*statements: Statement) -> Statement:
 
 def statements_of(statement: Statement) -> Iterator[Statement]:
     """A statement and everything inside it, outside first."""
-    yield statement
-    for child in statement.children():
-        yield from statements_of(child)
+    waiting = [statement]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += reversed(each.children())
 
 
 def with_children(statement: Statement, children: tuple[Statement, ...]) -> Statement:

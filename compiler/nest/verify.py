@@ -7,7 +7,7 @@ buffer; types match; no buffer is read before something is written to it; thread
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NoReturn
 
@@ -58,7 +58,7 @@ def verify_nest(nest: Nest) -> None:
     """Refuse a wrong nest with a sentence that names the statement."""
     verifier = _Verifier(nest)
     for buffer in (*nest.inputs, *nest.outputs):
-        verifier.check_buffer(buffer, verifier.printer.declaration(buffer))
+        verifier.check_buffer(buffer)
     verifier.visit(nest.body, _Place(frozenset((*nest.inputs, *nest.outputs))))
     for buffer in nest.outputs:
         if buffer not in verifier.written:
@@ -87,6 +87,9 @@ class _Verifier:
     def printer(self) -> Printer:
         return Printer(self.nest)
 
+    def _text(self, node: Expression) -> str:
+        return self.printer.expression(node)
+
     def refuse(self, statement: Statement, why: str) -> NoReturn:
         raise CompileError(f"{self.printer.line(statement)}: {why}")
 
@@ -99,8 +102,8 @@ class _Verifier:
             case When():
                 self._uses(statement, place)
                 conditions = (*place.conditions, statement.condition)
-                self.visit(statement.body, replace(
-                    place, conditions=conditions, known=self._known(statement, conditions, place)))
+                known = self._known(statement, conditions, place)
+                self.visit(statement.body, _Place(place.buffers, place.axes, conditions, known))
             case Assign() | Copy() | Invoke() | Start():
                 self._uses(statement, place)
             case _:
@@ -110,7 +113,8 @@ class _Verifier:
     def _loop(self, loop: Loop, place: _Place) -> None:
         if loop.axis in place.axes:
             self.refuse(loop, "the axis already runs in a loop around this one")
-        self.visit(loop.body, replace(place, axes=place.axes | {loop.axis}))
+        self.visit(loop.body, _Place(place.buffers, place.axes | {loop.axis}, place.conditions,
+                                     place.known))
         if loop.kind in INDEPENDENT and place.known is not None:
             if loop.axis.extent > MOST_THREADS and loop.kind != LoopKind.PARALLEL:
                 self.refuse(loop, f"there can be {MOST_THREADS} {COUNTED[loop.kind]} at most")
@@ -132,17 +136,23 @@ class _Verifier:
 
     def _allocate(self, allocate: Allocate, place: _Place) -> None:
         buffer = allocate.buffer
-        self.check_buffer(buffer, self.printer.line(allocate))
+        self.check_buffer(buffer, allocate)
         if buffer in place.buffers:
             self.refuse(allocate, "the buffer exists already")
         self.written.discard(buffer)
-        self.visit(allocate.body, replace(place, buffers=place.buffers | {buffer}))
+        self.visit(allocate.body, _Place(place.buffers | {buffer}, place.axes, place.conditions,
+                                         place.known))
 
-    def check_buffer(self, buffer: Buffer, where: str) -> None:
+    def check_buffer(self, buffer: Buffer, allocate: Allocate | None = None) -> None:
+        why = ""
         if buffer.dtype not in TYPES or buffer.dtype == INDEX:
-            raise CompileError(f"{where}: there is no type {buffer.dtype!r} for a buffer")
-        if any(extent < 1 for extent in buffer.shape):
-            raise CompileError(f"{where}: extents are at least 1")
+            why = f"there is no type {buffer.dtype!r} for a buffer"
+        elif min(buffer.shape, default=1) < 1:
+            why = "extents are at least 1"
+        if why:
+            where = (self.printer.declaration(buffer) if allocate is None
+                     else self.printer.line(allocate))
+            raise CompileError(f"{where}: {why}")
 
     def _uses(self, statement: Statement, place: _Place) -> None:
         """Check everything about a statement that touches buffers."""
@@ -188,18 +198,21 @@ class _Verifier:
                                        f"{statement.target.buffer.dtype}")
 
     def _check_region(self, statement: Statement, region: Region, place: _Place) -> None:
-        name, rank = self.printer.buffer(region.buffer), len(region.buffer.shape)
+        rank = len(region.buffer.shape)
         if region.buffer not in place.buffers:
-            self.refuse(statement, f"{name} is used outside its allocation")
+            self.refuse(statement, f"{self.printer.buffer(region.buffer)} is used outside its "
+                                   f"allocation")
         if len(region.start) != rank or len(region.extents) != rank:
-            self.refuse(statement, f"{name} has {rank} dimensions, but the region has "
-                                   f"{len(region.start)} starts and {len(region.extents)} extents")
-        if any(extent < 1 for extent in region.extents):
-            self.refuse(statement, f"extents are at least 1, but {name}'s are {region.extents}")
+            self.refuse(statement, f"{self.printer.buffer(region.buffer)} has {rank} dimensions, "
+                                   f"but the region has {len(region.start)} starts and "
+                                   f"{len(region.extents)} extents")
+        if min(region.extents, default=1) < 1:
+            self.refuse(statement, f"extents are at least 1, but "
+                                   f"{self.printer.buffer(region.buffer)}'s are {region.extents}")
 
     def _check_expression(self, statement: Statement, expression: Expression,
                           place: _Place) -> None:
-        shown = self.printer.expression
+        shown = self._text
         for node in walk(expression):
             match node:
                 case Axis() if node not in place.axes:

@@ -10,7 +10,7 @@ from ..graph.graph import Graph
 from ..graph.types import Shape
 from ..operators.layout import Layout
 from .layers import CompiledLayer, LayerCompiler, Misfit
-from .network import Decision, Where
+from .network import AcceleratorStep, Decision, Where
 from .task import Task
 
 
@@ -20,6 +20,8 @@ class Group:
 
     layers: list[CompiledLayer] = field(default_factory=list)
     made: dict[str, Layout] = field(default_factory=dict)
+    step: AcceleratorStep | None = None         # all of them in one stream ...
+    cycles: int | None = None                   # ... and what it takes, once somebody has asked
 
     def add(self, layer: CompiledLayer) -> None:
         self.layers.append(layer)

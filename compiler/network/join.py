@@ -6,6 +6,7 @@ from ...isa.config import Config
 from ...isa.program import Tensor
 from ..graph.graph import Graph
 from ..graph.operations.shape import Reshape
+from ..operators.choice import Cost
 from ..operators.layout import Layout
 from .groups import Group
 from .link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
@@ -14,8 +15,22 @@ from .places import Grid, Place
 from .plan import Life, planned
 
 
+def timed(graph: Graph, group: Group, config: Config, cost: Cost) -> int:
+    """What the program of a group costs."""
+    if group.cycles is None:
+        group.cycles = cost(joined(graph, group, config).program)
+    return group.cycles
+
+
 def joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
-    """The program of a group: places for its tensors, and one stream."""
+    """The program of a group, which is joined when it is first asked for."""
+    if group.step is None:
+        group.step = _joined(graph, group, config)
+    return group.step
+
+
+def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
+    """Places for the tensors of a group, and one stream."""
     lives, inputs, outputs = _lives(graph, group)
     grid = Grid.of(config)
     plan = planned(lives, grid)

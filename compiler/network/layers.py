@@ -22,7 +22,7 @@ from ..operators.description import LARGEST
 from ..operators.elementwise import Elementwise
 from ..operators.first_layer import FoldedForm
 from ..operators.form import Form
-from ..operators.kernel import OUTPUT, Kernel, Options
+from ..operators.kernel import OUTPUT, Built, Kernel, Options
 from ..operators.layout import Layout, tiled_images
 from ..operators.packing import checked
 from .interleave import halved
@@ -61,6 +61,7 @@ class LayerCompiler:
     def __post_init__(self) -> None:
         self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
         self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
+        self.built: Built = {}
 
     def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
@@ -89,7 +90,7 @@ class LayerCompiler:
         least = min(each.work.bound(config, timing).cycles for each in (
             operator.forms(spec, config) if form is None else (form,)))
         return operator.compiled(spec, config, Options(
-            form=form, cost=cost, memory=timing,
+            form=form, cost=cost, memory=timing, built=self.built,
             effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
 
     def alternatives(self, kernel: Kernel) -> Iterator[Kernel]:
@@ -103,16 +104,18 @@ class LayerCompiler:
             if candidate.knobs != kernel.knobs:
                 try:
                     other = operator.compiled(form.description, form.config, Options(
-                        form=form, knobs=candidate.knobs))
+                        form=form, knobs=candidate.knobs, built=self.built))
                 except CompileError:
                     continue                        # too many instructions
                 yield other
 
     def cycles(self, kernel: Kernel) -> float:
         """What a kernel takes alone: as the cost says, or at least."""
-        if self.cost is None:
-            return kernel.form.work.bound(self.config, self.memory or MemoryTiming()).cycles
-        return self._time(kernel.program)
+        return self.bound(kernel) if self.cost is None else self._time(kernel.program)
+
+    def bound(self, kernel: Kernel) -> float:
+        """What no schedule of its form can do without."""
+        return kernel.form.work.bound(self.config, self.memory or MemoryTiming()).cycles
 
     def _time(self, program: Program) -> int:
         """What a program costs. Whoever chose a kernel has asked already."""

@@ -9,7 +9,7 @@ from ...isa.errors import MicrotronError
 from ...isa.timing import MemoryTiming
 from ..graph.graph import Graph
 from .groups import Group, compiled
-from .join import joined
+from .join import timed
 from .layers import CompiledLayer, LayerCompiler, Misfit, same_bytes
 from .task import Task
 
@@ -22,15 +22,12 @@ def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
     is paired without a cost to ask."""
     if compiler.cost is None:
         return group
-    best = None
     for number, pair in _pairs(graph, group, tasks, compiler):
-        if best is None:
-            best = compiler.cost(joined(graph, group, compiler.config).program)
         layers = [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]
         trial = Group(layers, group.made)
-        cycles = compiler.cost(joined(graph, trial, compiler.config).program)
-        if cycles < best:
-            best, group = cycles, trial
+        if timed(graph, trial, compiler.config, compiler.cost) < timed(
+                graph, group, compiler.config, compiler.cost):
+            group = trial
     return group
 
 
@@ -73,6 +70,6 @@ def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
             if not same_bytes(half.output, layer.output):
                 return None
             trial.add(replace(half, parts=layer.parts, with_next=layer is two[0]))
-        return compiler.cost(joined(graph, trial, compiler.config).program), trial.layers
+        return timed(graph, trial, compiler.config, compiler.cost), trial.layers
     except (MicrotronError, Misfit):
         return None                     # no room for both

@@ -11,11 +11,11 @@ from ...isa.errors import MicrotronError
 from ..graph.graph import Graph
 from ..operators.kernel import Kernel
 from .groups import Group
-from .join import joined
+from .join import timed
 from .layers import CompiledLayer, LayerCompiler
 
 MOST_TRIALS = 12            # streams that are timed
-LONGEST = 1 << 20           # cycles of a stream that is tried again: others gain little by it
+LONGEST = 1 << 20           # that layers take at least: longer streams gain little by it
 
 
 def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
@@ -23,10 +23,9 @@ def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
     Layers of one kind change together; those that take longest are tried first."""
     if compiler.cost is None:
         return group
-    best = compiler.cost(joined(graph, group, compiler.config).program)
-    if best > LONGEST:
+    if sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST:
         return group
-    trials = 0
+    best, trials = timed(graph, group, compiler.config, compiler.cost), 0
     for kernel in _kinds(group, compiler):
         for other in compiler.alternatives(kernel):
             if trials == MOST_TRIALS:
@@ -34,7 +33,7 @@ def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
             trials += 1
             trial = Group([_with(layer, kernel, other) for layer in group.layers], group.made)
             try:
-                cycles = compiler.cost(joined(graph, trial, compiler.config).program)
+                cycles = timed(graph, trial, compiler.config, compiler.cost)
             except MicrotronError:
                 continue                # too much for this accelerator in such a stream
             if cycles < best:

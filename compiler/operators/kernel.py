@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -27,6 +27,9 @@ OUTPUT = "output"           # what programs call their result
 PARAMETER_BYTES = 4         # parameters have 32 bits, all other tensors 8 or less
 
 
+Built = dict[tuple[int, Any], "Kernel"]     # by the identity of their form, and by their knobs
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How to compile, whatever the operator is."""
@@ -37,6 +40,7 @@ class Options:
     cost: Cost | None = None    # cycles of a program; without it, estimates decide
     memory: MemoryTiming = field(default_factory=MemoryTiming)      # that estimates are made for
     effort: int = INSTRUCTIONS  # instructions of programs to try, after which no other is tried
+    built: Built | None = None  # kernels that are there already; others are added
 
     def __post_init__(self) -> None:
         for name, kind in (("form", Form | None), ("hide_latency", bool),
@@ -117,17 +121,26 @@ def best_kernel(template: Template, forms: list[Any], options: Options) -> Kerne
     if options.knobs is not None:
         form = min(forms, key=lambda each: each.handicap)       # all of it by the accelerator
         knobs = checked_knobs(template, form, options.knobs)
-        return _kernel(template, Candidate(0, form, knobs), options.hide_latency)
+        return _kernel(template, Candidate(0, form, knobs), options)
     ordered = ranked(template, forms, options.memory)
     least = min(form.work.bound(form.config, options.memory).cycles for form in forms)
-    chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, True), least,
+    hiding = replace(options, hide_latency=True)
+    chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, hiding), least,
                              options.cost, options.effort)
-    return kernel if options.hide_latency else _kernel(template, chosen, False)
+    return kernel if options.hide_latency else _kernel(template, chosen, options)
 
 
-def _kernel(template: Template, candidate: Candidate, hide_latency: bool) -> Kernel:
+def _kernel(template: Template, candidate: Candidate, options: Options) -> Kernel:
     """From a schedule to a nest and its program."""
-    form = candidate.form
-    nest, program = build(template.schedule(form, candidate.knobs), form.config, form.intrinsics,
+    form, knobs, built = candidate.form, candidate.knobs, options.built
+    if built is None or not options.hide_latency:
+        return _built(template, form, knobs, options.hide_latency)
+    if (id(form), knobs) not in built:      # the kernel keeps the form, so that none has its number
+        built[id(form), knobs] = _built(template, form, knobs, True)
+    return built[id(form), knobs]
+
+
+def _built(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Kernel:
+    nest, program = build(template.schedule(form, knobs), form.config, form.intrinsics,
                           hide_latency=hide_latency)
-    return Kernel(form, candidate.knobs, nest, program)
+    return Kernel(form, knobs, nest, program)

@@ -31,7 +31,7 @@ from ..instructions import (
     RequantizeFlags,
     Store,
 )
-from ..stream import Stream, positions_of
+from ..stream import Stream, kinds_in, positions_of
 
 DRAM = 8                    # space of segment 0; scratchpads are numbered as in `Buffer`
 SPACES = 16
@@ -71,8 +71,13 @@ class Row(Protocol):
 
 def access_table(stream: Stream, config: Config) -> Table:
     """Every access of every instruction, in program order."""
-    parts = [rows for build in BUILDERS.values() for rows in build(stream, config)]
-    table = np.concatenate([np.zeros(0, ROW), *parts])
+    parts = [rows for kind in kinds_in(stream) if kind in BUILDERS
+             for rows in BUILDERS[kind](stream, config)]
+    table = np.zeros(sum(map(len, parts)), ROW)
+    begin = 0
+    for rows in parts:              # concatenate compares the fields of any two of them
+        table[begin:begin + len(rows)] = rows
+        begin += len(rows)
     # Steps that do not move reach the same cells again: once is enough.
     table["loops"] = np.where(table["stride"] == 0, np.minimum(table["loops"], 1), table["loops"])
     return table[np.argsort(table["instruction"], kind="stable")]

@@ -48,10 +48,12 @@ def counters(program: Program, clocks: Numbers) -> Iterator[Counter]:
     """
     engine, sequence = engines_of(program), sequences_of(program)
     for source in Engine:
+        posts = np.where(engine == source, program.code["post"], 0)
+        everyone = int(np.bitwise_or.reduce(posts, initial=0))
         for target in Engine:
-            posters = np.flatnonzero((engine == source) & (program.code["post"] >> target & 1))
-            if not len(posters):
+            if not everyone >> target & 1:
                 continue
+            posters = np.flatnonzero(posts >> target & 1)
             takers = np.flatnonzero((engine == target) & (program.code["wait"] >> source & 1))
             taken = np.searchsorted(sequence[takers], clocks[posters, target], side="right")
             yield Counter(source, target, posters, takers,

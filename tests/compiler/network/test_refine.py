@@ -50,6 +50,6 @@ def test_long_streams_are_not_tried_again(monkeypatch):
                         lambda self, kernel: tried.append(kernel) or ())
     compile_network(chain(), small, cost=lambda program: 1000)
     assert not tried
-    monkeypatch.setattr(refine, "LONGEST", 1000)
+    monkeypatch.setattr(refine, "LONGEST", 1 << 20)
     compile_network(chain(), small, cost=lambda program: 1000)
     assert tried
