@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from functools import cache, cached_property
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -268,7 +268,6 @@ def _placed(record: type[Record]) -> Iterator[Field]:
         raise TypeError(f"{record.__name__} takes {offset} bytes, but has {record.size}")
 
 
-@cache
 def reserved_bytes(record: type[Record]) -> tuple[int, ...]:
     """Offsets of the bytes that no field uses. They are zero in every valid word."""
     used = set(range(record.lead))

@@ -21,6 +21,7 @@ WORD = np.dtype([("opcode", "u1"), ("wait", "u1"), ("post", "u1"),
                  ("body", "u1", (INSTRUCTION_BYTES - 3,))])
 Stream = npt.NDArray[np.void]
 BY_OPCODE = {int(instruction.opcode): instruction for instruction in ISA}
+RESERVED = {kind: np.array(reserved_bytes(kind), np.intp) for kind in ISA}
 KNOWN = np.isin(np.arange(256), [int(each) for each in Opcode])     # by opcode
 
 
@@ -80,7 +81,7 @@ def check_words(stream: Stream) -> None:
                        f"{', '.join(f'{each.value} ({each.name.lower()})' for each in Opcode)}")
     raw = as_bytes(stream)
     for kind in kinds_in(stream):
-        reserved = np.array(reserved_bytes(kind), np.intp)
+        reserved = RESERVED[kind]
         rows = np.flatnonzero(stream["opcode"] == kind.opcode)
         bad = np.argwhere(raw[np.ix_(rows, reserved)])
         if len(bad):
