@@ -115,15 +115,6 @@ def repeated(builder: Builder, value: Word, lanes: int) -> Word:
 
 
 @intrinsic
-def address_of(context: Context, array: Kind) -> Intrinsic:
-    """The address of an array's first element. The array must stay alive while it is used."""
-    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
-        data = context.make_array(array)(context, builder, values[0]).data
-        return builder.ptrtoint(data, I64)
-    return types.int64(array), generate
-
-
-@intrinsic
 def number_at(context: Context, address: Kind, place: Kind) -> Intrinsic:
     """An element of a list of 64-bit numbers, given the list's address."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:

@@ -16,7 +16,7 @@ from ...isa.program import Program
 from ...isa.stream import positions_of
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import Stop, interruptible
-from ..compiled.vectors import address_of, call, callable_at, kernel
+from ..compiled.vectors import c_function, call, callable_at, number_at, write_number
 from ..limit import HEAVY, lane_operations
 from . import (
     alu_kernels,
@@ -34,7 +34,7 @@ FUNCTIONS: dict[int, Callable[[], int]] = {
     Opcode.ALUI: alu_kernels.alui, Opcode.REQUANTIZE: requantize_kernels.requantize,
     Opcode.STORE: transfer_kernels.store}
 OPCODES = 256               # that a byte can hold
-CHECKSUM = float(checksum(FUNCTIONAL))
+CHECKSUM = checksum(FUNCTIONAL)
 
 
 class Effects:
@@ -109,13 +109,16 @@ class Effects:
     def execute_all(self, order: npt.NDArray[np.intp], first: int) -> tuple[int, int]:
         """Execute the instructions at these positions, beginning with number `first`. Returns the
         number of the first that was not done, or how many there are, and the last result."""
-        arguments = order, first, self._rows, self._functions, self._numbers
-        result: tuple[int, int]
+        order = np.ascontiguousarray(order, np.int64)
+        given = np.array([first, len(order), self._first_row, self._rows.strides[0],
+                          self._functions.ctypes.data, self._machine], np.int64)
+        function = callable_at(execute_list(), locks=False)
+        arguments = order.ctypes.data, given.ctypes.data
         if self._is_heavy:
-            result = interruptible(lambda: execute(*arguments), self._stop)
+            heard = interruptible(lambda: function(*arguments), self._stop)
         else:
-            result = execute(*arguments)
-        return result
+            heard = function(*arguments)
+        return int(given[STEP]), heard
 
 
 @cache
@@ -124,16 +127,25 @@ def function_of(opcode: int) -> int:
     return FUNCTIONS[opcode]()
 
 
-@kernel
-def execute(order: npt.NDArray[np.intp], first: int, rows: Numbers, functions: Numbers,
-            machine: Numbers, formulas: float = CHECKSUM) -> tuple[int, int]:
-    """What `execute_all` does."""
-    for step in range(first, len(order)):
-        position = order[step]
-        function, heard = functions[rows[position, 0]], ELSEWHERE
-        if function != 0:
-            heard = call(function, address_of(rows) + position * rows.strides[0],
-                         address_of(machine))
-        if heard != DONE:
-            return step, heard
-    return len(order), DONE
+# What `execute_list` is told: the next step, how many there are, where the rows of instructions
+# begin, bytes of a row, and where the addresses of functions and the machine are.
+STEP, STEPS, ROWS, ROW, BY_OPCODE, MACHINE = range(6)
+
+
+@cache
+def execute_list() -> int:
+    """The address of a C function that does what `execute_all` does, given the positions and the
+    rest. It leaves there the number of the first step that was not done."""
+    def function(order: int, given: int) -> int:
+        steps, machine = number_at(given, STEPS), number_at(given, MACHINE)
+        for step in range(number_at(given, STEP), steps):
+            row = number_at(given, ROWS) + number_at(given, ROW) * number_at(order, step)
+            execute, heard = number_at(number_at(given, BY_OPCODE), number_at(row, 0)), ELSEWHERE
+            if execute != 0:
+                heard = call(execute, row, machine)
+            if heard != DONE:
+                write_number(given, STEP, step)
+                return heard
+        write_number(given, STEP, steps)
+        return DONE
+    return c_function(function, CHECKSUM)
