@@ -50,6 +50,10 @@ def power(call: Call) -> None:
         call.give(Unary(kind=UnaryKind.SQUARE, x=left))
     elif exponent is not None and exponent.size == 1 and exponent.ravel()[0] == 0.5:
         call.give(Unary(kind=UnaryKind.SQRT, x=left))
+    elif call.type_of(right).is_float and not call.type_of(left).is_float:
+        wide = Binary(kind=BinaryKind.POW, left=call.cast(left, "float64"),
+                      right=call.cast(right, "float64"))
+        call.give(Cast(x=call.add(wide), dtype=call.type_of(left).dtype))
     else:
         call.give(Binary(kind=BinaryKind.POW, left=left,
                          right=call.cast(right, call.type_of(left).dtype)))
@@ -73,15 +77,8 @@ def several(call: Call) -> None:
 
 @operator("Mod", "fmod")
 def remainder(call: Call) -> None:
-    left, right = call.plain(0), call.plain(1)
-    if call.flag("fmod") or not call.type_of(left).dtype == "int64":
-        raise GraphError("fmod and remainders of other numbers than int64 are not supported")
-    # left − right × floor(left / right); quotients of real numbers have a floor
-    quotient = call.add(Binary(kind=BinaryKind.DIV, left=call.cast(left, "float64"),
-                               right=call.cast(right, "float64")))
-    whole = call.cast(call.add(Unary(kind=UnaryKind.FLOOR, x=quotient)), "int64")
-    call.give(Binary(kind=BinaryKind.SUB, left=left, right=call.add(
-        Binary(kind=BinaryKind.MUL, left=right, right=whole))))
+    kind = BinaryKind.FMOD if call.flag("fmod") else BinaryKind.MOD
+    call.give(Binary(kind=kind, left=call.plain(0), right=call.plain(1)))
 
 
 @operator(" ".join(UNARY))
@@ -181,6 +178,17 @@ def opposite(call: Call) -> None:
 def is_no_number(call: Call) -> None:
     x = call.plain(0)
     call.give(Compare(kind=CompareKind.NOT_EQUAL, left=x, right=x))
+
+
+@operator("IsInf", "detect_negative detect_positive")
+def is_infinite(call: Call) -> None:
+    x = call.plain(0)
+    positive, negative = call.flag("detect_positive", True), call.flag("detect_negative", True)
+    if positive and negative:
+        x = call.add(Unary(kind=UnaryKind.ABS, x=x))
+    bound = np.inf if positive else -np.inf if negative else np.nan      # nothing equals NaN
+    call.give(Compare(kind=CompareKind.EQUAL, left=x,
+                      right=call.scalar(bound, call.type_of(x).dtype)))
 
 
 @operator("Where")

@@ -15,7 +15,7 @@ from ...graph.operations.functions import Cast
 from ...graph.operations.shape import Reshape
 from ...graph.types import Array, GraphError, Quantization, Shape, TensorType
 from .file import array_of
-from .reader import NotConstantError, Reader
+from .reader import LARGEST_FOLDED, NotConstantError, Reader
 
 
 @dataclass
@@ -122,6 +122,12 @@ class Call:
         return tuple(self.attributes[name].floats) if self._has(
             name, AttributeProto.FLOATS) else None
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts, empty if it is not there."""
+        if not self._has(name, AttributeProto.STRINGS):
+            return ()
+        return tuple(each.decode(errors="replace") for each in self.attributes[name].strings)
+
     def tensor_attribute(self, name: str) -> Array | None:
         return array_of(self.attributes[name].t) if self._has(name, AttributeProto.TENSOR) else None
 
@@ -202,3 +208,9 @@ class Call:
     def scalar(self, value: float, dtype: str) -> str:
         """A single number as a constant."""
         return self.constant(np.asarray(value, dtype))
+
+    def numbers(self, count: int) -> str:
+        """0, 1, 2 and so on, as a constant."""
+        if count > LARGEST_FOLDED:
+            raise GraphError(f"an axis has {count} indices, more than {LARGEST_FOLDED}")
+        return self.constant(np.arange(count, dtype=np.int64))

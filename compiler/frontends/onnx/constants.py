@@ -75,7 +75,9 @@ def identity(call: Call) -> None:
 
 @operator("Dropout", "ratio seed is_test")
 def dropout(call: Call) -> None:
-    if call.has(2) and call.number(2, "training_mode"):
+    ratio = call.number(1, "ratio") if call.has(1) else 0.5
+    if call.has(2) and call.number(2, "training_mode") and ratio:
         raise GraphError("training_mode is set, but only inference is supported")
-    call.one_result()
     call.same(call.tensor(0))
+    if any(call.node.output[1:]):
+        call.give(Expand(x=call.scalar(True, "bool"), shape=call.type(0).shape), 1)

@@ -24,7 +24,7 @@ from .moves import axes_of
 from .parameters import rearranged
 from .quantized import bias_of, quantization_of, quantized, scales_of, stored_type
 from .table import MICROSOFT, operator
-from .windows import pair, place_of
+from .windows import kernel_shape, place, sides_of
 
 
 @operator("QLinearAdd QLinearMul", domain=MICROSOFT)
@@ -136,13 +136,13 @@ def average_pool(call: Call) -> None:
     if call.flag("ceil_mode"):
         raise GraphError("ceil_mode is not supported")
     x = quantized(call, 0, 1, 2)
-    if len(call.type_of(x).shape) != 4 or "kernel_shape" not in call.attributes:
+    shape, last = call.type_of(x).shape, call.flag("channels_last")
+    if len(shape) != 4 or "kernel_shape" not in call.attributes:
         raise GraphError("images must have two dimensions, and a kernel_shape must be given")
-    if call.flag("channels_last") and call.text("auto_pad", "NOTSET") != "NOTSET":
-        raise GraphError("auto_pad is not supported with channels_last")
-    place = place_of(call, x, 2, pair(call, "kernel_shape", 2))
-    call.give(Pool(x=x, kind=PoolKind.AVERAGE, kernel=place.kernel, stride=place.stride,
-                   pad=place.pad, channel_axis=3 if call.flag("channels_last") else 1,
+    rows, columns = sides_of(call, shape[1:3] if last else shape[2:], kernel_shape(call, 2))
+    where = place(rows, columns)
+    call.give(Pool(x=x, kind=PoolKind.AVERAGE, kernel=where.kernel, stride=where.stride,
+                   pad=where.pad, channel_axis=3 if last else 1,
                    count_include_pad=call.flag("count_include_pad"), scales=_ratio(call),
                    rounding=Rounding.EVEN), quantization=quantization_of(call, 3, 4))
 

@@ -14,7 +14,8 @@ from ...graph.types import GraphError, Shape
 from .call import Call
 from .table import operator
 
-PAD_MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "edge": PadMode.EDGE}
+PAD_MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "edge": PadMode.EDGE,
+             "wrap": PadMode.WRAP}
 
 
 def axes_of(call: Call, number: int, rank: int) -> tuple[int, ...] | None:
@@ -211,10 +212,11 @@ def depth_to_space(call: Call) -> None:
                            order=DepthOrder(call.text("mode", "DCR", "DCR CRD"))), x)
 
 
-@operator("SpaceToDepth", "blocksize")
+@operator("SpaceToDepth", "blocksize mode")
 def space_to_depth(call: Call) -> None:
     x = call.tensor(0)
-    call.kept(SpaceToDepth(x=x, block=call.integer("blocksize", 0), channel_axis=1), x)
+    call.kept(SpaceToDepth(x=x, block=call.integer("blocksize", 0), channel_axis=1,
+                           order=DepthOrder(call.text("mode", "DCR", "DCR CRD"))), x)
 
 
 @operator("OneHot", "axis")

@@ -13,12 +13,18 @@ from ...graph.operations.shape import Reshape
 from ...graph.types import GraphError, Shape, TensorType
 from . import (  # noqa: F401  (makes operators known)
     arithmetic,
+    bits,
     constants,
+    einsum,
+    images,
     matrices,
     microsoft,
     moves,
     norms,
+    picks,
+    pools,
     quantized,
+    recurrence,
     reductions,
     resizes,
     windows,

@@ -84,7 +84,7 @@ class BitCast(Operation):
     def infer(self, x: TensorType) -> TensorType:
         if self.dtype not in DTYPES or x.is_quantized or (
                 np.dtype(self.dtype).itemsize != np.dtype(x.dtype).itemsize) or (
-                (self.dtype == "bool") != (x.dtype == "bool")):
+                self.dtype == "bool" != x.dtype):           # numbers may be others than 0 and 1
             raise GraphError(f"the bits of {x} are not those of {self.dtype}")
         return TensorType(x.shape, self.dtype)
 

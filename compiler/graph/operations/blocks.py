@@ -50,10 +50,11 @@ class DepthToSpace(_Moved):
 
 @dataclass(frozen=True, kw_only=True)
 class SpaceToDepth(_Moved):
-    """Blocks of pixels as channels, the place in a block first."""
+    """Blocks of pixels as channels."""
 
     x: str = operand()
     block: int
+    order: DepthOrder = DepthOrder.BLOCK_FIRST
     channel_axis: int = 3
 
     def infer(self, x: TensorType) -> TensorType:
@@ -68,7 +69,8 @@ class SpaceToDepth(_Moved):
         n, height, width, channels = images.shape
         side = self.block
         parts = images.reshape(n, height // side, side, width // side, side, channels)
-        pixels = parts.transpose(0, 1, 3, 2, 4, 5).reshape(
+        order = (0, 1, 3, 2, 4, 5) if self.order == DepthOrder.BLOCK_FIRST else (0, 1, 3, 5, 2, 4)
+        pixels = parts.transpose(order).reshape(
             n, height // side, width // side, channels * side ** 2)
         return np.moveaxis(pixels, -1, self.channel_axis)
 

@@ -21,7 +21,7 @@ class Outside(Enum):
     """What is read outside of an image; the names are ONNX's."""
 
     ZEROS = "zeros"
-    BORDER = "border"               # the nearest pixel
+    BORDER = "border"               # the nearest pixel, also for each of those around a place
     REFLECTION = "reflection"       # the image in a mirror, and that in a mirror
 
 
@@ -77,7 +77,7 @@ class GridSample(Operation):
         if self.kind == ResizeKind.NEAREST:
             found = np.rint(found)
         beyond = (found < low) | (found > high)
-        if self.outside == Outside.BORDER:
+        if self.outside == Outside.BORDER and self.kind != ResizeKind.CUBIC:
             found = np.where(beyond, np.clip(found, 0, size - 1), found)
         elif self.outside == Outside.REFLECTION:
             found = np.where(beyond, reflected(found, low, high), found)

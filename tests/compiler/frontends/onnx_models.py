@@ -9,7 +9,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 TYPES = {each: helper.np_dtype_to_tensor_dtype(np.dtype(each)) for each in (
-    "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")}
+    "float16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+    "uint64", "bool")}
+RANDOM = np.random.default_rng(0)
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,22 @@ class Known:
 
 def known(values, dtype=None):
     return Known(np.asarray(values, dtype))
+
+
+def real(*shape, low=-2.0, high=2.0):
+    return RANDOM.uniform(low, high, shape).astype(np.float32)
+
+
+def whole(*shape, low=-128, high=128, dtype="int8"):
+    return RANDOM.integers(low, high, shape).astype(dtype)
+
+
+def bytes_(*shape):
+    return whole(*shape, low=0, high=256, dtype="uint8")
+
+
+def truth(*shape):
+    return RANDOM.integers(0, 2, shape).astype(bool)
 
 
 def node_model(op, operands, attributes=None, *, outputs=1, opset=17, domain=""):
