@@ -1,8 +1,8 @@
 """What cells and wires of an ECP5 of speed grade 6 cost, in nanoseconds, before placing.
 
-Delays of cells are nextpnr's, rounded; those of wires are a guess that depends on the fan-out
-alone (docs/clock.md). So a path's time is an estimate, but the same netlist always gives the same
-one.
+Delays of cells are nextpnr's, rounded; those of wires depend on the fan-out alone, as they did on
+average on the slow paths of a placed `tiny` (docs/clock.md). So a path's time is an estimate, but
+the same netlist always gives the same one.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from math import log2
 
 from .netlist import Cell
 
-WIRE = 0.65                     # to a pin, at a fan-out of 1
-WIRE_DOUBLED = 0.16             # more for each doubling of the fan-out
-CLOCK_TO_OUT = {"TRELLIS_FF": 0.52, "DP16KD": 5.6}
-SETUP = 0.1
-# Between pins of a cell that computes without a clock: to its output, or to an output by name.
-THROUGH = {"LUT4": 0.24, "PFUMX": 0.18, "L6MUX21": 0.18, "TRELLIS_DPR16X4": 0.24,
-           "MULT18X18D": 3.9}
-CARRY_IN, CARRY, CARRY_OUT = 0.45, 0.07, 0.45     # onto a carry chain, along two bits, off it
+WIRE = 0.6                      # to a pin, at a fan-out of 1
+WIRE_DOUBLED = 0.3              # more for each doubling of the fan-out
+CLOCK_TO_OUT = {"TRELLIS_FF": 0.52, "DP16KD": 5.83}
+SETUP = {"TRELLIS_FF": 0.0, "DP16KD": 0.25, "TRELLIS_DPR16X4": 0.0}
+LATE_SETUP = {"LSR": 0.42, "WRE": 0.39}       # of single pins
+# Between pins of a cell that computes without a clock.
+THROUGH = {"LUT4": 0.24, "PFUMX": 0.16, "L6MUX21": 0.24, "TRELLIS_DPR16X4": 0.24,
+           "MULT18X18D": 3.93}
+SELECT = 0.26                   # from the pin of a PFUMX or L6MUX21 that chooses
+CARRY_IN, CARRY, CARRY_OUT = 0.45, 0.07, 0.44     # onto a carry chain, along two bits, off it
 CLOCKS = {"CLK", "CLKA", "CLKB", "WCK"}
 # Pins that are wired to a neighbour inside a slice.
 DEDICATED = {("CCU2C", "CIN"), ("PFUMX", "ALUT"), ("PFUMX", "BLUT"), ("L6MUX21", "D0"),
@@ -32,6 +34,8 @@ def through(cell: Cell, pin: str, out: str) -> float | None:
         return _carry(pin, out)
     if cell.kind == "TRELLIS_DPR16X4" and not pin.startswith("RAD"):
         return None
+    if pin in ("C0", "SD") and cell.kind in ("PFUMX", "L6MUX21"):
+        return SELECT
     return THROUGH.get(cell.kind)
 
 
@@ -52,9 +56,9 @@ def ends(cell: Cell, pin: str) -> float | None:
     """Time before the clock at which an input must have settled, if a register is behind it."""
     if pin in CLOCKS:
         return None
-    if cell.kind == "TRELLIS_DPR16X4":
-        return None if pin.startswith("RAD") else SETUP
-    return SETUP if cell.kind in CLOCK_TO_OUT else None
+    if cell.kind == "TRELLIS_DPR16X4" and pin.startswith("RAD"):
+        return None
+    return LATE_SETUP.get(pin, SETUP[cell.kind]) if cell.kind in SETUP else None
 
 
 def wire(driver: Cell | None, sink: Cell | None, pin: str, fanout: int) -> float:

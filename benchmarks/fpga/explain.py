@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from .delays import LOGIC
 from .netlist import Bit, Cell, Netlist
 from .paths import Path
+from .wrapper import NAME
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Explainer:
                 continue
             cell = self.gates.cells[step.cell.name]
             found += self._between(here, cell.inputs.get(step.pin))
-            found.append(Place(cell.source, self._names(cell.outputs[step.out]), 0, cell.kind,
-                               step.time))
+            found.append(Place(cell.source, self._names(cell.outputs[step.out], cell.source), 0,
+                               cell.kind, step.time))
             here = cell.outputs[step.out]
         found += self._between(here, self._input(path.end, path.pin_in))
         found.append(self._end(path.end, path.pin_in, path.time))
@@ -53,7 +54,8 @@ class Explainer:
     def _end(self, cell: Cell | None, pin: str, time: float | None) -> Place:
         if cell is None:
             return Place(None, (_word(pin),), 0, "port", time)
-        name = _word(self.gates.name_of(self.gates.cells.get(cell.name, cell)))
+        known = self.gates.cells.get(cell.name, cell)
+        name = _word(self.gates.name_of_cell(replace(known, source=cell.source)) or cell.name)
         return Place(cell.source, (f"{name} {_pin(cell, pin)}".strip(),), 0, cell.kind, time)
 
     def _output(self, cell: Cell | None, pin: str) -> Bit | None:
@@ -86,12 +88,13 @@ class Explainer:
         while here != start and here in farthest:
             _, gate, before = farthest[here]
             assert gate is not None, "only the start has no gate"
-            places.append(Place(gate.source, self._names(here), 1))
+            places.append(Place(gate.source, self._names(here, gate.source), 1))
             here = before
         return places[::-1]
 
-    def _names(self, bit: Bit) -> tuple[str, ...]:
-        return (_word(self.gates.names[bit]),) if bit in self.gates.names else ()
+    def _names(self, bit: Bit, source: str | None) -> tuple[str, ...]:
+        name = self.gates.name_of(bit, source)
+        return () if name is None else (_word(name),)
 
 
 def _gates_in_order(netlist: Netlist) -> list[Cell]:
@@ -113,8 +116,8 @@ def _gates_in_order(netlist: Netlist) -> list[Cell]:
 
 
 def _word(name: str) -> str:
-    """A name without the bit, and without what tells bits of one register or memory apart."""
-    return re.sub(r"\[\d+\]$", "", name.replace("\\", ""))
+    """A name without its bit, and without the accelerator that all units are in."""
+    return re.sub(r"\[\d+\]$", "", name.replace("\\", "").removeprefix(f"{NAME}."))
 
 
 def _pin(cell: Cell, pin: str) -> str:

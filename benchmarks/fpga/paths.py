@@ -105,7 +105,7 @@ class Timing:
         if kind == OUTPUT:
             for name, bit in self.netlist.outputs.items():
                 if bit in self.arrivals:
-                    yield End(None, name, bit, self._at(None, name, bit) + delays.SETUP)
+                    yield End(None, name, bit, self._at(None, name, bit))
             return
         for cell in self.netlist.cells.values():
             for pin, bit in cell.inputs.items():
@@ -168,4 +168,5 @@ def _depends(cell: Cell, pin: str) -> bool:
 
 
 def _of_loop(netlist: Netlist, waiting: Mapping[str, int]) -> str:
-    return next(netlist.name_of(netlist.cells[name]) for name, number in waiting.items() if number)
+    name = next(name for name, number in waiting.items() if number)
+    return netlist.name_of_cell(netlist.cells[name]) or name

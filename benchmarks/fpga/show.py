@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path as File
 from typing import Any
 
+import amaranth
+
 import microtron
 
 from .explain import Explainer, Place
@@ -45,7 +47,9 @@ def _code(source: str | None) -> str:
 
 @cache
 def _text(file: str) -> list[str]:
-    return (File(microtron.__file__).parent / file).read_text(encoding="utf-8").splitlines()
+    parents = {"hw": File(microtron.__file__).parent, "fpga": File(__file__).parents[1],
+               "amaranth": File(amaranth.__file__).parents[1]}
+    return (parents[file.partition("/")[0]] / file).read_text(encoding="utf-8").splitlines()
 
 
 def as_json(path: Path, explainer: Explainer) -> list[dict[str, Any]]:

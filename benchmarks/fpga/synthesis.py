@@ -22,8 +22,10 @@ from microtron.isa.errors import MicrotronError
 from microtron.isa.progress import announced
 
 from .netlist import Netlist, read
+from .wrapper import NAME, Wrapper
 
-TOP = "microtron"
+TOP = "top"
+INSIDE = f"{TOP}.{NAME}."       # in front of units' places
 # Runs in a process of its own, which gives the memory back and can be interrupted.
 SCRIPT = """
 import sys
@@ -38,35 +40,44 @@ for command in sys.stdin.read().splitlines():
 class Synthesis:
     """A design before plain logic became LUTs, with lines of source, and after."""
 
+    folder: Path                # with what Yosys wrote
     gates: Netlist
     cells: Netlist
 
 
 def elaborate(config: Config) -> str:
-    """The accelerator in Yosys's language, with our lines of source on what they describe."""
+    """The wrapped accelerator in Yosys's language, with lines of source on what they describe."""
+    import amaranth
     from amaranth.back import rtlil
 
-    from microtron.hw.top import Accelerator
-
-    text: str = rtlil.convert(Accelerator(config), name=TOP, emit_src=True)
-    return text.replace(f"{Path(microtron.__file__).parent}/", "")
+    wrapper = Wrapper(config)
+    text: str = rtlil.convert(wrapper, name=TOP, emit_src=True,
+                              ports=(wrapper.data_in, wrapper.data_out, wrapper.load))
+    for folder in (Path(microtron.__file__).parent, Path(amaranth.__file__).parents[1],
+                   Path(__file__).parents[1]):
+        text = text.replace(f"{folder}/", "")       # the same design, wherever it lies
+    return text
 
 
 def units(text: str) -> list[str]:
     """The units of an elaborated design, by their places: `store`, `store.reader` …"""
-    return [name.removeprefix(f"{TOP}.") for name in re.findall(r"^module \\(\S+)", text, re.M)
-            if name != TOP]
+    return [name.removeprefix(INSIDE) for name in re.findall(r"^module \\(\S+)", text, re.M)
+            if name.startswith(INSIDE)]
 
 
-def synthesize(config: Config, unit: str | None = None) -> Synthesis:
-    """For ECP5: the whole design, or one of its units."""
-    text = elaborate(config)
-    if unit is not None and unit not in units(text):
+def check_unit(unit: str, text: str) -> None:
+    if unit not in units(text):
         near = difflib.get_close_matches(unit, units(text), 3, 0.4)
         raise MicrotronError(f"there is no unit {unit[:60]!r}; units are named by their place, as "
                              f"{', '.join(near or ('store', 'store.reader'))}")
-    top = TOP if unit is None else f"{TOP}.{unit}"
-    passes = (f"hierarchy -top {top}",
+
+
+def synthesize(text: str, unit: str | None = None) -> Synthesis:
+    """For ECP5: a whole elaborated design, or one of its units."""
+    top = TOP if unit is None else INSIDE + unit
+    # Yosys applies `no_rw_check` where it finds a memory and a register behind it, so they are
+    # taken apart first; a design that has been through Verilog gives the same.
+    passes = (f"hierarchy -top {top}", "memory_nordff",
               f"synth_ecp5 -top {top} -run begin:map_luts", f"select {top}",
               "write_json -selected gates.json", "select -clear",
               f"synth_ecp5 -top {top} -run map_luts:check", f"select {top}",
@@ -75,7 +86,7 @@ def synthesize(config: Config, unit: str | None = None) -> Synthesis:
                     lambda folder: run_yosys(folder, text, passes),
                     f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for "
                     "large designs")
-    return Synthesis(read(folder / "gates.json", top), read(folder / "cells.json", top))
+    return Synthesis(folder, read(folder / "gates.json", top), read(folder / "cells.json", top))
 
 
 def yosys_version() -> str:
