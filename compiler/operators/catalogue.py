@@ -1,4 +1,4 @@
-"""The operators that there are, by the exact type of their descriptions.
+"""All operators, by the exact type of their descriptions.
 
 A subclass of a description is another operator until somebody registers it: what it means cannot be
 guessed.

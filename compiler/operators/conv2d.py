@@ -140,7 +140,8 @@ class Conv2dForm(TensorForm):
 
 
 def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
-    """Of the pixels that are used, of weights that sum over so many channels, and of outputs."""
+    """Bytes of the pixels that are used, of weights that sum over this many channels, and of the
+    output."""
     rows, columns = (
         used(size, outputs, kernel, stride, dilation, pad)
         for size, outputs, kernel, stride, dilation, pad in zip(
@@ -183,7 +184,7 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv
 
 
 def plain_forms(spec: Conv2d, config: Config) -> list[Conv2dForm]:
-    """The ways to load the input: as it lies, and without columns that are not used."""
+    """The ways to load the input: as it is in DRAM, and without the columns that are not used."""
     skips = (False, True) if spec.skips_columns else (False,)
     return [form_of(spec, config, skip_columns=skip) for skip in skips]
 

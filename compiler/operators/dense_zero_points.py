@@ -1,4 +1,4 @@
-"""What zero points add to a product of two activations, and how it is taken away.
+"""What zero points add to a product of two activations, and how it is subtracted.
 
     Σ (x − zx) × (w − zw) = Σ x × w − zw × Σ x − zx × Σ w + inputs × zx × zw
 

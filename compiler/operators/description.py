@@ -120,7 +120,7 @@ class Description:
         return metadata["low"], metadata["high"]
 
     def wrong(self, name: str, value: Any, right: str) -> CompileError:
-        """A field whose value is not what is right."""
+        """The error for a field with a wrong value."""
         return CompileError(f"{self.operator}: {name} is {shown(value)}, but must be {right}")
 
 

@@ -39,7 +39,7 @@ class Form(ABC):
 
     @property
     def note(self) -> str:
-        """In words, what is special about it."""
+        """What distinguishes this form from others, in words."""
         return ""
 
     @property

@@ -1,4 +1,5 @@
-"""How long steps take that load, multiply, requantize and store: the model behind estimates.
+"""How long steps of loading, multiplying, requantizing and storing take: the model behind
+estimates.
 
 All numbers may be columns: one for each candidate.
 """
@@ -33,7 +34,7 @@ class Steps:
     products: Any           # of a piece
     vectors: Any            # of a step, for the ALU
     inp: Any                # bytes of a piece
-    runs: Any               # in so many runs
+    runs: Any               # in which a piece is loaded
     out_runs: Any           # of a step
     wgt: Any                # bytes of a piece
     out: Any                # bytes of a step
@@ -54,7 +55,7 @@ class Steps:
         fetch = INSTRUCTION_BYTES * beat
         inp, wgt, out = (size * beat + RUN * runs for size, runs in (
             (self.inp, self.runs), (self.wgt, self.wgt_runs), (self.out, self.out_runs)))
-        # Short runs do not fill the bus: only so many are on their way at a time.
+        # Short runs do not fill the bus: the number in flight is limited.
         inp_load, wgt_load = (np.maximum(beats, (runs * latency + beats) / config.reads_in_flight)
                               for beats, runs in ((inp, self.runs), (wgt, self.wgt_runs)))
         other = out + fetch * (2 * self.parts + self.pieces * (1 + 2 * self.parts))
@@ -62,7 +63,7 @@ class Steps:
                            self.vectors + latency)
 
         def pace(inputs: Any, weights: Any, steps: Any = 1) -> Any:
-            """Of steps together, with so many loads of inputs and weights among them."""
+            """Cycles of all steps, with this many loads of inputs and weights among them."""
             beats = self.pieces * (inputs * inp + weights * wgt) + steps * other
             loads = self.pieces * (inputs * inp_load + weights * wgt_load)
             late = steps * LATE * (self.pieces + 2)

@@ -120,7 +120,7 @@ def box(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
 
 
 def accumulators(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
-    """Tiles of the accumulator: for what is computed, with parameters, and for a box of input."""
+    """Accumulator tiles: for the results and their parameters, and for a box of input."""
     height, width = box(form, knobs)
     rows, columns = (size if extent > 1 else 1 for size, extent in zip(
         (knobs.rows, knobs.columns), form.parameters.shape[:2], strict=True))
