@@ -153,6 +153,17 @@ def test_tensors_that_make_no_sense_are_refused(tensor, words):
     refused(identity(tensor), words)
 
 
+@pytest.mark.parametrize("offset", [0, 1, 2, 1 << 40])
+def test_data_behind_the_flatbuffer_is_refused(offset):
+    """Offsets 0 and 1 both say that it is inside."""
+    weights = Tensor.constant([1, 2, 3], data_offset=offset)
+    data = single("ADD", [Tensor((3,), "int32"), weights], Tensor((3,), "int32"), "AddOptions")
+    if offset > 1:
+        refused(data, "outside the flatbuffer")
+    else:
+        read_tflite(data, "good.tflite")
+
+
 def test_indices_are_compared_with_what_they_point_into():
     x = Tensor((2, 3))
     for operators, inputs, outputs, words in (

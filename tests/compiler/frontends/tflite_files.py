@@ -29,6 +29,7 @@ class Tensor:
     axis: int = 0
     data: Any = None
     name: str | bytes = ""
+    data_offset: int = 0                    # in the file, if the data is behind the flatbuffer
 
     @classmethod
     def constant(cls, data: Any, dtype: str = "int32", **settings: Any) -> Tensor:
@@ -79,7 +80,7 @@ def file_of(tensors: Sequence[Tensor], operators: Sequence[Operator], inputs: Se
     tables = []
     for number, each in enumerate(tensors):
         if each.data is not None:
-            buffers.append(_buffer(builder, np.asarray(each.data).tobytes()))
+            buffers.append(_buffer(builder, np.asarray(each.data).tobytes(), each.data_offset))
         tables.append(_tensor(builder, each, len(buffers) - 1 if each.data is not None else 0,
                               number))
     names = list(dict.fromkeys((each.name, each.custom) for each in operators))
@@ -114,13 +115,13 @@ def _tables(builder: Any, offsets: Sequence[int]) -> int:
     return builder.EndVector()
 
 
-def _buffer(builder: Any, data: bytes) -> int:
+def _buffer(builder: Any, data: bytes, offset: int = 0) -> int:
     if not data:
         return _table(builder, "Buffer", {})
     builder.StartVector(1, len(data), 16)
     builder.head = builder.head - len(data)
     builder.Bytes[builder.head:builder.head + len(data)] = data
-    return _table(builder, "Buffer", {"Data": builder.EndVector()})
+    return _table(builder, "Buffer", {"Data": builder.EndVector(), "Offset": offset})
 
 
 def _tensor(builder: Any, tensor: Tensor, buffer: int, number: int) -> int:
