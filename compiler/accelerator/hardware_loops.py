@@ -93,6 +93,9 @@ def padded(walks: Walks, count: int, operands: int) -> Walks:
 
 def offsets(walks: Walks, operands: int) -> Iterator[tuple[int, ...]]:
     """How far the operands have moved in every iteration, the last loop fastest."""
+    if not walks:
+        yield (0,) * operands
+        return
     count = prod(walk.extent for walk in walks)
     if count > MOST_INSTRUCTIONS:
         raise CompileError(f"{count} iterations around an intrinsic cannot be written out: a "

@@ -41,6 +41,10 @@ from .hardware_loops import (
 MICRO_OPS = 0               # the segment of micro-ops
 SEQUENCES = 4               # of micro-ops, of the longest kind, that their scratchpad has room for
 
+# Buffers take turns, and so do equal instructions: each is made, and checked, once.
+_gemm = lru_cache(REMEMBERED)(Gemm)
+_requantize = lru_cache(REMEMBERED)(Requantize)
+
 Tiles = tuple[int, ...]     # of an intrinsic's operands
 Sequenced = tuple[Tiles, ...]                       # dst, src and wgt of micro-ops
 
@@ -67,7 +71,7 @@ class MicroKernels:
         key = first, walks
         if key not in self.sums:
             self.sums[key] = tuple([tuple(map(int.__add__, first, moved))
-                                    for moved in offsets(walks, len(first))])
+                                    for moved in _steps(walks, len(first))])
         return self.sums[key]
 
     def place(self, sequence: Sequenced) -> tuple[int, list[Load]]:
@@ -88,6 +92,12 @@ class MicroKernels:
         offset = self.in_dram[sequence] * MicroOp.size
         return first, [Load(buffer=Buffer.UOP, segment=MICRO_OPS, sram=first, offset=offset,
                             shape=(1, 1, length))]
+
+
+@lru_cache(REMEMBERED)
+def _steps(walks: Walks, operands: int) -> Sequenced:
+    """How far the operands have moved in each micro-op of a sum."""
+    return tuple(offsets(walks, operands))
 
 
 class SumPlan(NamedTuple):
@@ -125,8 +135,8 @@ def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: 
             sequence = kernels.of_sum(tiles, plan.sequence)
             uop, loads = kernels.place(sequence)
             yield from loads
-            yield Gemm(flags=flags, uop=uop, count=len(sequence), loops=plan.space.counts,
-                       dst_stride=dst_stride, src_stride=src_stride, wgt_stride=wgt_stride)
+            yield _gemm(flags=flags, uop=uop, count=len(sequence), loops=plan.space.counts,
+                        dst_stride=dst_stride, src_stride=src_stride, wgt_stride=wgt_stride)
 
 
 @lru_cache(REMEMBERED)
@@ -153,9 +163,9 @@ def requantizes(axes: Sequence[Axis], out: Affine, acc: Affine, parameters: Sequ
     dst_stride, src_stride, (params_stride, _, _) = plan.strides
     for moved in offsets(plan.written, len(operands)):
         dst, src, params = _moved(_first(operands), moved)
-        yield Requantize(flags=pattern.flags, zero_point=pattern.zero_point, low=pattern.low,
-                         high=pattern.high, dst=dst, src=src, params=params, loops=plan.counts,
-                         dst_stride=dst_stride, src_stride=src_stride, params_stride=params_stride)
+        yield _requantize(flags=pattern.flags, zero_point=pattern.zero_point, low=pattern.low,
+                          high=pattern.high, dst=dst, src=src, params=params, loops=plan.counts,
+                          dst_stride=dst_stride, src_stride=src_stride, params_stride=params_stride)
 
 
 def alus(axes: Sequence[Axis], op: AluOp, dst: Affine, left: Affine,

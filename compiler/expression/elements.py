@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -58,6 +59,10 @@ class Tensor:
 
     def inputs(self) -> tuple[Tensor, ...]:
         """The tensors that the body reads, each once, in the order of their first use."""
+        return self._inputs
+
+    @cached_property
+    def _inputs(self) -> tuple[Tensor, ...]:
         found = dict.fromkeys(node.tensor for node in walk(self.body)
                               if isinstance(node, Element)) if self.body is not None else {}
         return tuple(found)

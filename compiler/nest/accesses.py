@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expression.expression import INDEX, Binary, Expression, Select, walk
+from ..expression.expression import (
+    INDEX,
+    Axis,
+    Binary,
+    Constant,
+    Expression,
+    Select,
+    walk,
+)
 from ..expression.intervals import Interval, Known, conjuncts, implied
 from .nest import Access, Assign, Copy, Invoke, Region, Start, Statement, When
 
@@ -53,7 +61,8 @@ def _element(access: Access) -> Region:
 def _box(region: Region, conditions: Conditions, writes: bool = False,
          clipped: bool = False) -> Iterator[Touch]:
     for index in region.start:
-        yield from _reads(index, conditions)
+        if not isinstance(index, Axis | Constant):      # as most are
+            yield from _reads(index, conditions)
     yield Touch(region, writes, conditions, clipped)
 
 

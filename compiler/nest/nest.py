@@ -7,7 +7,7 @@ nest into a nest that can be listed (`listing`), checked (`verify`) and run (`ru
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ..expression.expression import Axis, Expression
@@ -233,6 +233,12 @@ def with_children(statement: Statement, children: tuple[Statement, ...]) -> Stat
     match statement:
         case Sequence():
             return in_sequence(*children)
-        case Loop() | When() | Allocate() | Marked():
-            return replace(statement, body=children[0])
+        case Loop():
+            return Loop(statement.axis, children[0], statement.kind)
+        case When():
+            return When(statement.condition, children[0])
+        case Allocate():
+            return Allocate(statement.buffer, children[0], statement.copies)
+        case Marked():
+            return Marked(statement.intrinsic, children[0], statement.starts)
     return statement

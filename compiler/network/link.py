@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from .places import Grid, Place
 INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can name
 MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
 NAMES = ("micro_ops", "constants", "inputs", "outputs", "arena")
+REMEMBERED = 128            # programs of layers
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def _moves(program: Program, config: Config, before: Moves) -> Moves:
     """Not at all after a neighbour that was moved, else up to the other end, or as far as indices
     reach. Banks of the accumulator stay banks."""
     moves: Moves = {}
-    for buffer, used in footprint(program.code).items():
+    for buffer, used in _used(program).items():
         reach = INDICES // _weight_rows(program) if buffer == Buffer.WGT else INDICES
         room = max(0, min(config.tiles(buffer), reach) - used)
         if buffer == Buffer.ACC:
@@ -158,14 +160,13 @@ def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> Stre
     code: Stream = layer.program.code[layer.program.code["opcode"] != Opcode.SYNC]
     places = _places(layer, moves, micro_ops, constants)
     for kind in (Load, Store):
-        words, here = code.view(kind.dtype()), code["opcode"] == kind.opcode
-        segments, buffers = words["segment"].copy(), words["buffer"]
-        for number, segment in enumerate(layer.program.segments):
-            place, mine = places[segment.name], here & (segments == number)
-            words["segment"][mine] = place.segment
-            words["offset"][mine] += np.uint32(place.offset)
-        for buffer in Buffer:
-            words["sram"][here & (buffers == buffer)] += np.uint16(moves[buffer.scratchpad])
+        words, here = code.view(kind.dtype()), np.flatnonzero(code["opcode"] == kind.opcode)
+        found = [places[segment.name] for segment in layer.program.segments]
+        segments = words["segment"][here]
+        words["offset"][here] += np.array([each.offset for each in found], np.uint32)[segments]
+        words["segment"][here] = np.array([each.segment for each in found], np.uint8)[segments]
+        steps = np.array([moves[buffer.scratchpad] for buffer in Buffer], np.uint16)
+        words["sram"][here] += steps[words["buffer"][here]]
     gemms = code["opcode"] == Gemm.opcode
     code.view(Gemm.dtype())["uop"][gemms] += np.uint16(moves[Buffer.UOP])
     for lanes in (Alu, AluI, Requantize):
@@ -186,6 +187,8 @@ def _constants_first(code: Stream) -> Stream:
 
 def _move_lanes(code: Stream, kind: type[Alu | AluI | Requantize], moves: Moves) -> None:
     words, here = code.view(kind.dtype()), code["opcode"] == kind.opcode
+    if not here.any():
+        return
     to_out = (words["flags"] & RequantizeFlags.ACC == 0 if kind is Requantize
               else words["target"] == Buffer.OUT)
     words["dst"][here & to_out] += np.uint16(moves[Buffer.OUT])
@@ -224,6 +227,14 @@ def _moved_micro_ops(program: Program, segment: Segment, moves: Moves) -> bytes:
     return words.tobytes()
 
 
+@lru_cache(REMEMBERED)
+def _used(program: Program) -> dict[Buffer, int]:
+    """How much a layer uses of each scratchpad, which is asked for every stream that it is tried
+    in."""
+    return footprint(program.code)
+
+
+@lru_cache(REMEMBERED)
 def _weight_rows(program: Program) -> int:
     """What micro-ops count of a tile of weights: itself, or its rows if products are depthwise."""
     code = program.code

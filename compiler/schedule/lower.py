@@ -51,6 +51,7 @@ class Lowering:
     parts: dict[Tensor, Part] = field(default_factory=dict)
     stages: dict[Tensor, Stage] = field(default_factory=dict)
     bodies: dict[Tensor, Expression] = field(default_factory=dict)
+    read: dict[Tensor, set[Tensor]] = field(default_factory=dict)       # by each of these bodies
     inside: dict[tuple[Stage, Axis], list[Stage]] = field(default_factory=dict)
     above: dict[Tensor, Stage] = field(default_factory=dict)    # computed in place of a tensor
 
@@ -63,6 +64,7 @@ def lower(schedule: Schedule) -> Nest:
         stage.check_mark()
         state.stages[stage.tensor] = stage
         state.bodies[stage.tensor] = _body(stage, schedule)
+        state.read[stage.tensor] = _tensors(state.bodies[stage.tensor])
     state.above = {stage.over: stage for stage in stages if stage.over is not None}
     for stage in state.above.values():
         _check_in_place(state, stage)
@@ -86,8 +88,8 @@ def _check_readers(state: Lowering, stage: Stage) -> None:
     """Refuse a stage that is computed where not all of its readers can see it."""
     assert stage.attach is not None
     around, axis = stage.attach
-    readers = [state.stages[tensor] for tensor, body in state.bodies.items()
-               if stage.tensor in _tensors(body)]
+    readers = [state.stages[tensor] for tensor, read in state.read.items()
+               if stage.tensor in read]
     strangers = [each for each in readers if each is not around and not _is_inside(each, around)]
     if strangers or not readers:
         why = f"but {strangers[0]} reads it too" if strangers else "but no stage reads it"
@@ -104,8 +106,8 @@ def _check_in_place(state: Lowering, stage: Stage) -> None:
         raise CompileError(f"{stage} cannot be computed in place of {stage.over.name}: both must "
                            f"be computed in the same loop, in the same scope, with the same shape "
                            f"and type")
-    others = [each.name for each, other in state.bodies.items()
-              if each is not stage.tensor and stage.over in _tensors(other)]
+    others = [each.name for each, read in state.read.items()
+              if each is not stage.tensor and stage.over in read]
     elements = [each for each in walk(body) if isinstance(each, Element)
                 and each.tensor is stage.over]
     if others or isinstance(body, Reduction) or any(
@@ -207,7 +209,8 @@ def _required(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis])
     boxes = boxes_read(tensor, state.bodies[frame.stage.tensor], frame.values, within)
     for reader, body in state.bodies.items():
         stage = state.stages[reader]
-        if reader is not tensor and tensor in _tensors(body) and _is_inside(stage, frame.stage):
+        if reader is not tensor and tensor in state.read[reader] and (
+                _is_inside(stage, frame.stage)):
             part = _required(state, frame, reader, within)
             inner = frame_of(stage, part)
             boxes += boxes_read(tensor, body, inner.values, set(inner.axes.values()))
