@@ -1,0 +1,1 @@
+"""Loop nests as LLVM's intermediate language: scalars, vectors, statements, kernels."""

@@ -1,0 +1,126 @@
+"""A loop nest as a function, and functions as a module.
+
+    int32_t kernel(void *const *table, intptr_t begin, intptr_t end)
+
+`table` has the address of each buffer, at places that are part of the code; `begin` and `end` are
+iterations of the outermost loop if that is parallel, and 0 and 1 otherwise. The result is 0, or
+1 if an index that was computed from data was outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ....native.target import Target
+from ...nest.nest import Buffer, Loop, LoopKind, Statement
+from .statements import NO_VECTORS, Statements
+from .values import Values
+from .writer import Writer
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One step of a part: a statement over buffers, of which threads may share the iterations."""
+
+    name: str                       # of the function
+    body: Statement
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    node: str = ""                  # of the graph that it is part of
+
+    @property
+    def iterations(self) -> int:
+        """Of the loop that threads share; 1 if there is none."""
+        body = self.body
+        return body.axis.extent if isinstance(body, Loop) and (
+            body.kind == LoopKind.PARALLEL) else 1
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return tuple(dict.fromkeys((*self.reads, *self.writes)))
+
+
+class Module:
+    """Functions for one processor."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.functions: list[str] = []
+        self.declared: set[str] = set()
+
+    def add(self, kernel: Kernel, places: Mapping[Buffer, int]) -> None:
+        """A kernel whose buffers have these places in the table."""
+        writer = Writer(self.target.word_bits)
+        values = Values(writer, self.target)
+        buffers = kernel.buffers
+        values.pointers = {buffer: f"%b{number}" for number, buffer in enumerate(buffers)}
+        values.status = "%status"
+        statements, body = Statements(values), kernel.body
+        if isinstance(body, Loop) and body.kind == LoopKind.PARALLEL:
+            statements.counted(body, "%begin", "%end")
+        else:
+            statements.add(body)
+        self.functions += [_body(kernel, writer), _entry(kernel, places, writer.word)]
+        self.declared |= writer.declared
+
+    def add_run(self, name: str, kernels: Iterable[Kernel]) -> None:
+        """A function that runs kernels `first` to before `last` one after the other, each as a
+        whole: 0, or the number of the one that failed, from 1 on."""
+        word = f"i{self.target.word_bits}"
+        lines = [f"define i32 @{name}(ptr %table, i32 %first, i32 %last) {{", "  br label %k0"]
+        count = 0
+        for number, kernel in enumerate(kernels):
+            count = number + 1
+            lines += [
+                f"k{number}:",
+                f"  %a{number} = icmp sle i32 %first, {number}",
+                f"  %b{number} = icmp sgt i32 %last, {number}",
+                f"  %c{number} = and i1 %a{number}, %b{number}",
+                f"  br i1 %c{number}, label %r{number}, label %k{count}",
+                f"r{number}:",
+                f"  %s{number} = call i32 @{kernel.name}(ptr %table, {word} 0, "
+                f"{word} {kernel.iterations})",
+                f"  %f{number} = icmp eq i32 %s{number}, 0",
+                f"  br i1 %f{number}, label %k{count}, label %e{number}",
+                f"e{number}:",
+                f"  ret i32 {count}"]
+        self.functions.append("\n".join([*lines, f"k{count}:", "  ret i32 0", "}", ""]))
+
+    def text(self) -> str:
+        """The module in LLVM's language."""
+        mark = ('!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.vectorize.enable", i1 false}\n'
+                if any(NO_VECTORS in each for each in self.functions) else "")
+        return "\n".join((*sorted(self.declared), "", *self.functions, mark))
+
+
+def _body(kernel: Kernel, writer: Writer) -> str:
+    word = writer.word
+    parameters = "".join(
+        f"ptr noalias nocapture{'' if buffer in kernel.writes else ' readonly'} %b{number}, "
+        for number, buffer in enumerate(kernel.buffers))
+    parallel = isinstance(kernel.body, Loop) and kernel.body.kind == LoopKind.PARALLEL
+    lines = [f"define internal i32 @{kernel.name}.body({parameters}{word} %begin, {word} %end) "
+             f"nounwind {{", "entry:", "  %status = alloca i32", *writer.entry,
+             "  store i32 0, ptr %status"]
+    if parallel:
+        lines += [f"  %some = icmp ult {word} %begin, %end",
+                  "  br i1 %some, label %start, label %none", "start:"]
+        first = next(place for place, line in enumerate(writer.lines) if " = phi " in line)
+        writer.lines[first] = writer.lines[first].replace("%entry]", "%start]", 1)
+    lines += [*writer.lines, "  %result = load i32, ptr %status", "  ret i32 %result"]
+    if parallel:
+        lines += ["none:", "  ret i32 0"]
+    return "\n".join([*lines, "}", ""])
+
+
+def _entry(kernel: Kernel, places: Mapping[Buffer, int], word: str) -> str:
+    lines = [f"define i32 @{kernel.name}(ptr %table, {word} %begin, {word} %end) nounwind noinline {{"]
+    arguments = ""
+    for number, buffer in enumerate(kernel.buffers):
+        lines += [f"  %p{number} = getelementptr inbounds ptr, ptr %table, {word} "
+                  f"{places[buffer]}",
+                  f"  %b{number} = load ptr, ptr %p{number}"]
+        arguments += f"ptr %b{number}, "
+    return "\n".join([*lines, f"  %s = call i32 @{kernel.name}.body({arguments}{word} %begin, "
+                              f"{word} %end)", "  ret i32 %s", "}", ""])
