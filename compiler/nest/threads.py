@@ -19,6 +19,7 @@ from ..expression.expression import Axis, Binary, Constant, Expression, walk
 from ..expression.intervals import Interval, Known, interval_of
 from .accesses import Conditions, Touch, known_where, touches
 from .nest import Access, Allocate, Buffer, Loop, Statement, When, statements_of
+from .places import place_of
 
 EVERY_PAIR = 64         # iterations of a loop of which every pair is compared
 
@@ -34,8 +35,15 @@ class Event:
 
     @cached_property
     def sums(self) -> list[Sum]:
-        """Where the box starts in each dimension."""
-        return [_sum(start) for start in self.touch.region.start]
+        """Where the box starts in each dimension and, if it is a single element, in memory: loops
+        that were fused are apart there."""
+        region = self.touch.region
+        sums = [_sum(start) for start in region.start]
+        if set(region.extents) == {1}:
+            place = place_of(Access(region.buffer, region.start), {})
+            flat: dict[Expression | None, int] = {None: place.constant}
+            sums.append(flat | {term: factor for term, factor in place.terms.items()})
+        return sums
 
     def known_in(self, loop: Loop, iteration: int) -> Known | None:
         """What is known in one iteration of a loop, or None if nothing happens in it."""
@@ -112,11 +120,14 @@ class _Pair:
         """Whether they surely touch different elements, or one of them does not happen."""
         if first_known is None or second_known is None:
             return True
-        return any(self._sides_apart(place, first_known, second_known)
-                   or self._distant(place, first_known, second_known)
-                   for place in range(len(self.first.sums)))
+        places = range(min(len(self.first.sums), len(self.second.sums)))
+        sides = range(len(self.first.touch.region.start))
+        return any(self._sides_apart(place, first_known, second_known) for place in sides) or any(
+            self._distant(place, first_known, second_known) for place in places)
 
     def _extents(self, place: int) -> tuple[int, int]:
+        if place == len(self.first.touch.region.start):
+            return 1, 1                 # in memory
         return self.first.touch.region.extents[place], self.second.touch.region.extents[place]
 
     def _sides_apart(self, place: int, first_known: Known, second_known: Known) -> bool:

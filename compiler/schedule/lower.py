@@ -315,6 +315,6 @@ def _read(state: Lowering, expression: Expression) -> Expression:
             return None
         part = state.parts[node.tensor]
         starts = zip(node.indices, part.start, strict=True)
-        return Access(state.buffers[node.tensor], tuple(simplified(index - start)
-                                                        for index, start in starts))
+        return Access(state.buffers[node.tensor], tuple(
+            simplified(rewrite(index, change) - start) for index, start in starts))
     return rewrite(expression, change)

@@ -6,7 +6,7 @@ Integers wrap. Nothing traps: a division by zero is zero, and a shift by too muc
 from __future__ import annotations
 
 from ...expression.expression import BOOL, COMPARISONS, FLOATS, INDEX, LOGIC
-from .writer import UNSIGNED, Value, Writer
+from .writer import SIZES, UNSIGNED, Value, Writer
 
 PLAIN = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 OF_FLOATS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
@@ -59,7 +59,7 @@ def _extreme(writer: Writer, operator: str, left: Value, right: Value) -> Value:
 
 def suffix(writer: Writer, value: Value) -> str:
     """What LLVM appends to the name of a function for a type."""
-    scalar = {"float": "f32", "double": "f64"}.get(writer.scalar(value.dtype),
+    scalar = {"half": "f16", "float": "f32", "double": "f64"}.get(writer.scalar(value.dtype),
                                                    writer.scalar(value.dtype))
     return scalar if value.lanes == 1 else f"v{value.lanes}{scalar}"
 
@@ -68,12 +68,8 @@ def chosen(writer: Writer, condition: Value, then: Value, otherwise: Value) -> V
     """One of two values, lane by lane; both exist."""
     lanes = max(condition.lanes, then.lanes, otherwise.lanes)
     then, otherwise = writer.spread(then, lanes), writer.spread(otherwise, lanes)
-    if condition.lanes == 1:
-        test = f"i1 {condition.text}"
-    else:
-        test = f"<{lanes} x i1> {condition.text}"
-    return writer.value(f"select {test}, {writer.typed(then)}, {writer.typed(otherwise)}",
-                        then.dtype, lanes)
+    parts = ", ".join(map(writer.typed, (condition, then, otherwise)))
+    return writer.value(f"select {parts}", then.dtype, lanes)
 
 
 def _number(value: Value) -> int | None:
@@ -193,12 +189,16 @@ def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) 
     lanes, kind = value.lanes, writer.type(dtype, value.lanes)
     if value.dtype in FLOATS:
         if dtype in FLOATS:
-            name = "fpext" if dtype == "float64" else "fptrunc"
+            name = "fpext" if SIZES[dtype] > SIZES[value.dtype] else "fptrunc"
             return writer.value(f"{name} {writer.typed(value)} to {kind}", dtype, lanes)
-        whole = "int32" if fits_in_32 and dtype != SATURATED else SATURATED
+        if dtype == BOOL:
+            return _compared(writer, "!=", value, writer.constant(0.0, value.dtype, lanes))
+        whole = "int32" if fits_in_32 and "64" not in dtype else (
+            dtype if dtype == "uint64" else SATURATED)
         to = writer.type(whole, lanes)
         shape = f"v{lanes}" if lanes > 1 else ""
-        text = writer.call(f"llvm.fptosi.sat.{shape}{writer.scalar(whole)}."
+        name = "fptoui" if whole == "uint64" else "fptosi"
+        text = writer.call(f"llvm.{name}.sat.{shape}{writer.scalar(whole)}."
                            f"{suffix(writer, value)}", to, writer.typed(value))
         return cast(writer, Value(text, whole, lanes), dtype)
     if dtype in FLOATS:

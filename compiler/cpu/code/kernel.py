@@ -115,7 +115,8 @@ def _body(kernel: Kernel, writer: Writer) -> str:
 
 
 def _entry(kernel: Kernel, places: Mapping[Buffer, int], word: str) -> str:
-    lines = [f"define i32 @{kernel.name}(ptr %table, {word} %begin, {word} %end) nounwind noinline {{"]
+    lines = [f"define i32 @{kernel.name}(ptr %table, {word} %begin, {word} %end) nounwind "
+             f"noinline {{"]
     arguments = ""
     for number, buffer in enumerate(kernel.buffers):
         lines += [f"  %p{number} = getelementptr inbounds ptr, ptr %table, {word} "

@@ -6,7 +6,7 @@ from math import prod
 
 from ...errors import CompileError
 from ...expression.affine import margin
-from ...expression.expression import BOOL, INDEX, Binary, Constant, Expression, Select
+from ...expression.expression import BOOL, INDEX, Binary, Constant, Expression, Select, walk
 from ...expression.intervals import conjuncts
 from ...nest.nest import (
     Allocate,
@@ -196,18 +196,8 @@ class Statements:
 
     def _risky(self, value: Expression) -> list[Select]:
         """Selects that differ between lanes, and may read outside a buffer where not chosen."""
-        values, found = self.values, []
-        waiting, seen = [value], set()
-        while waiting:
-            node = waiting.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if isinstance(node, Select) and values.varies(node.condition) and (
-                    values.may_leave(node)):
-                found.append(node)
-            waiting += node.operands()
-        return found
+        return [node for node in walk(value) if isinstance(node, Select)
+                and self.values.varies(node.condition) and self.values.may_leave(node)]
 
     def _store(self, assign: Assign) -> None:
         values, target = self.values, assign.target

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from ....native.target import Target
 from ...errors import CompileError
@@ -24,11 +23,12 @@ from ...expression.expression import (
     Constant,
     Expression,
     Select,
+    walk,
 )
 from ...expression.functions import CHECKED
 from ...expression.intervals import Known, implied, interval_of
 from ...nest.nest import Access, Buffer
-from .addresses import place_of
+from ...nest.places import place_of
 from .arithmetic import as_bits, cast, chosen, function, operate
 from .ranges import fits_in_32
 from .writer import SIZES, Value, Writer
@@ -172,7 +172,8 @@ class Values:
 
     def may_leave(self, node: Select) -> bool:
         """Whether the first side of a select might read outside a buffer where it is not chosen."""
-        return any(self._is_outside(each) for each in accesses_in(node.then))
+        return any(self._is_outside(each) for each in walk(node.then)
+                   if isinstance(each, Access))
 
     def _is_outside(self, access: Access) -> bool:
         try:
@@ -249,8 +250,8 @@ class Values:
 
     def varies(self, node: Expression) -> bool:
         """Whether an expression differs between lanes."""
-        return node is self.vector or (isinstance(node, Given) and node.value.lanes > 1) or any(
-            self.varies(each) for each in node.operands())
+        return any(each is self.vector or (isinstance(each, Given) and each.value.lanes > 1)
+                   for each in walk(node))
 
     def address(self, node: Access) -> str:
         """A pointer to an element, in the scalar sense."""
@@ -280,16 +281,3 @@ class Values:
             return {**self.known, **implied(condition, self.known)}
         except CompileError:
             return self.known
-
-
-def accesses_in(node: Expression) -> Iterator[Access]:
-    """Every element that an expression reads; parts that it shares, once."""
-    seen: set[int] = set()
-    waiting: list[Any] = [node]
-    while waiting:
-        each = waiting.pop()
-        if id(each) not in seen:
-            seen.add(id(each))
-            waiting += each.operands()
-            if isinstance(each, Access):
-                yield each

@@ -5,13 +5,15 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from ...expression.expression import BOOL, FLOATS, INDEX
+import numpy as np
 
-SCALARS = {"int8": "i8", "uint8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-           "float32": "float", "float64": "double", BOOL: "i1"}
-SIZES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 4, "float64": 8,
-         BOOL: 1}
-UNSIGNED = ("uint8", BOOL)
+from ...expression.expression import BOOL, FLOATS, INDEX, INTEGERS
+
+SCALARS = {"float16": "half", "float32": "float", "float64": "double", BOOL: "i1",
+           **{each: f"i{each.lstrip('uint')}" for each in INTEGERS}}
+SIZES = {"float16": 2, "float32": 4, "float64": 8, BOOL: 1,
+         **{each: int(each.lstrip("uint")) // 8 for each in INTEGERS}}
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64", BOOL)
 
 
 @dataclass(frozen=True)
@@ -118,15 +120,10 @@ class Writer:
 def literal(number: float, dtype: str) -> str:
     """A number as LLVM writes it. Floats are the bits of the double that they are."""
     if dtype in FLOATS:
+        if dtype == "float16":
+            return f"0xH{np.float16(number).view(np.uint16):04X}"
         if dtype == "float32":
-            number = _single(number)
+            with np.errstate(over="ignore"):
+                number = float(np.float32(number))
         return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
     return str(int(number))
-
-
-def _single(number: float) -> float:
-    """The double that a number is after it was rounded to 32 bits."""
-    import numpy as np
-
-    with np.errstate(over="ignore"):
-        return float(np.float32(number))

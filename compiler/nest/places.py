@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ...expression.expression import Axis, Binary, Constant, Expression, walk
-from ...nest.nest import Access
+from ..expression.expression import Axis, Binary, Constant, Expression
+from .nest import Access
 
 Fixed = Mapping[Axis, int]          # axes whose values are known, as those of unrolled loops are
 
@@ -67,7 +67,3 @@ class _Sum:
                         self.add(left, factor)
                         self.join_quotients()
                         return
-
-
-def depends_on(node: Expression, axis: Axis) -> bool:
-    return any(each is axis for each in walk(node))
