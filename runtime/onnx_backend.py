@@ -11,14 +11,15 @@ Shapes are static here, and so is whatever an operation takes as a setting: the 
 borders of a pad, the scale of a quantized tensor. ONNX may compute them from inputs. Then a model
 is specialized: it is compiled for the shapes of the inputs that it gets, and for the values of
 those inputs that decide about a setting, and again when these change. The last few of what was
-compiled are kept.
+compiled are kept. A result whose size depends on numbers, which is that of non-max suppression, has
+room for the largest; here what is not used of it is cut off.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
@@ -27,6 +28,7 @@ from onnx.defs import onnx_opset_version
 
 from ..compiler.frontends.onnx.read import read_onnx
 from ..compiler.frontends.onnx.reader import NotConstantError
+from ..compiler.graph.operations.suppression import NonMaxSuppression
 from ..compiler.graph.types import Array
 from ..isa.config import Config
 from ..isa.values import named, shown
@@ -42,6 +44,13 @@ DEVICE = "functional"       # what runs programs, unless another does
 Key = tuple[object, ...]
 
 
+class Specialized(NamedTuple):
+    """A model for inputs of some shapes and values."""
+
+    session: Session
+    roomy: frozenset[str]       # outputs whose rows end with those of −1
+
+
 class PreparedModel(BackendRep):
     """A model that is compiled as soon as enough is known of its inputs."""
 
@@ -54,7 +63,7 @@ class PreparedModel(BackendRep):
         self.inputs = [each.name for each in model.graph.input if each.name not in constants]
         self.outputs = [each.name for each in model.graph.output]
         self._decisive: list[str] = []      # inputs whose values a setting depends on
-        self._kept: OrderedDict[Key, Session] = OrderedDict()
+        self._kept: OrderedDict[Key, Specialized] = OrderedDict()
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs, in order and by name. Inputs are a list in the order of the model's, a
@@ -63,15 +72,17 @@ class PreparedModel(BackendRep):
             raise InputError(f"run has no option {shown(next(iter(kwargs)))}")
         arrays = self._by_name(inputs)
         key = self._key(arrays)
-        session = self._kept.pop(key, None)
-        if session is None:
-            session = self._compiled(arrays)
+        special = self._kept.pop(key, None)
+        if special is None:
+            special = self._compiled(arrays)
             key = self._key(arrays)
-        self._kept[key] = session
+        self._kept[key] = special
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
+        session = special.session
         result = session.run({name: arrays[name] for name in session.model.inputs})
-        found = tuple(result[name] for name in self.outputs)
+        found = tuple(used_rows(result[name]) if name in special.roomy else result[name]
+                      for name in self.outputs)
         return namedtupledict("Outputs", self.outputs)(*found)
 
     def _by_name(self, inputs: Any) -> dict[str, Array]:
@@ -95,7 +106,7 @@ class PreparedModel(BackendRep):
         values = tuple(arrays[name].tobytes() for name in self._decisive)
         return (*((arrays[name].shape, str(arrays[name].dtype)) for name in self.inputs), *values)
 
-    def _compiled(self, arrays: Mapping[str, Array]) -> Session:
+    def _compiled(self, arrays: Mapping[str, Array]) -> Specialized:
         """The model for inputs of these shapes, and these values where they are decisive."""
         while True:
             fixed = ModelProto()
@@ -112,7 +123,14 @@ class PreparedModel(BackendRep):
                 self._decisive += error.inputs
                 continue
             compiled = compile_model(graph, self.config, ModelOptions(), version="")
-            return Session(Model(**vars(compiled)), self.device)
+            roomy = frozenset(name for name in graph.outputs if name in graph.nodes and isinstance(
+                graph.nodes[name].operation, NonMaxSuppression))
+            return Specialized(Session(Model(**vars(compiled)), self.device), roomy)
+
+
+def used_rows(array: Array) -> Array:
+    """The rows before those of −1."""
+    return array[array[:, 0] >= 0]
 
 
 class MicrotronBackend(Backend):

@@ -17,16 +17,16 @@ from .file import dtype_of
 from .table import MICROSOFT, operator
 from .windows import convolve
 
-STORED = ("int8", "uint8", "int16")
+STORED = ("int8", "uint8", "int16", "uint16")
 
 
 def scales_of(call: Call, number: int) -> Array:
     """The operand that holds scales, as real numbers of 32 bits."""
     found = call.array(number, "the scale")
-    if found.dtype != np.float32 or found.ndim > 1 or not found.size:
+    if found.dtype not in (np.float32, np.float16) or found.ndim > 1 or not found.size:
         raise GraphError(f"the scale is {found.dtype} of shape {found.shape}, but must be a number "
-                         f"or a list of numbers, FLOAT")
-    return found.ravel()
+                         f"or a list of numbers, FLOAT or FLOAT16")
+    return found.ravel().astype(np.float32)
 
 
 def quantization_of(call: Call, scale: int, zero: int, axis: int = 0) -> Quantization:
@@ -56,23 +56,59 @@ def quantized(call: Call, number: int, scale: int, zero: int, axis: int = 0) -> 
 
 
 def _axis(call: Call, scale: int) -> int:
-    if call.integer("block_size", 0):
-        raise GraphError("scales of blocks are not supported, only those of an axis or of all")
     rank = len(call.type(0).shape)
     return normalized_axis(call.integer("axis", 1), rank) if scales_of(call, scale).size > 1 else 0
 
 
 @operator("QuantizeLinear", "axis block_size output_dtype precision saturate", since=10)
 def quantize(call: Call) -> None:
-    known = quantization_of(call, 1, 2, _axis(call, 1))
     wanted = call.integer("output_dtype", 0)
     dtype = dtype_of(wanted) if wanted and not call.has(2) else stored_type(call, 2)
+    if call.integer("block_size", 0):
+        _quantize_blocks(call, dtype)
+        return
+    known = quantization_of(call, 1, 2, _axis(call, 1))
     call.give(Quantize(x=call.plain(0)), dtype=dtype, quantization=known)
 
 
 @operator("DequantizeLinear", "axis block_size output_dtype", since=10)
 def dequantize(call: Call) -> None:
-    call.give(Dequantize(x=quantized(call, 0, 1, 2, _axis(call, 1))))
+    wanted = call.integer("output_dtype", 0)
+    dtype = dtype_of(wanted) if wanted else call.type(1).dtype
+    if call.integer("block_size", 0):
+        whole = call.cast(call.plain(0), dtype)
+        if call.has(2):
+            whole = call.add(Binary(kind=BinaryKind.SUB, left=whole, right=_blocks(call, 2, dtype)))
+        call.give(Binary(kind=BinaryKind.MUL, left=whole, right=_blocks(call, 1, dtype)))
+        return
+    operation = Dequantize(x=quantized(call, 0, 1, 2, _axis(call, 1)))
+    if dtype == "float32":
+        call.give(operation)
+    else:
+        call.give(Cast(x=call.add(operation), dtype=dtype))
+
+
+def _blocks(call: Call, number: int, dtype: str) -> str:
+    """Scales or zero points of blocks along an axis, each as often as its block is long."""
+    shape, size = call.type(0).shape, call.integer("block_size", 0)
+    axis = normalized_axis(call.integer("axis", 1), len(shape))
+    given = call.array(number, "the scale" if number == 1 else "the zero point")
+    count = -(-shape[axis] // size) if size > 0 else -1
+    if given.shape != (*shape[:axis], count, *shape[axis + 1:]):
+        raise GraphError(f"blocks of {size} along axis {axis} of {shape} have numbers of shape "
+                         f"{given.shape}")
+    index = np.arange(shape[axis]) // size
+    return call.constant(np.take(given, index, axis=axis).astype(dtype))
+
+
+def _quantize_blocks(call: Call, dtype: str) -> None:
+    x = call.plain(0)
+    real = call.type_of(x).dtype
+    ratio = call.add(Binary(kind=BinaryKind.DIV, left=x, right=_blocks(call, 1, real)))
+    rounded = call.add(Unary(kind=UnaryKind.ROUND, x=ratio))
+    if call.has(2):
+        rounded = call.add(Binary(kind=BinaryKind.ADD, left=rounded, right=_blocks(call, 2, real)))
+    call.give(Cast(x=rounded, dtype=dtype))         # saturates
 
 
 @operator("QuantizeLinear", "axis", domain=MICROSOFT)
