@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
 from onnx import TensorProto, helper
 from onnx.backend.test.runner import Runner
@@ -134,9 +134,9 @@ def test_a_setting_that_no_input_decides_about_is_an_error():
     node = helper.make_node("Tile", ["x", "repeats"], {"y": 1})
     computed = helper.make_node("ReduceSum", ["repeats"], ["never"])
     with pytest.raises(GraphError, match="repeats are"):
-        MicrotronBackend.run_model(model(
-            [node, computed], [value("x", [2]), value("repeats", [2], TensorProto.INT64)], {"y": 1}),
-            [np.ones(2, np.float32), np.array([1, 2])])
+        MicrotronBackend.run_model(
+            model([node, computed], [value("x", [2]), value("repeats", [2], TensorProto.INT64)],
+                  {"y": 1}), [np.ones(2, np.float32), np.array([1, 2])])
 
 
 def test_a_node_runs_alone():
