@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from common import Column, Outcome, main
-from fpga import show
+from fpga import sdf, show
 from fpga.explain import Explainer
-from fpga.netlist import Netlist
-from fpga.owners import owners, shortened
-from fpga.paths import INPUT, OUTPUT, REGISTER, End, Timing
-from fpga.synthesis import check_unit, elaborate, synthesize, units, yosys_version
-from fpga.wrapper import NAME
+from fpga.families import FAMILIES, Family
+from fpga.owners import area, by_unit
+from fpga.paths import INPUT, OUTPUT, REGISTER, Path, Timing
+from fpga.place import place
+from fpga.placed import as_path, base_name
+from fpga.synthesis import Synthesis, check_unit, elaborate, synthesize, units, yosys_version
+from fpga.tools import find
 
 from microtron.isa.config_files import load_config
+from microtron.isa.errors import MicrotronError
 
-AREA = {"LUT4": "lut", "CCU2C": "lut", "TRELLIS_FF": "register", "MULT18X18D": "dsp",
-        "DP16KD": "bram", "TRELLIS_DPR16X4": "lutram"}
-WEIGHTS = {"CCU2C": 2}          # a carry cell takes the place of two LUTs
-AREAS = tuple(dict.fromkeys(AREA.values()))
-
-
-def area(cells: Netlist, owner: dict[str, str] | None = None) -> dict[str, Counter[str]]:
-    """Cells by the unit they belong to, and by what they are."""
-    found: dict[str, Counter[str]] = {}
-    for cell in cells.cells.values():
-        if cell.kind in AREA:
-            unit = owner[cell.name] if owner else ""
-            found.setdefault(unit, Counter())[AREA[cell.kind]] += WEIGHTS.get(cell.kind, 1)
-    return found
+ESTIMATED = FAMILIES["ecp5"]    # whose delays before placing are in fpga/delays.py
+Where = TypeVar("Where")
 
 
 def of_unit(text: str, unit: str, count: int) -> Outcome:
     """The longest paths of a unit alone, from synthesis."""
     check_unit(unit, text)
-    design = synthesize(text, unit)
+    design = synthesize(text, ESTIMATED, unit)
     explainer = Explainer(design.gates)
     rows, details = [], []
     for start in (REGISTER, INPUT):
@@ -44,51 +35,88 @@ def of_unit(text: str, unit: str, count: int) -> Outcome:
         for end in (REGISTER, OUTPUT):
             for number, path in enumerate(timing.longest(end, count)):
                 if not number:
-                    rows.append({"start": start, "end": end, "ns": round(path.time, 2),
-                                 "levels": path.levels, "path": show.as_json(path, explainer)})
+                    rows.append({"start": start, "end": end, **_numbers(path, explainer)})
                 details += show.lines(f"{start} → {end}", path, explainer)
     columns = (Column("start", "from"), Column("end", "to"), Column("ns", "ns", "{:.2f}".format),
                Column("levels", "levels"))
+    whole = area(design, ESTIMATED, dict.fromkeys(design.cells.cells, unit))
     return Outcome(benchmark="clock", title=f"Longest paths of {unit}, estimated", columns=columns,
                    rows=rows, details=tuple(details),
-                   facts={**area(design.cells)[""], "yosys": yosys_version()})
+                   facts={**whole.get(unit, {}), "yosys": yosys_version()})
 
 
-def of_all(text: str, depth: int) -> Outcome:
+def _numbers(path: Path, explainer: Explainer) -> dict[str, Any]:
+    return {"ns": round(path.time, 2), "levels": path.levels, "path": show.as_json(path, explainer)}
+
+
+def estimated(text: str, depth: int) -> Outcome:
     """The longest path that ends in each unit, and the unit's area, from synthesis."""
-    design = synthesize(text)
-    explainer, timing = Explainer(design.gates), Timing(design.cells)
-    places = {f"{NAME}.{unit}" for unit in units(text)} | {NAME}
-    owner = {name: shortened(place.removeprefix(NAME).removeprefix("."), depth) or "(joints)"
-             for name, place in owners(design, places).items()}
-    slowest: dict[str, End] = {}
-    for end in timing.ends():
-        assert end.cell is not None, "these are registers"
-        unit = owner[end.cell.name]
-        if unit not in slowest or end.time > slowest[unit].time:
-            slowest[unit] = end
-    areas = area(design.cells, owner)
-    rows: list[dict[str, Any]] = []
-    details: list[str] = []
-    for unit, end in sorted(slowest.items(), key=lambda each: -each[1].time):
-        path = timing.path_to(end)
-        rows.append({"unit": unit, "ns": round(path.time, 2), "levels": path.levels,
-                     **{kind: areas[unit][kind] for kind in AREAS},
-                     "path": show.as_json(path, explainer)})
-        details += show.lines(unit, path, explainer)
+    design = synthesize(text, ESTIMATED)
+    owner = by_unit(design, units(text), depth)
+    timing = Timing(design.cells)
+    slowest = slowest_of_units(((end, end.time) for end in timing.ends()),
+                               lambda end: owner[end.cell.name] if end.cell else "")
+    paths = {unit: timing.path_to(end) for unit, end in slowest.items()}
+    return per_unit("Longest path into each unit, estimated", design, ESTIMATED, owner, paths, {})
+
+
+def routed(text: str, family: Family, seeds: int, depth: int, *, route: bool) -> Outcome:
+    """The same after place and route, with the best of several seeds."""
+    tool = find(family)
+    design = synthesize(text, family)
+    owner = by_unit(design, units(text), depth)
+    runs = [place(design.folder, family, tool, seed, route=route) for seed in range(1, seeds + 1)]
+    best = max(runs, key=lambda run: run.mhz)
+    timing = sdf.PlacedTiming(sdf.read(best.delays))
+    slowest = slowest_of_units(timing.ends(), lambda end: owner.get(base_name(end[0]), "?"))
+    paths = {unit: as_path(timing.path_to(end), design.gates) for unit, end in slowest.items()}
+    facts = {"part": family.part, "MHz": best.mhz, "routed": route,
+             "MHz by seed": ", ".join(f"{run.mhz:.1f}" for run in runs),
+             "used": ", ".join(f"{kind} {used} of {there}"
+                               for kind, (used, there) in best.used.items()),
+             "tool": tool.version}
+    title = f"{best.mhz:.1f} MHz {'routed' if route else 'placed'} on {family.part}: longest paths"
+    return per_unit(title, design, family, owner, paths, facts)
+
+
+def slowest_of_units(ends: Iterable[tuple[Where, float]],
+                     unit_of: Callable[[Where], str]) -> dict[str, Where]:
+    """The end of each unit that is reached last, the slowest unit first."""
+    found: dict[str, tuple[Where, float]] = {}
+    for end, time in ends:
+        unit = unit_of(end)
+        if unit not in found or time > found[unit][1]:
+            found[unit] = end, time
+    return {unit: end for unit, (end, _) in sorted(found.items(), key=lambda each: -each[1][1])}
+
+
+def per_unit(title: str, design: Synthesis, family: Family, owner: dict[str, str],
+             paths: dict[str, Path], facts: dict[str, Any]) -> Outcome:
+    explainer = Explainer(design.gates)
+    areas = area(design, family, owner)
+    rows = [{"unit": unit, **_numbers(path, explainer),
+             **areas[unit]}
+            for unit, path in paths.items() if unit in areas]
+    details = [line for unit, path in paths.items() for line in show.lines(unit, path, explainer)]
     columns = (Column("unit", "unit"), Column("ns", "ns", "{:.2f}".format),
-               Column("levels", "levels"), *(Column(kind, kind, "{:,}".format) for kind in AREAS))
-    totals = {kind: sum(each[kind] for each in areas.values()) for kind in AREAS}
-    return Outcome(benchmark="clock", title="Longest path into each unit, estimated",
-                   columns=columns, rows=rows, details=tuple(details),
-                   facts={**totals, "yosys": yosys_version()})
+               Column("levels", "levels"),
+               *(Column(kind, kind, "{:,g}".format) for kind in family.cells))
+    totals = {kind: sum(each[kind] for each in areas.values()) for kind in family.cells}
+    return Outcome(benchmark="clock", title=title, columns=columns, rows=rows,
+                   details=tuple(details), facts={**facts, **totals, "yosys": yosys_version()})
 
 
 def measure(options: argparse.Namespace) -> Outcome:
+    if options.unit is not None and options.family is not None:
+        raise MicrotronError("--unit is for estimates; a unit alone is not placed, so leave out "
+                             "--family")
     text = elaborate(load_config(options.config))
-    if options.unit is None:
-        return of_all(text, options.depth)
-    return of_unit(text, options.unit, options.paths)
+    if options.unit is not None:
+        return of_unit(text, options.unit, options.paths)
+    if options.family is None:
+        return estimated(text, options.depth)
+    return routed(text, FAMILIES[options.family], options.seeds, options.depth,
+                  route=not options.no_route)
 
 
 def positive(text: str) -> int:
@@ -104,6 +132,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="with --unit: show the N slowest of each sort (default: 1)")
     parser.add_argument("--depth", type=positive, default=1, metavar="N",
                         help="without --unit: tell units apart to this depth (default: 1)")
+    parser.add_argument("--family", choices=list(FAMILIES),
+                        help="place and route for this family (default: an estimate for ecp5)")
+    parser.add_argument("--seeds", type=positive, default=1, metavar="N",
+                        help="with --family: take the best of N runs (default: 1)")
+    parser.add_argument("--no-route", action="store_true",
+                        help="with --family: stop when placed, and estimate the wires")
 
 
 if __name__ == "__main__":

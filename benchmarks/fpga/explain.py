@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .delays import LOGIC
 from .netlist import Bit, Cell, Netlist
 from .paths import Path
 from .wrapper import NAME
@@ -40,9 +39,9 @@ class Explainer:
         found = [self._end(path.start, path.pin_out, None)]
         here = self._output(path.start, path.pin_out)
         for step in path.steps:
-            if step.cell.kind in LOGIC or step.cell.name not in self.gates.cells:
-                continue
-            cell = self.gates.cells[step.cell.name]
+            cell = self.gates.cells.get(step.cell.name)
+            if cell is None or step.out not in cell.outputs:
+                continue            # plain logic
             found += self._between(here, cell.inputs.get(step.pin))
             found.append(Place(cell.source, self._names(cell.outputs[step.out], cell.source), 0,
                                cell.kind, step.time))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from . import delays
-from .netlist import Bit
-from .paths import in_order
+from .families import Family
 from .synthesis import Synthesis
+from .wrapper import NAME
 
 NOWHERE = ""                    # outside all units: the top module itself
+JOINTS = "(joints)"             # what joins the units, and the wrapper around them
 
 
 def unit_of(name: str, units: Collection[str]) -> str:
@@ -25,26 +26,45 @@ def unit_of(name: str, units: Collection[str]) -> str:
 def owners(design: Synthesis, units: Collection[str]) -> dict[str, str]:
     """The unit of each cell: of its own name, of the net that it drives, or, as most LUTs have
     neither, the one that most of its readers belong to."""
-    netlist, gates = design.cells, design.gates.cells
     found: dict[str, str] = {}
-    readers: dict[Bit, list[str]] = {}
-    for cell in netlist.cells.values():
-        for bit in cell.inputs.values():
-            readers.setdefault(bit, []).append(cell.name)
-        if cell.name in gates:          # registers, memories, multipliers and carry chains
-            before = replace(gates[cell.name], source=cell.source)
-            named = design.gates.name_of_cell(before)
+    for cell in design.cells.cells.values():
+        before = design.gates.cells.get(cell.name)
+        if before is not None:          # a register, a memory, a multiplier or a carry chain
+            named = design.gates.name_of_cell(replace(before, source=cell.source))
             if named is not None:
                 found[cell.name] = unit_of(named, units)
-    registers = (cell for cell in netlist.cells.values() if delays.starts(cell) is not None)
-    for cell in (*reversed(in_order(netlist)), *registers):
-        if cell.name not in found:
-            votes = Counter(found[reader] for bit in cell.outputs.values()
-                            for reader in readers.get(bit, ()) if reader in found)
-            found[cell.name] = votes.most_common(1)[0][0] if votes else NOWHERE
-    return found
+    newest = list(found)
+    while newest:                       # one level of logic nearer to where signals come from
+        votes: dict[str, Counter[str]] = {}
+        for name in newest:
+            for bit in design.cells.cells[name].inputs.values():
+                driver = design.cells.drivers.get(bit)
+                if driver is not None and driver[0].name not in found:
+                    votes.setdefault(driver[0].name, Counter())[found[name]] += 1
+        newest = list(votes)
+        found |= {name: each.most_common(1)[0][0] for name, each in votes.items()}
+    return {name: found.get(name, NOWHERE) for name in design.cells.cells}
 
 
 def shortened(unit: str, depth: int) -> str:
     """A unit's place to some depth: `store.reader.steps` is in `store`."""
     return ".".join(unit.split(".")[:depth])
+
+
+def by_unit(design: Synthesis, units: Collection[str], depth: int) -> dict[str, str]:
+    """The unit of each cell of a whole design, to some depth."""
+    places = {f"{NAME}.{unit}" for unit in units} | {NAME}
+    return {name: shortened(place.removeprefix(NAME).removeprefix("."), depth) or JOINTS
+            for name, place in owners(design, places).items()}
+
+
+def area(design: Synthesis, family: Family,
+         owner: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Cells by the unit they belong to, and by what they count as."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in design.cells.cells.values():
+        for kind, pattern in family.cells.items():
+            if re.fullmatch(pattern, cell.kind):
+                counts = found.setdefault(owner[cell.name], dict.fromkeys(family.cells, 0))
+                counts[kind] += family.weights.get(cell.kind, 1)
+    return found

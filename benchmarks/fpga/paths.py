@@ -29,7 +29,7 @@ class Path:
     """From a register or an input to a register or an output.
 
     `start` and `end` are cells, or None at a port; `pin_out` and `pin_in` are the pins there, or
-    the ports. `bit` is the net at the end.
+    the ports. `levels` is the number of cells on the way, a carry chain counted once.
     """
 
     start: Cell | None
@@ -37,13 +37,8 @@ class Path:
     steps: tuple[Step, ...]
     end: Cell | None
     pin_in: str
-    bit: Bit
     time: float
-
-    @property
-    def levels(self) -> int:
-        """Cells on the way, a carry chain counted once."""
-        return sum(delays.is_level(step.cell, step.pin) for step in self.steps)
+    levels: int
 
 
 @dataclass(frozen=True)
@@ -123,8 +118,9 @@ class Timing:
             bit = cell.inputs[arrival.pin]
             arrival = self.arrivals[bit]
         driver = self.netlist.drivers.get(bit)
+        levels = sum(delays.is_level(step.cell, step.pin) for step in steps)
         return Path(driver and driver[0], arrival.out, tuple(reversed(steps)), end.cell, end.pin,
-                    end.bit, end.time)
+                    end.time, levels)
 
     def longest(self, kind: str = REGISTER, count: int = 1) -> list[Path]:
         """The slowest paths to different ends, the slowest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,7 +29,8 @@ class Delays:
 
 @dataclass(frozen=True)
 class Hop:
-    """A placed path goes through a cell; `wire` is the time on the way to it."""
+    """A placed path goes through a cell: `wire` is the time on the way to it, `time` when the
+    signal leaves it, or had to be there for the clock."""
 
     cell: str
     pin: str | None             # None where the path starts
@@ -38,9 +40,10 @@ class Hop:
 
 
 def read(path: Path) -> Delays:
+    """From a file compressed with gzip."""
     found = Delays()
     cell = ""
-    with path.open(encoding="utf-8") as lines:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             if match := WIRE.match(line):
                 driver, out, sink, pin, time = match.groups()
@@ -127,7 +130,8 @@ class PlacedTiming:
     def path_to(self, end: Node) -> list[Hop]:
         """The slowest path to a pin, from its start."""
         driver, wire = self.delays.wires[end]
-        hops = [Hop(end[0], end[1], None, wire, self.arrivals[driver][0] + wire)]
+        time = self.arrivals[driver][0] + wire + self.delays.setups[end]
+        hops = [Hop(end[0], end[1], None, wire, time)]
         while True:
             time, pin = self.arrivals[driver]
             if pin is None:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import fcntl
-import hashlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import microtron
-from microtron.isa.cache import cache_folder
 from microtron.isa.config import Config
 from microtron.isa.errors import MicrotronError
-from microtron.isa.progress import announced
 
+from .cached import cached
+from .families import Family
 from .netlist import Netlist, read
 from .wrapper import NAME, Wrapper
 
@@ -72,17 +67,19 @@ def check_unit(unit: str, text: str) -> None:
                              f"{', '.join(near or ('store', 'store.reader'))}")
 
 
-def synthesize(text: str, unit: str | None = None) -> Synthesis:
-    """For ECP5: a whole elaborated design, or one of its units."""
+def synthesize(text: str, family: Family, unit: str | None = None) -> Synthesis:
+    """A whole elaborated design, or one of its units."""
     top = TOP if unit is None else INSIDE + unit
+    command = f"{family.synthesis} -top {top}"
     # Yosys applies `no_rw_check` where it finds a memory and a register behind it, so they are
     # taken apart first; a design that has been through Verilog gives the same.
     passes = (f"hierarchy -top {top}", "memory_nordff",
-              f"synth_ecp5 -top {top} -run begin:map_luts", f"select {top}",
+              f"{command} -run begin:map_luts", f"select {top}",
               "write_json -selected gates.json", "select -clear",
-              f"synth_ecp5 -top {top} -run map_luts:check", f"select {top}",
+              f"{command} -run map_luts:check", f"select {top}",
               "write_json -selected cells.json")
-    folder = cached(f"ecp5-{unit or 'whole'}", (text, *passes, yosys_version()),
+    folder = cached(f"{family.part.replace('/', '-')}-{unit or 'whole'}",
+                    (text, *passes, yosys_version()),
                     lambda folder: run_yosys(folder, text, passes),
                     f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for "
                     "large designs")
@@ -104,22 +101,3 @@ def run_yosys(folder: Path, text: str, passes: tuple[str, ...]) -> None:
     if done.returncode:
         said = (done.stderr or done.stdout).strip()[-300:]
         raise MicrotronError(f"yosys failed: {' '.join(said.split())}")
-
-
-def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
-           work: str) -> Path:
-    """The folder that `make` fills, once for the same content; a stopped run leaves nothing."""
-    key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
-    folder = cache_folder("fpga") / f"{name}-{key}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{folder}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)        # whoever wants the same waits for it
-        if not folder.exists():
-            temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-            try:
-                with announced(work):
-                    make(temporary)
-                temporary.rename(folder)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-    return folder

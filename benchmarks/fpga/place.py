@@ -1,0 +1,73 @@
+"""Place and route with nextpnr: the clock that a design reaches, and when its signals settle."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from microtron.isa.errors import MicrotronError
+
+from .cached import cached
+from .families import Family
+from .tools import Tool
+
+TARGET = 150                    # MHz: more than is reached, so that every path is pressed
+# Results of a run, as this program and the cache know them.
+LOG, DELAYS, USED = "log.txt", "delays.sdf", "report.json"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What became of a design with one seed."""
+
+    seed: int
+    mhz: float
+    used: dict[str, tuple[int, int]]    # of each kind of place: how many, and of how many
+    delays: Path
+
+
+def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -> Placed:
+    """Place the netlist `cells.json` of a folder, and route it unless an estimate is enough."""
+    options = (*family.options, "--json", "cells.json", "--seed", str(seed), "--freq", str(TARGET),
+               "--report", USED, "--sdf", DELAYS, "--log", LOG, "--quiet",
+               *(() if route else ("--no-route",)))
+
+    def make(folder: Path) -> None:
+        for name, text in family.files.items():
+            (folder / name).write_text(text)
+        shutil.copy(design / "cells.json", folder)
+        done = subprocess.run([*tool.command, *options], cwd=folder, capture_output=True,
+                              text=True, check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()[-300:]
+            raise MicrotronError(f"{family.tool} failed: {' '.join(said.split())}")
+        (folder / "cells.json").unlink()
+        _compress(folder / DELAYS)
+
+    doing = "placing and routing" if route else "placing"
+    folder = cached(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
+                                                   *family.files.values()), make,
+                    f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
+    used = json.loads((folder / USED).read_text())["utilization"]
+    return Placed(seed, _clock((folder / LOG).read_text()),
+                  {kind: (each["used"], each["available"]) for kind, each in used.items()
+                   if each["used"]}, folder / f"{DELAYS}.gz")
+
+
+def _compress(path: Path) -> None:
+    with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", 1) as compressed:
+        shutil.copyfileobj(plain, compressed)
+    path.unlink()
+
+
+def _clock(log: str) -> float:
+    """The last figure for our one clock: after routing, if there was any."""
+    found = re.findall(r"Max frequency for clock.*?: ([\d.]+) MHz", log)
+    if not found:
+        raise MicrotronError("nextpnr has not said how fast the clock may be")
+    return float(found[-1])
