@@ -1,5 +1,5 @@
-"""Nodes of random shapes, also empty ones, with infinities and what is no number: compiled, they mean
-what ONNX's reference evaluator makes of them."""
+"""Nodes of random shapes, also empty ones, with infinities and what is no number: compiled, they
+mean what ONNX's reference evaluator makes of them."""
 
 from __future__ import annotations
 
