@@ -5,7 +5,7 @@ Loops that were fused give indices f // 5 and f % 5; in an address they are f ag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -26,9 +26,15 @@ class Place:
 def place_of(access: Access, fixed: Fixed) -> Place:
     """Where an element lies, counted from the start of its buffer."""
     shape = access.buffer.shape
+    return weighted([(index, prod(shape[dimension + 1:]))
+                     for dimension, index in enumerate(access.indices)], fixed)
+
+
+def weighted(indices: Iterable[tuple[Expression, int]], fixed: Fixed) -> Place:
+    """Some indices, each times a factor, as one sum."""
     sum_ = _Sum(fixed)
-    for dimension, index in enumerate(access.indices):
-        sum_.add(index, prod(shape[dimension + 1:]))
+    for index, factor in indices:
+        sum_.add(index, factor)
     sum_.join_quotients()
     return Place(sum_.constant, {term: factor for term, factor in sum_.terms.items() if factor})
 

@@ -10,7 +10,7 @@ iterations of the outermost loop if that is parallel, and 0 and 1 otherwise. The
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ....native.target import Target
 from ...nest.nest import Buffer, Loop, LoopKind, Statement
@@ -28,6 +28,7 @@ class Kernel:
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     node: str = ""                  # of the graph that it is part of
+    arguments: Mapping[Buffer, Buffer] = field(default_factory=dict)    # that it is given instead
 
     @property
     def iterations(self) -> int:
@@ -36,9 +37,15 @@ class Kernel:
         return body.axis.extent if isinstance(body, Loop) and (
             body.kind == LoopKind.PARALLEL) else 1
 
+    def on(self, renamed: Mapping[Buffer, Buffer]) -> Kernel:
+        """The same kernel on other buffers."""
+        return replace(self, arguments={**self.arguments, **renamed})
+
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        return tuple(dict.fromkeys((*self.reads, *self.writes)))
+        """That it is given."""
+        return tuple(dict.fromkeys(self.arguments.get(each, each)
+                                   for each in (*self.reads, *self.writes)))
 
 
 class Module:
@@ -53,8 +60,8 @@ class Module:
         """A kernel whose buffers have these places in the table."""
         writer = Writer(self.target.word_bits)
         values = Values(writer, self.target)
-        buffers = kernel.buffers
-        values.pointers = {buffer: f"%b{number}" for number, buffer in enumerate(buffers)}
+        values.pointers = {each: f"%b{kernel.buffers.index(kernel.arguments.get(each, each))}"
+                           for each in (*kernel.reads, *kernel.writes)}
         values.status = "%status"
         statements, body = Statements(values), kernel.body
         if isinstance(body, Loop) and body.kind == LoopKind.PARALLEL:
@@ -96,8 +103,9 @@ class Module:
 
 def _body(kernel: Kernel, writer: Writer) -> str:
     word = writer.word
+    written = {kernel.arguments.get(each, each) for each in kernel.writes}
     parameters = "".join(
-        f"ptr noalias nocapture{'' if buffer in kernel.writes else ' readonly'} %b{number}, "
+        f"ptr noalias nocapture{'' if buffer in written else ' readonly'} %b{number}, "
         for number, buffer in enumerate(kernel.buffers))
     parallel = isinstance(kernel.body, Loop) and kernel.body.kind == LoopKind.PARALLEL
     lines = [f"define internal i32 @{kernel.name}.body({parameters}{word} %begin, {word} %end) "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 from ...errors import CompileError
-from ...expression.affine import margin
 from ...expression.expression import BOOL, INDEX, Binary, Constant, Expression, Select, walk
 from ...expression.intervals import conjuncts
 from ...nest.nest import (
@@ -19,6 +18,7 @@ from ...nest.nest import (
     When,
     statements_of,
 )
+from ...nest.places import weighted
 from .arithmetic import cast, operate
 from .values import Values
 from .writer import SIZES, Value
@@ -153,17 +153,34 @@ class Statements:
         for condition in conditions:
             test: Expression = condition
             if values.varies(condition):
-                form = margin(condition)
-                if form is None:
+                lowest = self._lowest_margin(condition)
+                if lowest is None:
                     return None
-                worst = values.vector.extent - 1 if form.of(values.vector) < 0 else 0
-                lowest = form.at({values.vector: worst}).expression()
                 test = Binary("<=", Constant(0), lowest)
             with values.fresh():
                 found.append(values.of(test))
         result = found[0]
         for each in found[1:]:
             result = operate(self.writer, "and", result, each)
+        return result
+
+    def _lowest_margin(self, condition: Expression) -> Expression | None:
+        """By how much a comparison holds in the lane where it does so least, if that is the first
+        or the last one."""
+        axis, fixed = self.values.vector, self.values.fixed
+        assert axis is not None
+        if not (isinstance(condition, Binary) and condition.operator in ("<", "<=")
+                and condition.left.dtype == INDEX):
+            return None
+        place = weighted(((condition.right, 1), (condition.left, -1)), fixed)
+        if any(term is not axis and self.values.varies(term) for term in place.terms):
+            return None
+        step = place.terms.get(axis, 0)
+        result: Expression = Constant(place.constant - (condition.operator == "<")
+                                      + min(step * (axis.extent - 1), 0))
+        for term, factor in place.terms.items():
+            if term is not axis:
+                result = result + term * factor
         return result
 
     def _assign(self, assign: Assign) -> None:

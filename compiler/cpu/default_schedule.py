@@ -1,0 +1,154 @@
+"""How tensors are computed for which nothing else was asked: threads share the outermost loop,
+vectors lie along the innermost, and what is computed from single elements is computed on the way.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...native.target import Target
+from ..expression.expression import BOOL, INDEX, Axis, Element, Reduction, walk
+from ..expression.rewrite import with_tensor
+from ..expression.tensor import Tensor, in_order
+from ..nest.nest import Scope
+from ..schedule.schedule import Schedule
+from ..schedule.stage import Stage
+from .code.writer import SIZES
+from .lane_sums import along_memory, in_lanes
+from .strides import Strides, strides_of
+
+VECTORS = 2             # that are computed side by side: one waits while the other works
+MOST_LANES = 32
+PARTS = 16              # iterations that there should be, for threads to share
+LANES = ".lanes"
+
+
+def default_schedule(output: Tensor, target: Target) -> Schedule:
+    """A schedule of everything that a tensor is computed from."""
+    output = _with_lane_sums(output, target)
+    schedule = Schedule(output)
+    for tensor, stage in schedule.stages.items():
+        if tensor is not output and _is_worth_inlining(tensor, schedule):
+            stage.compute_inline()
+    computed = [stage for stage in schedule.stages.values() if not stage.inlined]
+    for stage in computed:
+        if not _has_lane_sums(stage.tensor):
+            _arrange(stage, target)
+    for stage in computed:
+        if _has_lane_sums(stage.tensor):
+            _arrange_lane_sums(schedule, stage)
+    return schedule
+
+
+def _has_lane_sums(tensor: Tensor) -> bool:
+    return isinstance(tensor.body, Reduction) and tensor.name.endswith(LANES)
+
+
+def _is_worth_inlining(tensor: Tensor, schedule: Schedule) -> bool:
+    """Whether no element is computed twice if each is computed where it is read."""
+    if isinstance(tensor.body, Reduction):
+        return False
+    readers = [(reader, node) for reader in schedule.stages for node in _elements(reader)
+               if node.tensor is tensor]
+    if len(readers) != 1:
+        return False
+    reader, _ = readers[0]
+    return iterations(reader) <= prod(tensor.shape)
+
+
+def iterations(tensor: Tensor) -> int:
+    """How often the body of a tensor is computed."""
+    return prod(axis.extent for axis in (*tensor.axes, *tensor.reduce_axes))
+
+
+def _elements(tensor: Tensor) -> list[Element]:
+    return [node for node in walk(tensor.body) if isinstance(node, Element)] if (
+        tensor.body is not None) else []
+
+
+def _with_lane_sums(output: Tensor, target: Target) -> Tensor:
+    """The same tensor with partial sums wherever sums lie along memory."""
+    for tensor in in_order(output):
+        if target.vector_bytes and along_memory(tensor) is not None and not any(
+                map(_has_lane_sums, (tensor, *tensor.inputs()))):
+            sums = in_lanes(tensor, lanes_of(tensor, target))
+            output = sums if tensor is output else _replaced(output, tensor, sums)
+            return _with_lane_sums(output, target)
+    return output
+
+
+def _replaced(output: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    """A tensor computed from another one than before."""
+    done: dict[Tensor, Tensor] = {old: new}
+    for tensor in in_order(output):
+        if tensor not in done and tensor.body is not None:
+            changed = tensor
+            for each in tensor.inputs():
+                if done.get(each, each) is not each:
+                    changed = with_tensor(changed, each, done[each])
+            done[tensor] = changed
+    return done[output]
+
+
+def lanes_of(tensor: Tensor, target: Target) -> int:
+    """Numbers that are computed at once: some vectors of the widest type that occurs."""
+    assert tensor.body is not None
+    sizes = [SIZES[node.dtype] for node in walk(tensor.body) if node.dtype not in (INDEX, BOOL)]
+    lanes = target.lanes(max(sizes, default=1))
+    return 1 if lanes == 1 else min(lanes * VECTORS, MOST_LANES)
+
+
+def _arrange(stage: Stage, target: Target) -> None:
+    tensor = stage.tensor
+    if any(_has_lane_sums(each) for each in tensor.inputs()):
+        _arrange_totals(stage)
+        return
+    loops = _fused(stage, strides_of(tensor))
+    if not loops:
+        return
+    lanes = min(lanes_of(tensor, target), loops[-1].extent)
+    if lanes > 1:
+        loops[-1], inside = stage.split(loops[-1], lanes)
+        stage.reorder(*(axis for axis in stage.leaves if axis is not inside), inside)
+        stage.vectorize(inside)
+    first = loops[0]
+    for axis in loops[1:]:
+        if first.extent < PARTS and stage.leaves[1:2] == [axis]:
+            first = stage.fuse(first, axis)
+    stage.parallel(first)
+
+
+def _arrange_totals(stage: Stage) -> None:
+    """Sums of partial sums: the first loop that has iterations to share is outermost."""
+    space = [axis for axis in stage.leaves if not axis.reduces]
+    for axis in stage.leaves[len(space):]:
+        stage.unroll(axis)
+    first = next((axis for axis in space if axis.extent > 1), None)
+    if first is not None:
+        stage.reorder(first, *(axis for axis in space if axis is not first))
+        stage.parallel(first)
+
+
+def _fused(stage: Stage, strides: Strides) -> list[Axis]:
+    """The space loops of a stage, those that are one in memory as one."""
+    loops: list[tuple[Axis, Axis]] = []             # a loop, and its last axis
+    for axis in stage.tensor.axes:
+        if loops and strides.join(loops[-1][1], axis):
+            loops[-1] = stage.fuse(loops[-1][0], axis), axis
+        else:
+            loops.append((axis, axis))
+    return [loop for loop, _ in loops]
+
+
+def _arrange_lane_sums(schedule: Schedule, stage: Stage) -> None:
+    """Partial sums are registers of whoever adds them up."""
+    reader = next(each for each in schedule.stages.values()
+                  if each.tensor.body is not None and stage.tensor in each.tensor.inputs())
+    *_, lane = stage.tensor.axes
+    *outer, last = (axis for axis in stage.leaves if axis is not lane)
+    stage.reorder(*outer, last, lane)
+    stage.vectorize(lane)
+    stage.scope = Scope.LOCAL
+    space = [axis for axis in reader.leaves if not axis.reduces]
+    if space:
+        stage.compute_at(reader, space[-1])
