@@ -6,7 +6,7 @@ expression. Constants are kept once, as they are; scratch buffers share memory o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -203,22 +203,39 @@ class _Builder:
 
     def finished(self) -> Part:
         graph = self.graph
-        outputs = [name for name in graph.outputs if graph.type_of(name).size]
-        inputs = [name for name in graph.inputs if name in self.buffers]
-        used = dict.fromkeys(buffer for kernel in self.kernels for buffer in kernel.buffers)
-        constants = [buffer for buffer in self.known if buffer in used]
-        scratch = [buffer for buffer in self.scratch if buffer in used]
-        order = [*(self.buffers[name] for name in (*inputs, *outputs)), *constants, *scratch]
-        places = {buffer: number for number, buffer in enumerate(order)}
-        module = Module(self.target)
-        for kernel in self.kernels:
-            module.add(kernel, places)
-        module.add_run(RUN, self.kernels)
-        plan = planned(self.kernels, scratch)
-        return Part(
-            self.target, tuple(self.kernels), {name: places[self.buffers[name]] for name in inputs},
-            {name: places[self.buffers[name]] for name in outputs},
-            {places[buffer]: np.ascontiguousarray(self.known[buffer]) for buffer in constants},
-            {places[buffer]: plan.offsets[buffer] for buffer in scratch}, plan.size,
-            {name: graph.type_of(name) for name in (*graph.inputs, *graph.outputs)},
-            module.text())
+        return assembled(
+            self.target, self.kernels, self.known, self.scratch,
+            {name: self.buffers[name] for name in graph.inputs if name in self.buffers},
+            {name: self.buffers[name] for name in graph.outputs if graph.type_of(name).size},
+            {name: graph.type_of(name) for name in (*graph.inputs, *graph.outputs)})
+
+
+def assembled(target: Target, kernels: Sequence[Kernel], known: Mapping[Buffer, Array],
+              scratch: Sequence[Buffer], inputs: Mapping[str, Buffer],
+              outputs: Mapping[str, Buffer], types: Mapping[str, TensorType]) -> Part:
+    """A part of its kernels: every buffer that they use gets a place."""
+    used = dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers)
+    constants = [buffer for buffer in known if buffer in used]
+    between = [buffer for buffer in scratch if buffer in used]
+    order = [*inputs.values(), *outputs.values(), *constants, *between]
+    places = {buffer: number for number, buffer in enumerate(order)}
+    module = Module(target)
+    for kernel in kernels:
+        module.add(kernel, places)
+    module.add_run(RUN, kernels)
+    plan = planned(kernels, between)
+    return Part(target, tuple(kernels), {name: places[each] for name, each in inputs.items()},
+                {name: places[each] for name, each in outputs.items()},
+                {places[each]: np.ascontiguousarray(known[each]) for each in constants},
+                {places[each]: plan.offsets[each] for each in between}, plan.size, types,
+                module.text())
+
+
+def compile_function(output: Tensor, target: Target) -> Part:
+    """A tensor as a part of its own; what it reads and it itself go by their names."""
+    nest = lower(default_schedule(output, target))
+    steps = steps_of(nest.body, "kernel_0", output.name)
+    given = [each for each in in_order(output) if each.body is None]
+    return assembled(target, steps.kernels, {}, steps.scratch,
+                     {each.name: each for each in nest.inputs}, {output.name: nest.outputs[0]},
+                     {each.name: TensorType(each.shape, each.dtype) for each in (*given, output)})

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ....native.target import Target
-from ...nest.nest import Buffer, Loop, LoopKind, Statement
+from ...nest.nest import Assign, Buffer, Loop, LoopKind, Statement
 from .statements import NO_VECTORS, Statements
 from .values import Values
 from .writer import Writer
@@ -37,6 +37,11 @@ class Kernel:
         return body.axis.extent if isinstance(body, Loop) and (
             body.kind == LoopKind.PARALLEL) else 1
 
+    @property
+    def work(self) -> int:
+        """How many elements it computes, over all iterations: what decides whether threads pay."""
+        return _work(self.body)
+
     def on(self, renamed: Mapping[Buffer, Buffer]) -> Kernel:
         """The same kernel on other buffers."""
         return replace(self, arguments={**self.arguments, **renamed})
@@ -46,6 +51,13 @@ class Kernel:
         """That it is given."""
         return tuple(dict.fromkeys(self.arguments.get(each, each)
                                    for each in (*self.reads, *self.writes)))
+
+
+def _work(statement: Statement) -> int:
+    inside = sum(_work(child) for child in statement.children())
+    if isinstance(statement, Loop):
+        return inside * statement.axis.extent
+    return inside + isinstance(statement, Assign)
 
 
 class Module:

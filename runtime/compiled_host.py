@@ -1,0 +1,150 @@
+"""The CPU's part of a model as machine code: compiled once, kept, and run by several threads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from ctypes import c_int32, c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+
+from ..compiler.cpu.lowered import NotLoweredError, is_lowered
+from ..compiler.cpu.part import RUN, Part, compile_function, compile_part
+from ..compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
+from ..compiler.graph.graph import Graph
+from ..compiler.graph.part import part as part_of
+from ..compiler.graph.types import Array, GraphError, TensorType
+from ..compiler.operators.layout import Layout
+from ..isa.values import named
+from ..native.kept import kept
+from ..native.machine_code import Library, described, object_file
+from ..native.target import host
+from .device import Bytes
+from .host import Nodes, NumpyBackend, Pack, Unpack
+from .thread_pool import Kernel, pool_of, thread_count
+
+ALIGNED = 64                # bytes: a cache line
+WORTH_SHARING = 1 << 16     # elements of a kernel from which on threads share it
+
+
+class LoadedPart:
+    """A part that is in memory, with the memory that it works in. Runs one at a time."""
+
+    def __init__(self, part: Part, threads: int) -> None:
+        self.part, self.threads = part, threads
+        made_from = f"{part.text}\n{described(part.target)}"
+        library = Library(kept("kernels", made_from, lambda: object_file(part.text),
+                               takes_long=False))
+        self._run = library.function(RUN, c_int32, c_void_p, c_int32, c_int32)
+        self._steps = list(self._stretches(library))
+        self._memory = np.empty(part.scratch_bytes + ALIGNED, np.uint8)
+        start = -self._memory.ctypes.data % ALIGNED + self._memory.ctypes.data
+        self._table = (c_void_p * max(1, part.places))()
+        for place, offset in part.scratch.items():
+            self._table[place] = start + offset
+        for place, array in part.constants.items():
+            self._table[place] = array.ctypes.data
+
+    def _stretches(self, library: Library) -> Iterator[tuple[int, int, Kernel | None]]:
+        """Kernels that run in a row, from … to before …, or one that threads share."""
+        first = 0
+        for number, kernel in enumerate(self.part.kernels):
+            if self.threads > 1 and kernel.iterations > 1 and kernel.work >= WORTH_SHARING:
+                if number > first:
+                    yield first, number, None
+                yield number, number + 1, library.function(kernel.name, c_int32, c_void_p, c_int64,
+                                                           c_int64)
+                first = number + 1
+        if first < len(self.part.kernels):
+            yield first, len(self.part.kernels), None
+
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        part, given = self.part, []
+        for name, place in part.inputs.items():
+            array = np.ascontiguousarray(inputs[name])
+            given.append(array)                 # it must live until the end
+            self._table[place] = array.ctypes.data
+        outputs = {}
+        for name, place in part.outputs.items():
+            type_ = part.types[name]
+            outputs[name] = np.empty(type_.shape, type_.dtype)
+            self._table[place] = outputs[name].ctypes.data
+        for first, last, shared in self._steps:
+            if shared is None:
+                failed = self._run(self._table, first, last)
+            else:
+                kernel = part.kernels[first]
+                failed = last if pool_of(self.threads).run(shared, self._table,
+                                                           kernel.iterations) else 0
+            if failed:
+                raise GraphError(f"{named(part.kernels[failed - 1].node)}: an index from data is "
+                                 f"outside its axis")
+        return outputs
+
+
+class CompiledBackend:
+    """What the graph means, by compiled kernels. Operations that have none yet are computed by
+    NumPy, and named on standard error."""
+
+    name = "compiled"
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = thread_count(threads)
+
+    def nodes(self, part: Graph) -> Nodes:
+        missing = {name: "no lowering" for name, node in part.nodes.items()
+                   if node.type.size and not is_lowered(node.operation)}
+        while True:
+            try:
+                runs = [self._stretch(part, names, compiles)
+                        for names, compiles in _stretches(part, missing)]
+                break
+            except NotLoweredError as error:
+                missing[error.node] = error.why
+        if missing:
+            listed = ", ".join(f"{named(name)} ({part.nodes[name].operation.title()}: {why})"
+                               for name, why in missing.items())
+            print(f"microtron: NumPy computes {listed}", file=sys.stderr)
+
+        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            values = dict(inputs)
+            for each in runs:
+                values |= each(values)
+            return {name: values[name] for name in part.outputs}
+        return run
+
+    def _stretch(self, graph: Graph, names: list[str], compiles: bool) -> Nodes:
+        whole = list(graph.nodes) == names
+        inside = graph if whole else part_of(graph, names)
+        if not compiles:
+            run = NumpyBackend().nodes(inside)
+            return lambda values: run({name: values[name] for name in inside.inputs})
+        loaded = LoadedPart(compile_part(inside, host()), self.threads)
+        empty = {name: np.empty(inside.type_of(name).shape, inside.type_of(name).dtype)
+                 for name in inside.outputs if inside.type_of(name).size == 0}
+        return lambda values: {**loaded(values), **empty}
+
+    def pack(self, layout: Layout, type_: TensorType) -> Pack:
+        loaded = LoadedPart(compile_function(packed(layout, type_.dtype), host()), self.threads)
+
+        def pack(tensor: Array) -> Bytes:
+            tiles: Any = loaded({PLAIN: tensor})[TILES]
+            return tiles.view(np.uint8).reshape(-1)         # type: ignore[no-any-return]
+        return pack
+
+    def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
+        loaded = LoadedPart(compile_function(unpacked(layout, type_.dtype), host()), self.threads)
+        return lambda tiles: loaded({TILES: tiles})[PLAIN].reshape(type_.shape)
+
+
+def _stretches(graph: Graph, missing: Mapping[str, str]) -> Iterator[tuple[list[str], bool]]:
+    """Nodes in a row that are compiled, or that are not."""
+    names: list[str] = []
+    for name in graph.nodes:
+        if names and (name in missing) != (names[0] in missing):
+            yield names, names[0] not in missing
+            names = []
+        names.append(name)
+    if names:
+        yield names, names[0] not in missing
