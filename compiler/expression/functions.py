@@ -18,7 +18,7 @@ from ..errors import CompileError
 from .nodes import Call, Constant, Expression, Function, as_expression
 from .scalars import FLOATS, INDEX
 
-BITS = {"float32": "int32", "float64": "int64"}
+BITS = {"float16": "int16", "float32": "int32", "float64": "int64"}
 CHECKED = "checked"
 
 

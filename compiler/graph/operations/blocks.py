@@ -104,8 +104,8 @@ class SpaceToBatch(_Moved):
 
     def infer(self, x: TensorType) -> TensorType:
         axes = len(self.block)
-        if not len(self.before) == len(self.after) == axes < len(x.shape) or min(
-                *self.before, *self.after, 0) < 0 or min(self.block, default=0) < 1:
+        if not len(self.before) == len(self.after) == axes < len(x.shape) or min((
+                *self.before, *self.after, 0)) < 0 or min(self.block, default=0) < 1:
             raise GraphError(f"blocks of {self.block} with borders {self.before} and {self.after} "
                              f"do not fit {x.shape}")
         sides = [size + before + after for size, before, after
@@ -139,8 +139,8 @@ class BatchToSpace(_Moved):
 
     def infer(self, x: TensorType) -> TensorType:
         axes = len(self.block)
-        if not len(self.before) == len(self.after) == axes < len(x.shape) or min(
-                *self.before, *self.after, 0) < 0 or min(self.block, default=0) < 1 or (
+        if not len(self.before) == len(self.after) == axes < len(x.shape) or min((
+                *self.before, *self.after, 0)) < 0 or min(self.block, default=0) < 1 or (
                 x.shape[0] % prod(self.block)):
             raise GraphError(f"blocks of {self.block} with borders {self.before} and {self.after} "
                              f"do not fit {x.shape}")

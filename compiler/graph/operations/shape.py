@@ -140,8 +140,8 @@ class Pad(_Moved):
     mode: PadMode = PadMode.CONSTANT
 
     def infer(self, x: TensorType) -> TensorType:
-        if not len(self.before) == len(self.after) == len(x.shape) or min(
-                *self.before, *self.after, 0) < 0:
+        if not len(self.before) == len(self.after) == len(x.shape) or min((
+                *self.before, *self.after, 0)) < 0:
             raise GraphError(f"a border of {self.before} and {self.after} must have two numbers "
                              f"that are not negative for each of {len(x.shape)} axes")
         return moved(x, tuple(size + before + after for size, before, after
@@ -149,6 +149,8 @@ class Pad(_Moved):
 
     def compute(self, result: TensorType, x: Value) -> Array:
         widths = list(zip(self.before, self.after, strict=True))
+        if not widths:
+            return x.array
         if self.mode == PadMode.CONSTANT:
             return np.pad(x.array, widths, constant_values=self.value)
         return np.pad(x.array, widths, mode=self.mode.value)

@@ -1,0 +1,101 @@
+"""Sums times real scales in integers, to the bit as `isa.arithmetic` defines it, as expressions.
+
+Values are int64, as products of 32 bits are; multipliers and shifts are known when a kernel is
+made, one pair for all or one for each channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ....isa.arithmetic import (
+    EVEN,
+    HIGH_MULTIPLY_SHIFT,
+    INT32_HIGH,
+    INT32_LOW,
+    TWICE,
+    quantize_scale,
+)
+from ...expression.expression import (
+    Constant,
+    Expression,
+    as_expression,
+    binary,
+    both,
+    either,
+    select,
+)
+from ...graph.types import Array
+from .common import between, table
+
+WIDE = "int64"
+Lane = Callable[[str, Array], Expression]       # a number of the channel that is computed
+
+
+def single(name: str, values: Array) -> Expression:
+    """The number of all channels."""
+    return as_expression(int(values[0]), WIDE)
+
+
+def per_channel(channel: Expression) -> Lane:
+    return lambda name, values: table(name, values, channel)
+
+
+def scaled(value: Expression, scales: Sequence[float], rounding: int,
+           lane: Lane = single) -> Expression:
+    """value × scale, rounded and saturated to 32 bits, as int64."""
+    pairs = np.array([quantize_scale(scale) for scale in scales], np.int64)
+    return multiplied(value, pairs[:, 0], pairs[:, 1], rounding, lane)
+
+
+def multiplied(value: Expression, multipliers: Array, shifts: Array, rounding: int,
+               lane: Lane = single) -> Expression:
+    """value × multiplier / 2^shift, likewise."""
+    product = value.cast(WIDE) * lane("multipliers", multipliers)
+    if rounding == TWICE:
+        return _rounded_twice(product, shifts, lane)
+    return between(_rounded_once(product, shifts, rounding, lane), INT32_LOW, INT32_HIGH)
+
+
+def _rounded_twice(product: Expression, shifts: Array, lane: Lane) -> Expression:
+    first = np.minimum(shifts, HIGH_MULTIPLY_SHIFT)
+    value = product
+    if first.any():
+        value = ((product >> lane("first_shifts", np.maximum(first - 1, 0))) + 1) >> 1
+    if first.any() and not first.all():
+        value = select(lane("first_shifts_or_none", first).equals(0), product, value)
+    value = between(value, INT32_LOW, INT32_HIGH)
+    second = shifts - first
+    if not second.any():
+        return value
+    # Ties go away from zero: one less is added to negative numbers, if anything is.
+    sign = (value >> 63) & lane("signs", -(second > 0).astype(np.int64))
+    half = (np.int64(1) << second) >> 1
+    return (value + lane("halves", half) + sign) >> lane("second_shifts", second)
+
+
+def _rounded_once(product: Expression, shifts: Array, rounding: int, lane: Lane) -> Expression:
+    if not shifts.any():
+        return product
+    shift = lane("shifts", shifts)
+    below = product >> shift
+    rest = product - (below << shift)
+    half = lane("halves", np.int64(1) << np.maximum(shifts - 1, 0))
+    tie = (below & 1).equals(1) if rounding == EVEN else product >= 0
+    up = either(rest > half, both(rest.equals(half), tie))
+    if not shifts.all():
+        up = both(up, shift > 0)
+    return below + up.cast(WIDE)
+
+
+def shifted_right(value: Expression, amount: Expression | int) -> Expression:
+    """value / 2^amount, rounded, ties away from zero."""
+    if isinstance(amount, int):
+        if amount == 0:
+            return value
+        return (value + (1 << (amount - 1)) + (value >> 63)) >> amount
+    half = (Constant(1, WIDE) << amount) >> 1
+    negative = both(value < 0, binary("<", as_expression(0, WIDE), half))
+    return (value + half - negative.cast(WIDE)) >> amount

@@ -1,0 +1,99 @@
+"""Between real numbers and the integers that stand for them, and from one scale to another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....isa.instructions import Rounding
+from ...expression.expression import Expression, as_expression, select
+from ...expression.functions import nearest_even, truncated, with_sign_of
+from ...expression.tensor import Tensor
+from ...graph.operations.quantize import (
+    Clamp,
+    Dequantize,
+    Lookup,
+    Quantize,
+    Reinterpret,
+    Rescale,
+)
+from ...graph.types import Quantization, TensorType
+from ..registry import Operand, lowers
+from .common import Axes, at, clamped, each, rounded_away, saturated, table, unordered, working
+from .fixed import WIDE, scaled
+
+SMALL = ("int8", "uint8", "int16", "uint16")        # whose numbers all real types hold
+
+
+@lowers(Quantize)
+def quantize(operation: Quantize, result: TensorType, x: Operand) -> Tensor:
+    known, dtype = result.known(), x.type.dtype
+    wide = result.dtype not in SMALL or dtype != "float32"
+
+    def element(i: Axes) -> Expression:
+        # A quotient of halves is computed in 32 bits and rounded to 16, as NumPy's are.
+        scale = _along(known, "scales", np.asarray(known.scales).astype(dtype), i)
+        ratio = (at(x, i).cast(working(dtype)) / scale.cast(working(dtype))).cast(dtype)
+        exact = ratio.cast("float64") if wide else ratio
+        whole = _rounded(operation.rounding, exact)
+        zero = _along(known, "zero_points", np.asarray(known.zero_points, exact.dtype), i)
+        return saturated(select(unordered(whole), 0, whole) + zero, result.dtype)
+
+    return each(operation, result, element)
+
+
+def _rounded(rounding: Rounding, exact: Expression) -> Expression:
+    if rounding == Rounding.EVEN:
+        return nearest_even(exact)
+    if exact.dtype == "float32":
+        return rounded_away(exact)
+    return truncated(exact + with_sign_of(as_expression(0.5, exact.dtype), exact))
+
+
+def _along(known: Quantization, name: str, values: np.ndarray, axes: Axes) -> Expression:
+    """The number of the axis that scales belong to."""
+    if len(values) == 1:
+        return as_expression(values[0].item(), values.dtype.name)
+    assert known.axis is not None
+    return table(name, values, axes[known.axis % len(axes)])
+
+
+@lowers(Dequantize)
+def dequantize(operation: Dequantize, result: TensorType, x: Operand) -> Tensor:
+    known = x.type.known()
+    wide = "int32" if x.type.dtype in SMALL else WIDE
+
+    def element(i: Axes) -> Expression:
+        zero = _along(known, "zero_points", np.asarray(known.zero_points, wide), i)
+        scale = _along(known, "scales", np.asarray(known.scales).astype(np.float32), i)
+        return ((at(x, i).cast(wide) - zero).cast("float32") * scale).cast(result.dtype)
+
+    return each(operation, result, element)
+
+
+@lowers(Rescale)
+def rescale(operation: Rescale, result: TensorType, x: Operand) -> Tensor:
+    before, after = x.type.known(), result.known()
+
+    def element(i: Axes) -> Expression:
+        value = at(x, i).cast(WIDE) - before.zero_point
+        value = scaled(value, [before.scale / after.scale], operation.rounding)
+        return clamped(operation, result, value + after.zero_point)
+
+    return each(operation, result, element)
+
+
+@lowers(Reinterpret)
+def reinterpret(operation: Reinterpret, result: TensorType, x: Operand) -> Tensor:
+    return each(operation, result, lambda i: at(x, i))
+
+
+@lowers(Clamp)
+def clamp(operation: Clamp, result: TensorType, x: Operand) -> Tensor:
+    return each(operation, result, lambda i: clamped(
+        operation, result, at(x, i).cast(working(x.type.dtype))))
+
+
+@lowers(Lookup)
+def lookup(operation: Lookup, result: TensorType, x: Operand, table: Operand) -> Tensor:
+    least = x.type.range[0]
+    return each(operation, result, lambda i: table.tensor[at(x, i).cast("index") - least])

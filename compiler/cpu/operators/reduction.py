@@ -1,0 +1,139 @@
+"""Many numbers as one: sums, averages, the largest, and where that is."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...expression.expression import (
+    BOOL,
+    Axis,
+    Constant,
+    Expression,
+    Reduction,
+    both,
+    either,
+    largest,
+    least,
+    multiplied,
+    select,
+    total,
+)
+from ...expression.functions import truncated
+from ...expression.tensor import Tensor, compute, reduce_axis
+from ...graph.operation import normalized_axes
+from ...graph.operations.reduction import ORDER, Arg, Reduce, ReduceKind
+from ...graph.types import TensorType
+from ..registry import Operand, lowers
+from .common import Axes, clamped, each, name_of, nonzero, number, saturated, unordered, working
+from .fixed import WIDE, scaled
+from .sums import reduced, summed
+
+COMBINERS = {ReduceKind.SUM: total, ReduceKind.MEAN: total, ReduceKind.PROD: multiplied,
+             ReduceKind.MAX: largest, ReduceKind.MIN: least}
+
+
+class Places:
+    """Where an operand is read while some of its axes are reduced."""
+
+    def __init__(self, x: Operand, axes: tuple[int, ...], keep: bool):
+        self.x, self.keep = x, keep
+        self.gone = normalized_axes(axes, len(x.type.shape))
+        self.extents = [x.type.shape[axis] for axis in self.gone]
+        self.kept = [axis for axis in range(len(x.type.shape)) if axis not in self.gone]
+        self.contiguous = bool(self.gone) and self.gone[-1] == len(x.type.shape) - 1
+
+    def at(self, i: Axes, reduced: Axes) -> Expression:
+        """The element at axes of the result and axes that are reduced."""
+        own = [i[axis] for axis in self.kept] if self.keep else list(i)
+        indices = dict(zip(self.kept, own, strict=True))
+        indices |= dict(zip(self.gone, reduced, strict=True))
+        return self.x.tensor[tuple(indices[axis] for axis in sorted(indices))]
+
+
+@lowers(Reduce)
+def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
+    places, kind = Places(x, operation.axes, operation.keep), operation.kind
+    if not prod(places.extents):
+        return each(operation, result, lambda i: _of_nothing(operation, result, x.type))
+    if operation.scales:
+        return _quantized(operation, result, places)
+    wide = _wide(kind, x.type)
+
+    def value(i: Axes, reduced: Axes) -> Expression:
+        return places.at(i, reduced).cast(wide)
+
+    if x.type.is_float and kind in (ReduceKind.SUM, ReduceKind.MEAN):
+        found = summed("sum", result.shape, places.extents, value, places.contiguous)
+    else:
+        found = reduced(kind.value, result.shape, places.extents, value, COMBINERS[kind])
+    count = prod(places.extents)
+
+    def element(i: Axes) -> Expression:
+        value: Expression = found[i]
+        if kind == ReduceKind.MEAN:
+            value = value / count if x.type.is_float else (
+                saturated(truncated(value.cast("float64") / count), WIDE))
+        if result.dtype == BOOL:
+            value = nonzero(value)
+        return clamped(operation, result, value)
+
+    return each(operation, result, element)
+
+
+def _wide(kind: ReduceKind, x: TensorType) -> str:
+    """The type that is summed in."""
+    if x.dtype == BOOL:
+        return "uint8"
+    if x.is_float or kind in ORDER:
+        return working(x.dtype)
+    return "uint64" if x.dtype == "uint64" and kind != ReduceKind.MEAN else WIDE
+
+
+def _of_nothing(operation: Reduce, result: TensorType, x: TensorType) -> Expression:
+    if operation.scales:
+        return clamped(operation, result, Constant(result.known().zero_point, WIDE))
+    if operation.kind in ORDER:
+        value = number(operation.least_or_largest(x), working(x.dtype))
+    else:
+        value = number({ReduceKind.SUM: 0, ReduceKind.PROD: 1}.get(operation.kind, float("nan")),
+                       working(x.dtype))
+    return clamped(operation, result, value)
+
+
+def _quantized(operation: Reduce, result: TensorType, places: Places) -> Tensor:
+    zero = places.x.type.known().zero_point
+    sums = reduced("sum", result.shape, places.extents,
+                   lambda i, r: places.at(i, r).cast("int32") - zero, total)
+    return each(operation, result, lambda i: clamped(
+        operation, result, scaled(sums[i], operation.scales, operation.rounding)
+        + result.known().zero_point))
+
+
+@lowers(Arg)
+def arg(operation: Arg, result: TensorType, x: Operand) -> Tensor:
+    """The largest number first, then the first place that has it."""
+    places = Places(x, (operation.axis,), operation.keep)
+    wide = _wide(operation.kind, x.type)
+    highest = operation.kind == ReduceKind.MAX
+
+    def value(i: Axes, reduced: Axes) -> Expression:
+        return places.at(i, reduced).cast(wide)
+
+    best = reduced("best", result.shape, places.extents, value, largest if highest else least)
+    axis = reduce_axis("place", places.extents[0])
+    found = compute("place", result.shape, lambda *i: _first(
+        operation.last, axis, _same(value(i, (axis,)), best[i], x.type.is_float)))
+    return compute(name_of(operation), result.shape, lambda *i: found[i].cast(result.dtype))
+
+
+def _same(value: Expression, best: Expression, is_float: bool) -> Expression:
+    """Whether a number is the best; what is no number is better than all."""
+    same = value.equals(best)
+    return either(same, both(unordered(value), unordered(best))) if is_float else same
+
+
+def _first(last: bool, axis: Axis, here: Expression) -> Reduction:
+    place = axis.cast("int32")
+    if last:
+        return largest(select(here, place, -1), axis)
+    return least(select(here, place, axis.extent), axis)
