@@ -39,7 +39,7 @@ from microtron.compiler.graph.operations.shape import (
 from microtron.compiler.graph.types import TensorType
 
 from .draws import ALL, numbers, repeated, seeds, shapes, value
-from .lowered import check, typed
+from .lowered import check, lowered, typed
 
 dtypes = st.sampled_from(ALL)
 
@@ -152,7 +152,6 @@ def test_gather_elements(shape, dtype, seed):
 
 def test_an_axis_of_nothing_has_no_index():
     with pytest.raises(CompileError, match="an axis of no indices is indexed"):
-        from .lowered import lowered
         lowered(Gather(x="x", indices="i"), TensorType((1, 3), "int8"),
                 [value((0, 3), "int8", 0), typed(np.zeros(1, np.int64))])
 
