@@ -29,7 +29,7 @@ NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 def entry(function: Function) -> Function:
     """A compiled function for Python to call, kept in numba's cache."""
     compiled: Function = njit(**OPTIONS)(function)
-    enable_cache(compiled, "verifier")
+    enable_cache(compiled, "verifier", needs_numba=False)
     return compiled
 
 

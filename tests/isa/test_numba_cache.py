@@ -15,15 +15,15 @@ def one_more(number):
     return number + 1
 
 
-@pytest.fixture
-def made(monkeypatch, tmp_path):
+@pytest.fixture(params=[True, False])
+def made(monkeypatch, tmp_path, request):
     """Makes the same function anew, as another process would."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(numba_cache, "_said", set())
 
     def make():
         function = numba.njit(one_more)
-        enable_cache(function, "little thing")
+        enable_cache(function, "little thing", needs_numba=request.param)
         return function
     return make
 
@@ -38,6 +38,17 @@ def test_only_the_first_process_compiles_and_says_so(made, capsys):
     assert again(1) == 2
     assert sum(again.stats.cache_hits.values()) == 1
     assert capsys.readouterr().err == ""
+
+
+def test_what_needs_nothing_of_numba_is_loaded_without_preparing_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    for prepares in (True, False):
+        function = numba.njit(one_more)
+        enable_cache(function, "little thing", needs_numba=False)
+        if not prepares:
+            monkeypatch.setattr(type(function.targetctx), "refresh", None)
+        assert function(1) == 2
+    assert sum(function.stats.cache_hits.values()) == 1
 
 
 def test_of_several_functions_only_the_first_says_so(made, capsys):
