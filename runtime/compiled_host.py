@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from ctypes import c_int32, c_int64, c_void_p
 from typing import Any
@@ -34,7 +35,7 @@ class LoadedPart:
     def __init__(self, part: Part, threads: int) -> None:
         self.part, self.threads = part, threads
         made_from = f"{part.text}\n{described(part.target)}"
-        library = Library(kept("kernels", made_from, lambda: object_file(part.text),
+        library = Library(kept("kernels", made_from, lambda: object_file(part.text, unroll=False),
                                takes_long=False))
         self._run = library.function(RUN, c_int32, c_void_p, c_int32, c_int32)
         self._steps = list(self._stretches(library))
@@ -103,9 +104,10 @@ class CompiledBackend:
             except NotLoweredError as error:
                 missing[error.node] = error.why
         if missing:
-            listed = ", ".join(f"{named(name)} ({part.nodes[name].operation.title()}: {why})"
-                               for name, why in missing.items())
-            print(f"microtron: NumPy computes {listed}", file=sys.stderr)
+            kinds = Counter((part.nodes[name].operation.title(), why)
+                            for name, why in missing.items())
+            listed = "; ".join(f"{count} × {kind}: {why}" for (kind, why), count in kinds.items())
+            print(f"microtron: NumPy computes some nodes ({listed})", file=sys.stderr)
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             values = dict(inputs)

@@ -66,6 +66,7 @@ class Module:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.functions: list[str] = []
+        self.bodies: dict[str, str] = {}        # names of functions, by what they do
         self.declared: set[str] = set()
 
     def add(self, kernel: Kernel, places: Mapping[Buffer, int]) -> None:
@@ -80,7 +81,9 @@ class Module:
             statements.counted(body, "%begin", "%end")
         else:
             statements.add(body)
-        self.functions += [_body(kernel, writer), _entry(kernel, places, writer.word)]
+        text = _body(kernel, writer)
+        body = self.bodies.setdefault(text, f"body_{len(self.bodies)}")
+        self.functions.append(_entry(kernel, places, writer.word, body))
         self.declared |= writer.declared
 
     def add_run(self, name: str, kernels: Iterable[Kernel]) -> None:
@@ -109,20 +112,21 @@ class Module:
     def text(self) -> str:
         """The module in LLVM's language."""
         mark = ('!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.vectorize.enable", i1 false}\n'
-                if any(NO_VECTORS in each for each in self.functions) else "")
-        return "\n".join((*sorted(self.declared), "", *self.functions, mark))
+                if any(NO_VECTORS in each for each in self.bodies) else "")
+        bodies = [f"define internal i32 @{name}{text}" for text, name in self.bodies.items()]
+        return "\n".join((*sorted(self.declared), "", *bodies, *self.functions, mark))
 
 
 def _body(kernel: Kernel, writer: Writer) -> str:
+    """The function of a kernel, from its parameters on: two kernels may have the same."""
     word = writer.word
     written = {kernel.arguments.get(each, each) for each in kernel.writes}
     parameters = "".join(
         f"ptr noalias nocapture{'' if buffer in written else ' readonly'} %b{number}, "
         for number, buffer in enumerate(kernel.buffers))
     parallel = isinstance(kernel.body, Loop) and kernel.body.kind == LoopKind.PARALLEL
-    lines = [f"define internal i32 @{kernel.name}.body({parameters}{word} %begin, {word} %end) "
-             f"nounwind {{", "entry:", "  %status = alloca i32", *writer.entry,
-             "  store i32 0, ptr %status"]
+    lines = [f"({parameters}{word} %begin, {word} %end) nounwind {{", "entry:",
+             "  %status = alloca i32", *writer.entry, "  store i32 0, ptr %status"]
     if parallel:
         lines += [f"  %some = icmp ult {word} %begin, %end",
                   "  br i1 %some, label %start, label %none", "start:"]
@@ -134,7 +138,7 @@ def _body(kernel: Kernel, writer: Writer) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _entry(kernel: Kernel, places: Mapping[Buffer, int], word: str) -> str:
+def _entry(kernel: Kernel, places: Mapping[Buffer, int], word: str, body: str) -> str:
     lines = [f"define i32 @{kernel.name}(ptr %table, {word} %begin, {word} %end) nounwind "
              f"noinline {{"]
     arguments = ""
@@ -143,5 +147,5 @@ def _entry(kernel: Kernel, places: Mapping[Buffer, int], word: str) -> str:
                   f"{places[buffer]}",
                   f"  %b{number} = load ptr, ptr %p{number}"]
         arguments += f"ptr %b{number}, "
-    return "\n".join([*lines, f"  %s = call i32 @{kernel.name}.body({arguments}{word} %begin, "
+    return "\n".join([*lines, f"  %s = call i32 @{body}({arguments}{word} %begin, "
                               f"{word} %end)", "  ret i32 %s", "}", ""])

@@ -29,7 +29,7 @@ from ...expression.functions import CHECKED
 from ...expression.intervals import Known, implied, interval_of
 from ...nest.nest import Access, Buffer
 from ...nest.places import place_of
-from .arithmetic import as_bits, cast, chosen, function, operate
+from .arithmetic import as_bits, cast, chosen, function, operate, operate_plain
 from .ranges import fits_in_32
 from .writer import SIZES, Value, Writer
 
@@ -117,6 +117,9 @@ class Values:
                 return writer.constant(node.value, node.dtype)
             case Axis():
                 return self._axis(node)
+            case Binary(operator="//" | "%") if self._is_counted(node):
+                return operate_plain(writer, "udiv" if node.operator == "//" else "urem",
+                                     self.of(node.left), self.of(node.right))
             case Binary():
                 return operate(writer, node.operator, self.of(node.left), self.of(node.right))
             case Cast():
@@ -129,6 +132,15 @@ class Values:
             case Access():
                 return self._load(node)
         raise CompileError(f"{node} cannot be compiled for the CPU")
+
+    def _is_counted(self, node: Binary) -> bool:
+        """Whether it is the quotient or the rest of a loop's index, which is not negative."""
+        if node.dtype != INDEX or not isinstance(node.right, Constant) or self.varies(node):
+            return False
+        try:
+            return interval_of(node.left, self.known)[0] >= 0
+        except CompileError:
+            return False
 
     def _axis(self, axis: Axis) -> Value:
         if axis in self.fixed:
