@@ -82,8 +82,8 @@ class Module:
         else:
             statements.add(body)
         text = _body(kernel, writer)
-        body = self.bodies.setdefault(text, f"body_{len(self.bodies)}")
-        self.functions.append(_entry(kernel, places, writer.word, body))
+        name = self.bodies.setdefault(text, f"body_{len(self.bodies)}")
+        self.functions.append(_entry(kernel, places, writer.word, name))
         self.declared |= writer.declared
 
     def add_run(self, name: str, kernels: Iterable[Kernel]) -> None:
