@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...native.target import Target
 from ..errors import CompileError
 from ..expression.tensor import Tensor
 from ..graph.operation import Operation
@@ -42,10 +43,11 @@ class BufferOperand:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """An expression that is computed in a way of its own."""
+    """An expression that is computed in a way of its own on a processor. What its schedule does
+    not arrange, because it was computed before, is arranged by default."""
 
     tensor: Tensor
-    schedule: Callable[[Schedule], None]
+    schedule: Callable[[Schedule, Target], None]
 
 
 Lowering = Callable[..., Tensor | Scheduled]    # of an operation, its result's type and operands

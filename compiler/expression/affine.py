@@ -92,11 +92,13 @@ def affine(expression: Expression) -> Affine | None:
 
 
 def _combined(expression: Binary) -> Affine | None:
-    if expression.operator not in ("+", "-", "*"):
+    if expression.operator not in ("+", "-", "*", "//", "%"):
         return None
     left, right = affine(expression.left), affine(expression.right)
     if left is None or right is None:
         return None
+    if expression.operator in ("//", "%"):
+        return _divided(expression.operator, left, right)
     if expression.operator == "+":
         return left + right
     if expression.operator == "-":
@@ -106,6 +108,19 @@ def _combined(expression: Binary) -> Affine | None:
     if not left.terms:
         return right.times(left.constant)
     return None
+
+
+def _divided(operator: str, left: Affine, right: Affine) -> Affine | None:
+    """(8 × i + j) // 8 is i, and the rest is j, if j is one of 0 … 7."""
+    divisor = right.constant
+    if right.terms or divisor <= 0:
+        return None
+    whole = {axis: each // divisor for axis, each in left.terms.items() if each % divisor == 0}
+    rest = Affine(left.constant % divisor, left.without(*whole).terms)
+    low, high = rest.range()
+    if low < 0 or high >= divisor:
+        return None
+    return Affine(left.constant // divisor, whole) if operator == "//" else rest
 
 
 def margin(condition: Expression) -> Affine | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtron.compiler.expression.affine import Affine, affine, simplified
-from microtron.compiler.expression.expression import Constant, maximum
+from microtron.compiler.expression.expression import Axis, Constant, maximum
 
 from .indices import AFFINE_INDICES, AXES, values
 
@@ -61,3 +61,21 @@ def test_terms_that_cancel_are_left_out():
 ])
 def test_what_is_not_affine_has_no_form(index):
     assert affine(index) is None
+
+
+@given(FORMS, st.integers(1, 6))
+def test_a_quotient_and_its_rest_are_affine_only_where_all_their_values_are(form, divisor):
+    index = form.expression()
+    quotient, rest = index // divisor, index % divisor
+    for expression in (quotient, rest):
+        found = affine(expression)
+        if found is not None:
+            for value, same in values(expression, found.expression()):
+                assert value == same
+
+
+def test_the_quotient_of_a_multiple_and_less_than_the_divisor_is_affine():
+    inner = Axis("inner", 8)
+    assert affine((i * 16 + inner + 3) // 16) == Affine(0, {i: 1})
+    assert affine((i * 16 + inner + 3) % 16) == Affine(3, {inner: 1})
+    assert affine((i * 16 + inner + 9) // 16) is None
