@@ -98,7 +98,7 @@ class _Builder:
                                   {each: self._tensor(each) for each in operands})
             assert isinstance(found, Scheduled)
             schedule = Schedule(found.tensor)
-            found.schedule(schedule)
+            found.schedule(schedule, self.target)
             self._schedule(name, schedule)
         elif self._is_handed_on(name, found):
             self.pending[name] = found
