@@ -16,7 +16,6 @@ def inlined(nodes: Iterable[NodeProto], names: dict[str, str], prefix: str,
     for node in nodes:
         copy = NodeProto()
         copy.CopyFrom(node)
-        copy.name = f"{prefix}{node.name}" if node.name else ""
         copy.input[:] = [names.get(each, each) for each in node.input]
         for each in node.output:
             if each:

@@ -15,7 +15,7 @@ from ...graph.operations.functions import Cast
 from ...graph.operations.shape import Reshape
 from ...graph.types import Array, GraphError, Quantization, Shape, TensorType
 from .file import array_of
-from .reader import LARGEST_FOLDED, NotConstantError, Reader
+from .reader import LARGEST_FOLDED, Reader
 
 
 @dataclass
@@ -66,9 +66,7 @@ class Call:
         """The numbers of an operand that must be known."""
         found = self.known(number)
         if found is None:
-            raise NotConstantError(
-                f"{what} is {shown(self.given(number))}, which is computed, but must be constant",
-                self.reader.sources(self.tensor(number)))
+            raise self.reader.not_constant(what, self.tensor(number))
         return found
 
     def integers(self, number: int, what: str) -> tuple[int, ...]:

@@ -26,7 +26,9 @@ def read_nodes(reader: Reader, nodes: Sequence[NodeProto], opset: int, depth: in
     if problems:
         raise GraphError("; ".join(problems))
     for node in nodes:
-        reader.count_node()
+        reader.inside = _place(node) if depth else ""
+        if depth:
+            reader.count_expanded()
         known = _rule(reader, node)
         try:
             if known is None:
@@ -34,7 +36,11 @@ def read_nodes(reader: Reader, nodes: Sequence[NodeProto], opset: int, depth: in
             else:
                 known.handler(Call(node, reader, opset, depth))
         except GraphError as error:
-            raise placed(error, f"{_place(node)}: {error}") from None
+            if depth:                   # the outermost node says where, and the innermost
+                raise
+            inner = f"{reader.inside}: " if reader.inside else ""
+            raise placed(error, f"{_place(node)}: {inner}{error}") from None
+    reader.inside = ""
 
 
 def _place(node: NodeProto) -> str:
@@ -101,7 +107,7 @@ def _expand(reader: Reader, node: NodeProto, opset: int, depth: int) -> None:
         raise GraphError(f"functions call functions more than {DEEPEST} deep")
     function = reader.functions.get((_domain(node), node.op_type)) or _defined(reader, node, opset)
     inner = next((each.version for each in function.opset_import if each.domain in DOMAINS), opset)
-    prefix = f"{node.name or next(filter(None, node.output), 'unnamed')}."
+    prefix = reader.prefix(next(filter(None, node.output), "unnamed"))
     read_nodes(reader, function_nodes(function, node, prefix), inner, depth + 1)
 
 

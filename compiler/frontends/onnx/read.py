@@ -15,6 +15,7 @@ from . import (  # noqa: F401  (makes operators known)
     arithmetic,
     bits,
     constants,
+    control,
     einsum,
     images,
     matrices,

@@ -21,7 +21,7 @@ from ...graph.types import Array, GraphError, Quantization, TensorType
 # Numbers that may be computed while a model is read: enough for every shape, few for a machine.
 LARGEST_FOLDED = 1 << 20
 FOLDED_TOGETHER = 1 << 24
-MOST_NODES = 1 << 18        # with those in functions and unrolled loops, each as often as it runs
+MOST_EXPANDED = 1 << 16     # nodes of functions and of loops, each as often as it is read
 # What stays in the graph although its operands are known: quantized constants, which passes want
 # to see, and real work.
 NOT_FOLDED = (Quantize, Dequantize, Reinterpret, Lookup, Conv, TransposedConv, Pool, MatMul)
@@ -53,7 +53,9 @@ class Reader:
     as_quantized: dict[tuple[str, Quantization], str] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)                 # tensors that some node reads
     budget: int = FOLDED_TOGETHER
-    nodes_left: int = MOST_NODES
+    expanded: int = 0                                           # nodes of functions and loops
+    bodies: int = 0                                             # that were read
+    inside: str = ""                                            # the node in a body, if any
 
     def tensor(self, name: str) -> str:
         """The name in the graph of a tensor of the model."""
@@ -64,12 +66,23 @@ class Reader:
             self.names[name] = self.builder.constant(name, self.arrays[name])
         return self.names[name]
 
-    def count_node(self) -> None:
-        """Refuse a model of too many nodes: a few functions may stand for any number."""
-        self.nodes_left -= 1
-        if self.nodes_left < 0:
-            raise GraphError(f"the model has more than {MOST_NODES} nodes, with those of functions "
-                             f"and loops")
+    def count_expanded(self) -> None:
+        """Refuse a model whose functions and loops stand for too many nodes: a few bytes may stand
+        for any number."""
+        self.expanded += 1
+        if self.expanded > MOST_EXPANDED:
+            raise GraphError(f"functions and loops stand for more than {MOST_EXPANDED} nodes")
+
+    def prefix(self, name: str) -> str:
+        """What names of tensors in a body begin with, for the next body of a node of this name."""
+        self.bodies += 1
+        return f"{name}@{self.bodies}."
+
+    def not_constant(self, what: str, tensor: str) -> NotConstantError:
+        """The error that a tensor of the graph, which must be known, is computed."""
+        return NotConstantError(
+            f"{what} is {shown(tensor)}, which is computed, but must be constant",
+            self.sources(tensor))
 
     def sources(self, tensor: str) -> tuple[str, ...]:
         """The inputs of the graph that a tensor is computed from."""
