@@ -98,7 +98,7 @@ def _averaged(operation: FixedPointResize, result: TensorType, x: Operand, rows:
                 weight = table("down", down, y) * table("across", across, x_)
                 value = value + pixel.cast(WIDE) * weight
         unit = UNIT * UNIT
-        found = value + select(value > 0, unit // 2, -(unit // 2))
+        found = value + select(value > 0, Constant(unit // 2, WIDE), -(unit // 2))
         return select(found < 0, 0 - (0 - found) // unit, found // unit).cast(result.dtype)
 
     return each(operation, result, element)

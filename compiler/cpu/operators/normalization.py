@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...expression.expression import Expression, both, largest, select, total
+from ...expression.expression import Expression, both, largest, least, select, total
 from ...expression.functions import square_root
 from ...expression.tensor import Tensor, compute, reduce_axis
 from ...graph.operation import normalized_axis
@@ -48,15 +48,16 @@ def _highest(x: Operand, axis: int, beta: float) -> Tensor:
     places = Places(x, (axis,), keep=True)
     dtype = working(x.type.dtype)
     return reduced("highest", with_axis(x.type.shape, axis, 1), places.extents,
-                   lambda i, r: places.at(i, r).cast(dtype) * beta, largest)
+                   lambda i, r: places.at(i, r).cast(dtype), largest if beta >= 0 else least)
 
 
 def _powers(x: Operand, axis: int, beta: float,
             highest: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """exp(beta × x), as shares of the largest along an axis, and their sums."""
+    """exp(beta × x), as shares of the largest along an axis, and their sums. Differences are
+    multiplied, for products may be too large."""
     top = _highest(x, axis, beta) if highest is None else highest
     powers = compute("powers", x.type.shape, lambda *i: functions.exp(
-        real(x, i) * beta - top[with_axis(i, axis, 0)]))
+        (real(x, i) - top[with_axis(i, axis, 0)]) * beta))
     sums = summed("sums", with_axis(x.type.shape, axis, 1), [x.type.shape[axis]],
                   lambda i, r: powers[with_axis(i, axis, r[0])], axis == len(x.type.shape) - 1)
     return powers, sums

@@ -152,7 +152,7 @@ class Unary(Operation):
         return x
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        wide = x.array.astype(np.float64 if x.type.is_float else np.int64)
+        wide = x.array.astype(np.float64) if x.type.is_float else x.array
         return FUNCTIONS[self.kind](wide, self.alpha, self.beta)
 
 

@@ -71,9 +71,9 @@ def check(operation: Operation, *values: Value, result: TensorType | None = None
     expression gives."""
     types = [value.type for value in values]
     result = operation.infer(*types) if result is None else result
+    if not result.size:             # nothing is computed
+        return np.zeros(result.shape, result.dtype)
     expected = meaning(operation, result, list(values))
-    if not expected.size:
-        return expected
     found = lowered(operation, result, list(values), constant)
     if result.is_float:
         precision = {"float16": 2e-3, "float32": relative, "float64": relative * 1e-7}
