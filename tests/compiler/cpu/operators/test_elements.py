@@ -54,7 +54,7 @@ def test_functions_of_two_numbers(shape, kind, dtype, seed, constant):
 
 @given(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 2.5]), st.sampled_from(FLOATS), seeds)
 def test_a_known_exponent(exponent, dtype, seed):
-    x = typed(np.abs(numbers((20,), dtype, seed)))      # NumPy takes a root of −∞ instead of a power
+    x = typed(np.abs(numbers((20,), dtype, seed)))      # NumPy takes a root of −∞ instead
     check(Binary(left="l", right="r", kind=BinaryKind.POW), x, typed(np.array(exponent, dtype)),
           constant=(1,))
 
