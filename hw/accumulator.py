@@ -6,13 +6,20 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature
 
 from ..isa.config import Config
-from .interfaces import fill_port, granted_read_port, index, read_port
+from .interfaces import fill_port, granted_read_port, index
 from .logic import exponent, first, select
 from .scratchpad import UNRELATED, write_port
 
 READERS = ("gemm_read", "alu_b", "alu_a", "store")      # first come the more urgent
 WRITERS = ("gemm_write", "alu_write", "fill")
 ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept, and may come
+
+
+def addend_port(tile_bits: int) -> Signature:
+    """Reads a tile, which is there two cycles after `enable`, for that cycle only. With `drop` in
+    the cycle after `enable`, there is a tile of zeros instead."""
+    return Signature({"enable": Out(1), "index": Out(index()), "drop": Out(1),
+                      "data": In(tile_bits)})
 
 
 def granted_write_port(tile_bits: int) -> Signature:
@@ -35,8 +42,9 @@ class Accumulator(wiring.Component):
     waits.
 
     Latency: a read granted in cycle t has its data from t + 2 until the data of that reader's
-    next read replace them. A write in cycle t is found by reads from t + 1 on. What a read returns
-    in the very cycle of a write to the same tile is undefined.
+    next read replace them; GEMM's data are there at t + 2 only. A write in cycle t is found by
+    reads from t + 1 on. What a read returns in the very cycle of a write to the same tile is
+    undefined.
 
     Filling takes 32-bit lanes, or with `widen` 8-bit lanes that are sign-extended. A tile wider
     than a beat is filled in parts (as many as the tile has beats in DRAM, so a quarter as many
@@ -45,7 +53,7 @@ class Accumulator(wiring.Component):
 
     Members
     -------
-    gemm_read : In(read_port)
+    gemm_read : In(addend_port)
         GEMM's addends. Never waits.
     alu_b, alu_a : In(granted_read_port)
         The ALU's right and left operands. The right one, which also brings parameters, is more
@@ -70,7 +78,7 @@ class Accumulator(wiring.Component):
                                   attrs=UNRELATED) for _ in range(config.acc_banks))
         granted = granted_read_port(self.tile_bits)
         super().__init__({
-            "gemm_read": In(read_port(self.tile_bits)),
+            "gemm_read": In(addend_port(self.tile_bits)),
             "alu_b": In(granted), "alu_a": In(granted), "store": In(granted),
             "gemm_write": In(write_port(self.tile_bits)),
             "alu_write": In(granted_write_port(self.tile_bits)),
@@ -134,19 +142,21 @@ class Accumulator(wiring.Component):
 
     def _deliver(self, m, name, reader, words):
         """The reader's data register. The banks' own output registers come before it."""
-        granted = reader.enable if reader is self.gemm_read else reader.granted
-        fetched = Signal(name=f"{name}_fetched")
         tile_data = Signal(self.tile_bits, name=f"{name}_data", reset_less=True)
         fetched_data = words[0]
-        m.d.sync += fetched.eq(granted)
         if len(words) > 1:
             bank = self._bank_of(reader.index)
             fetched_bank = Signal.like(bank, name=f"{name}_bank", reset_less=True)
             m.d.sync += fetched_bank.eq(bank)
             fetched_data = select(words, fetched_bank)
+        m.d.comb += reader.data.eq(tile_data)
+        if reader is self.gemm_read:
+            m.d.sync += tile_data.eq(Mux(reader.drop, 0, fetched_data))
+            return
+        fetched = Signal(name=f"{name}_fetched")
+        m.d.sync += fetched.eq(reader.granted)
         with m.If(fetched):
             m.d.sync += tile_data.eq(fetched_data)
-        m.d.comb += reader.data.eq(tile_data)
 
     def _arrange(self, m):
         """What a fill writes: the tile, and which lanes of it. Padding comes as 8-bit lanes."""

@@ -18,8 +18,8 @@ from .sequencer import Sequencer
 from .start import start_next
 
 # Cycles from start to end of an instruction with one undisturbed step: into the sequencer, into
-# the buffer of steps, through the lanes, into the memory of results.
-START_TO_END = 1 + 1 + LATENCY + 1
+# its description, to the front, through the lanes, into the memory of results, to its head.
+START_TO_END = 1 + 1 + 1 + LATENCY + 1 + 1
 
 
 class AluEngine(Component):
@@ -32,7 +32,7 @@ class AluEngine(Component):
     Rate: a vector a cycle, as long as its reads are in different banks and nothing more urgent
     wants these; its write has a port of its own. Each outer iteration of a requantize takes three
     more cycles, for its parameters. A read of a tile that an earlier step has yet to write waits
-    until the cycle after that write, LATENCY + 2 cycles after the earlier step was issued.
+    until the second cycle after that write, LATENCY + 4 cycles after the earlier step was issued.
     Instructions follow one another without a bubble.
 
     Latency: N steps that nothing delays end START_TO_END + N - 1 cycles after the start; so does
@@ -81,7 +81,7 @@ class AluEngine(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TASK)
+        m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TASK, steps=False)
         m.submodules.issue = issue = AluIssue(self.config)
         m.submodules.lanes = lanes = AluLanes(self.config)
         m.submodules.results = results = AluResults(self.config)
@@ -108,8 +108,11 @@ class AluEngine(Component):
 
     def _complete(self, m, results):
         """Post tokens, and count the instructions that have started and not ended."""
-        running = Signal(range(DEPTH + 2))          # each has a ticket or is in the sequencer
-        m.d.sync += running.eq(running + self.events.start - results.end)
+        running = Signal(range(DEPTH + 5))      # each has a ticket, or is on its way to get one
+        with m.If(self.events.start & ~results.end):
+            m.d.sync += running.eq(running + 1)
+        with m.Elif(results.end & ~self.events.start):
+            m.d.sync += running.eq(running - 1)
         m.d.comb += [
             self.tokens.post.eq(results.post),
             self.events.end.eq(results.end),

@@ -17,8 +17,7 @@ from ..isa.instructions import (
 )
 from .alu_lane import wraps
 from .alu_lanes import WORK
-from .interfaces import index
-from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack
+from .layouts import OPCODE_BITS, POSITION_BITS, instructions_of, opcode_of, unpack
 from .logic import covering
 from .sequencer import offset_bits
 
@@ -26,7 +25,6 @@ OUT_LOW, OUT_HIGH = -128, 127           # what fits in a lane of out
 
 # What all steps of an instruction have in common; the sequencer hands it on with each of them.
 TASK = data.StructLayout({
-    "bases": data.StructLayout({"dst": index(), "left": index(), "right": index()}),
     "reads_left": 1,
     "reads_right": 1,                   # in every step; parameters are another matter
     "to_out": 1,                        # else to acc
@@ -46,22 +44,30 @@ def decode(m: Module, command: data.View, nest: data.View) -> None:
     """Drive a nest of the sequencer from a command with one of the ALU's opcodes."""
     word, task = command.word, nest.tag
     m.d.comb += task.position.eq(command.position)
+    fillers = covering(instructions_of(Engine.ALU), {
+        Alu: _alu, AluI: _alui, Requantize: _requantize})
+    patterns = _patterns([instruction.opcode for instruction in fillers])
     with m.Switch(opcode_of(word)):
-        for instruction, fill in covering(instructions_of(Engine.ALU), {
-                Alu: _alu, AluI: _alui, Requantize: _requantize}).items():
-            with m.Case(instruction.opcode):
+        for (instruction, fill), pattern in zip(fillers.items(), patterns, strict=True):
+            with m.Case(pattern):
                 fields = unpack(instruction, word)
                 fill(m, fields, nest, task)
                 m.d.comb += [
-                    # Here, not once for all: a constant slice of a signal becomes an `always @*`
-                    # that reads nothing, which some simulators never run.
-                    nest.count.eq(1),
                     task.post.eq(fields.post),
-                    task.bases.dst.eq(fields.dst),
+                    nest.bases.dst.eq(fields.dst),
                     *(nest.loops[loop].eq(count)
                       for loop, count in zip(LOOPS, fields.loops, strict=True)),
                     *_walks(nest.strides.dst, fields.dst_stride),
                 ]
+
+
+def _patterns(opcodes):
+    """For each opcode a pattern of the bits in which they differ; FETCH sends no others."""
+    differing = 0
+    for opcode in opcodes:
+        differing |= opcode ^ opcodes[0]
+    return ["".join(str(opcode >> bit & 1) if differing >> bit & 1 else "-"
+                    for bit in reversed(range(OPCODE_BITS))) for opcode in opcodes]
 
 
 def _walks(walk, strides):
@@ -71,8 +77,8 @@ def _walks(walk, strides):
 def _alu(m, fields, nest, task):
     """The left operand walks with the destination."""
     m.d.comb += [
-        task.bases.left.eq(fields.lhs), *_walks(nest.strides.left, fields.dst_stride),
-        task.bases.right.eq(fields.rhs), *_walks(nest.strides.right, fields.rhs_stride),
+        nest.bases.left.eq(fields.lhs), *_walks(nest.strides.left, fields.dst_stride),
+        nest.bases.right.eq(fields.rhs), *_walks(nest.strides.right, fields.rhs_stride),
         task.reads_right.eq(1),
     ]
     _operation(m, fields, task)
@@ -80,7 +86,7 @@ def _alu(m, fields, nest, task):
 
 def _alui(m, fields, nest, task):
     m.d.comb += [
-        task.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
+        nest.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
         task.work.constant.eq(1), task.work.immediate.eq(fields.immediate),
     ]
     _operation(m, fields, task)
@@ -101,8 +107,8 @@ def _requantize(m, fields, nest, task):
     scaling = task.work.control.scaling
     acc, wide, even, away = ((fields.flags & int(each)) != 0 for each in RequantizeFlags)
     m.d.comb += [
-        task.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
-        task.bases.right.eq(fields.params), nest.strides.right.outer.eq(fields.params_stride),
+        nest.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
+        nest.bases.right.eq(fields.params), nest.strides.right.outer.eq(fields.params_stride),
         task.reads_left.eq(1),
         task.to_out.eq(~acc),
         task.work.control.requantize.eq(1),

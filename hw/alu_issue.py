@@ -1,6 +1,6 @@
 """Issues the ALU's steps: checks their indices, waits for what they read, reads it."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import Component, In, Out
 
@@ -8,50 +8,60 @@ from ..isa.config import Config
 from ..isa.instructions import PARAMETER_TILES, Buffer
 from .alu_decode import TASK, operands
 from .alu_lanes import WORK
-from .alu_results import DEPTH, tickets
+from .alu_results import DEPTH, TICKET, tickets
 from .interfaces import bits_for, granted_read_port, index
 from .sequencer import slot_layout
 
-# A step that is ready to read: its indices are inside.
+# A step whose indices are known to be inside. One that fetches a parameter has no result.
 STEP = data.StructLayout({
     "reads_left": 1,
     "left": index(),
     "reads_right": 1,
     "right": index(),
     "fetches": PARAMETER_TILES,     # which parameter the right operand is; none for a vector
-    "before": DEPTH,                # tickets whose writes the reads wait for
     "work": WORK,
+    "ticket": TICKET,
 })
 
 
 class AluIssue(Component):
     """Takes slots of the sequencer and hands vectors to the lanes.
 
+        slots ─► described, spare ─► front ─► lanes
+                     │ before         │ ticket
+                     └──── AluResults ┘
+
     A slot becomes a step. Three more steps precede the first one of each outer iteration of a
-    requantize and fetch its parameters: bias, multiplier, shift. A step enters a buffer of two,
-    takes a ticket unless it fetches, and is issued when both its reads have been granted. Both
-    reads are requested at once, each until it is granted; the data of the one that was granted
-    first stay in its port. The step in front waits, and all behind it,
+    requantize and fetch its parameters: bias, multiplier, shift. A step is described by one
+    register, or by a spare one while the other cannot move on; so whether a slot is taken does
+    not depend on what happens in the same cycle. On its way to the front it learns which earlier
+    steps have yet to write a tile that it reads. In front it waits
 
-        waits_for_write     while an earlier step has yet to write a tile that it reads
+        ~clear              until the writes of those have been made
         waits_for_bank      until the accumulator has granted its reads
+        ~room               until a ticket is free for it
 
-    and a slot is taken only while `free`: the buffer has room and a ticket is left. A slot with an
-    index outside its scratchpad reads and writes nothing: its ticket carries the fault, and
-    `stopped` lets no slot follow.
+    and is then issued. Both reads are requested at once, each until it is granted; the data of the
+    one that was granted first stay in its port. A slot with an index outside its scratchpad reads
+    and writes nothing: its ticket carries the fault, and `stopped` lets no slot follow.
 
-    Rate: a step a cycle. Latency: a slot that is taken in one cycle can be issued in the next.
+    Rate: a step a cycle. Latency: a slot that is taken in one cycle can be issued in the second
+    one after it. A step that reads what another writes can be issued in the second cycle after
+    the write.
 
-    Registers: `front` and `back`, the buffer; `left_read` and `right_read`, reads granted to the
-    front step; `parameter`, the number of the next to fetch; `stopped`.
+    Registers: `described`, `spare` and `front`, each with whether it holds a step, and `free`,
+    whether a slot may be taken; `before`, the tickets that the front step has to wait for, and
+    `clear`; `left_asks` and `right_asks`, reads not yet granted to it; `parameter`, the next one
+    to fetch, `following`, its tile unless it is the first, and `complete`; `stopped`.
 
     Members
     -------
     slots : In(stream of slot_layout)
         The iterations of instructions, from a sequencer of `alu_decode.operands` whose tag is a
-        TASK. Not taken while parameters are being fetched or the buffer is full.
+        TASK. Not taken while parameters are being fetched or both descriptions are in use.
     tickets : Out(tickets)
-        Books the result of each step, and asks which earlier results it has to wait for.
+        Books the result of each step that is issued, and asks which earlier results the next one
+        has to wait for.
     left, right : Out(granted_read_port)
         Reads from the accumulator, each requested until it is granted.
     issued : Out(1)
@@ -68,7 +78,7 @@ class AluIssue(Component):
         self.config = config
         tile = 8 * config.tile_bytes(Buffer.ACC)
         super().__init__({
-            "slots": In(stream.Signature(slot_layout(operands(config), TASK))),
+            "slots": In(stream.Signature(slot_layout(operands(config), TASK, steps=False))),
             "tickets": Out(tickets),
             "left": Out(granted_read_port(tile)),
             "right": Out(granted_read_port(tile)),
@@ -80,100 +90,106 @@ class AluIssue(Component):
 
     def elaborate(self, platform):
         m = Module()
-        step, entering = Signal(STEP), Signal()
-        front, back = Signal(STEP, reset_less=True), Signal(STEP, reset_less=True)
-        front_valid, back_valid, taken = Signal(), Signal(), Signal()
-        free = Signal()
-        m.d.comb += [
-            free.eq(~back_valid & self.tickets.room & ~self.stopped),
-            entering.eq(self.slots.valid & free),
-        ]
-        self._make_step(m, step, entering, free)
-        self._buffer(m, step, entering, taken, (front, front_valid), (back, back_valid))
-        self._read(m, front, front_valid, taken)
+        step, entering, moves, taken = Signal(STEP), Signal(), Signal(), Signal()
+        free = Signal(init=1)           # spare is, and nothing has stopped
+        m.d.comb += entering.eq(self.slots.valid & free)
+        outside = self._make_step(m, step, entering, free)
+        described = self._describe(m, step, entering, outside, moves, free)
+        self._advance(m, described, moves, taken)
         return m
 
     def _make_step(self, m, step, entering, free):
-        """The step that the slot stands for, or the next parameter it needs first."""
+        """The step that the slot stands for, or the next parameter it needs first. Returns whether
+        it is outside."""
         slot, task = self.slots.payload, self.slots.payload.tag
-        parameter = Signal(range(PARAMETER_TILES + 1))      # fetched so far, for this slot
+        parameter = Signal(PARAMETER_TILES, init=1)         # the next to fetch, one bit for each
+        complete = Signal()                                 # all have been, for this slot
+        following = Signal.like(slot.at.right, name="following", reset_less=True)
         fetches, outside = Signal(), Signal()
-        begins = slot.first.middle & slot.first.inner & ~slot.empty
         m.d.comb += [
-            fetches.eq(task.work.control.requantize & begins & (parameter != PARAMETER_TILES)),
+            fetches.eq(task.work.control.requantize & slot.begins & ~slot.empty & ~complete),
             self.slots.ready.eq(free & ~fetches),
         ]
+        right = Mux(parameter[0], slot.at.right, following)
         with m.If(entering):
-            m.d.sync += parameter.eq(Mux(fetches, parameter + 1, 0))
-            m.d.sync += self.stopped.eq(outside)
+            m.d.sync += [following.eq(right + 1), complete.eq(fetches & parameter[-1])]
+        with m.If(entering & fetches):
+            m.d.sync += parameter.eq(parameter.rotate_left(1))
 
-        dst = task.bases.dst + slot.offsets.dst
-        left = task.bases.left + slot.offsets.left
-        right = task.bases.right + slot.offsets.right + parameter
         writes = ~slot.empty & ~fetches
         reads_left = task.reads_left & writes
         reads_right = (task.reads_right & writes) | fetches
         acc_tiles, out_tiles = (self.config.tiles(each) for each in (Buffer.ACC, Buffer.OUT))
-        dst_outside = Mux(task.to_out, _outside(dst, out_tiles), _outside(dst, acc_tiles))
+        dst_outside = Mux(task.to_out, _outside(slot.at.dst, out_tiles),
+                          _outside(slot.at.dst, acc_tiles))
+        ticket = step.ticket
         m.d.comb += [
-            outside.eq((reads_left & _outside(left, acc_tiles))
+            outside.eq((reads_left & _outside(slot.at.left, acc_tiles))
                        | (reads_right & _outside(right, acc_tiles)) | (writes & dst_outside)),
-            step.reads_left.eq(reads_left & ~outside), step.left.eq(left),
+            step.reads_left.eq(reads_left & ~outside), step.left.eq(slot.at.left),
             step.reads_right.eq(reads_right & ~outside), step.right.eq(right),
-            step.fetches.eq(Mux(fetches & ~outside, Const(1, PARAMETER_TILES) << parameter, 0)),
-            step.before.eq(self.tickets.before),
+            step.fetches.eq(Mux(fetches & ~outside, parameter, 0)),
             step.work.eq(task.work),
+            ticket.to_acc.eq(writes & ~task.to_out & ~outside),
+            ticket.to_out.eq(writes & task.to_out & ~outside),
+            ticket.dst.eq(slot.at.dst), ticket.outside.eq(outside), ticket.last.eq(slot.last),
+            ticket.post.eq(task.post), ticket.position.eq(task.position),
         ]
-        self._enter(m, step, entering & (~fetches | outside))
-        m.d.comb += [
-            self.tickets.ticket.to_acc.eq(writes & ~task.to_out & ~outside),
-            self.tickets.ticket.to_out.eq(writes & task.to_out & ~outside),
-            self.tickets.ticket.dst.eq(dst),
-            self.tickets.ticket.outside.eq(outside),
-            self.tickets.ticket.last.eq(slot.last),
-        ]
+        return outside
 
-    def _enter(self, m, step, enter):
-        """Take a ticket, and ask which of those before have to be waited for."""
-        ports, task = self.tickets, self.slots.payload.tag
-        m.d.comb += [
-            ports.enter.eq(enter),
-            ports.ticket.post.eq(task.post), ports.ticket.position.eq(task.position),
-            ports.reads_left.eq(step.reads_left), ports.left.eq(step.left),
-            ports.reads_right.eq(step.reads_right), ports.right.eq(step.right),
-        ]
-
-    def _buffer(self, m, step, entering, taken, front, back):
-        """Two steps, so that whether a slot is taken does not depend on grants of this cycle."""
-        (front, front_valid), (back, back_valid) = front, back
-        still_before = ~self.tickets.retiring
-        m.d.sync += [front.before.eq(front.before & still_before),
-                     back.before.eq(back.before & still_before)]
-        with m.If(taken | ~front_valid):
-            m.d.sync += [front_valid.eq(back_valid | entering), back_valid.eq(0)]
-            with m.If(back_valid):
-                m.d.sync += [front.eq(back), front.before.eq(back.before & still_before)]
-            with m.Else():
-                m.d.sync += front.eq(step)
+    def _describe(self, m, step, entering, outside, moves, free):
+        """The next step for the front, and another one that came while it could not move."""
+        described, spare = Signal(STEP, reset_less=True), Signal(STEP, reset_less=True)
+        valid, spare_valid = Signal(name="described_valid"), Signal()
+        with m.If(~spare_valid):
+            m.d.sync += spare.eq(step)
+        with m.If(entering & outside):
+            m.d.sync += self.stopped.eq(1)
+        with m.If(moves | ~valid):
+            m.d.sync += [described.eq(Mux(spare_valid, spare, step)),
+                         valid.eq(spare_valid | entering), spare_valid.eq(0),
+                         free.eq(~self.stopped & ~(entering & outside))]
         with m.Elif(entering):
-            m.d.sync += [back.eq(step), back_valid.eq(1)]
+            m.d.sync += [spare_valid.eq(1), free.eq(0)]
+        return described, valid
 
-    def _read(self, m, front, front_valid, taken):
-        """Request what the front step reads, and issue it when all has been granted."""
-        waits_for_write, waits_for_bank = Signal(), Signal()
-        m.d.comb += waits_for_write.eq(front.before.any())
-        missing = []
-        for port, name in ((self.left, "left"), (self.right, "right")):
-            read = Signal(name=f"{name}_read")
-            reads = front[f"reads_{name}"]
-            m.d.comb += [port.enable.eq(front_valid & ~waits_for_write & reads & ~read),
-                         port.index.eq(front[name])]
-            granted = port.enable & port.granted
-            m.d.sync += read.eq((read | granted) & ~taken)
-            missing.append(reads & ~read & ~granted)
+    def _advance(self, m, described, moves, taken):
+        """Move a step to the front, and request what it reads once that has been written."""
+        ports, (described, described_valid) = self.tickets, described
+        front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
+        valid, clear, renew = Signal(name="front_valid"), Signal(), Signal()
+        still_clear = Signal()
         m.d.comb += [
-            waits_for_bank.eq(Cat(missing).any()),
-            taken.eq(front_valid & ~waits_for_write & ~waits_for_bank),
+            renew.eq(~valid | taken), moves.eq(described_valid & renew),
+            ports.reads_left.eq(described.reads_left), ports.left.eq(described.left),
+            ports.reads_right.eq(described.reads_right), ports.right.eq(described.right),
+            ports.ticket.eq(front.ticket), ports.held.eq(valid), ports.enter.eq(self.issued),
+            still_clear.eq(~(before & ports.pending).any()),
+        ]
+        with m.If(renew):
+            m.d.sync += [front.eq(described), before.eq(ports.before), valid.eq(described_valid),
+                         clear.eq(described_valid & ~ports.must_wait)]
+        with m.Else():
+            m.d.sync += clear.eq(still_clear)
+        self._issue(m, front, clear, taken)
+        for port, name in ((self.left, "left"), (self.right, "right")):
+            asks = Signal(name=f"{name}_asks")
+            m.d.comb += [port.enable.eq(asks), port.index.eq(front[name])]
+            with m.If(renew):
+                m.d.sync += asks.eq(described_valid & described[f"reads_{name}"]
+                                    & ~ports.must_wait)
+            with m.Elif(clear):
+                m.d.sync += asks.eq(asks & ~port.granted)
+            with m.Else():
+                m.d.sync += asks.eq(front[f"reads_{name}"] & still_clear)
+
+    def _issue(self, m, front, clear, taken):
+        """Issue the front step when everything that it asks for is granted."""
+        waits_for_bank = Signal()
+        m.d.comb += [
+            waits_for_bank.eq((self.left.enable & ~self.left.granted)
+                              | (self.right.enable & ~self.right.granted)),
+            taken.eq(clear & self.tickets.room & ~waits_for_bank),
             self.issued.eq(taken & ~front.fetches.any()),
             self.fetched.eq(Mux(taken, front.fetches, 0)),
             self.work.eq(front.work),

@@ -10,6 +10,7 @@ from .logic import covering, is_among
 from .requantizer import LANE_BITS, SCALING, SHIFT_BITS, Requantizer
 
 STAGES = 1 + requantizer.STAGES         # cycles from operands to result
+CONTROLS = 1 + requantizer.SCALINGS
 AMOUNT_BITS = 5                         # of a shift by the right operand
 
 # What a vector is to become: the same in all its lanes.
@@ -17,6 +18,13 @@ CONTROL = data.StructLayout({
     "op": Shape.cast(AluOp),
     "requantize": 1,                    # instead of `op`
     "scaling": SCALING,
+})
+
+# What the first stage hands on. `other` is the right operand or the bias of a requantize; it takes
+# the place of the left operand, or is added to it, or neither.
+CHOSEN = data.StructLayout({
+    "left": signed(LANE_BITS), "other": signed(LANE_BITS), "takes_other": 1, "adds_other": 1,
+    "carry": 1, "multiplier": signed(LANE_BITS), "shift": SHIFT_BITS,
 })
 
 
@@ -49,7 +57,8 @@ class AluLane(Component):
     shift : In(6)
         The third parameter of a requantize.
     controls : In(array of CONTROL)
-        What to compute, by stage: entry k belongs to the operands that entered k cycles ago.
+        What to compute, by stage: entry k of `CONTROLS` belongs to the operands that entered k
+        cycles ago.
     result : Out(signed(32))
         Of the operands that entered `STAGES` cycles ago; 8 bits, sign-extended, where narrowed.
     """
@@ -61,51 +70,54 @@ class AluLane(Component):
             "bias": In(signed(LANE_BITS)),
             "multiplier": In(signed(LANE_BITS)),
             "shift": In(SHIFT_BITS),
-            "controls": In(data.ArrayLayout(CONTROL, STAGES)),
+            "controls": In(data.ArrayLayout(CONTROL, CONTROLS)),
             "result": Out(signed(LANE_BITS)),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.requantizer = scale = Requantizer()
-        chosen = Signal(data.StructLayout({
-            "value": signed(LANE_BITS), "bias": signed(LANE_BITS),
-            "multiplier": signed(LANE_BITS), "shift": SHIFT_BITS}), reset_less=True)
+        chosen = Signal(CHOSEN, reset_less=True)
         self._choose(m, chosen)
         m.d.comb += [
-            scale.value.eq(chosen.value), scale.bias.eq(chosen.bias),
+            scale.value.eq(Mux(chosen.takes_other, chosen.other, chosen.left)),
+            scale.bias.eq(Mux(chosen.adds_other, chosen.other, 0)),
+            scale.carry.eq(chosen.carry),
             scale.multiplier.eq(chosen.multiplier), scale.shift.eq(chosen.shift),
             self.result.eq(scale.result),
         ]
-        for stage in range(requantizer.STAGES):
+        for stage in range(requantizer.SCALINGS):
             m.d.comb += scale.scaling[stage].eq(self.controls[1 + stage].scaling)
         return m
 
     def _choose(self, m, chosen):
-        """The operands of the requantizer."""
+        """The operands of the requantizer, up to a choice that the comparison decides."""
         left, right, control = self.left, self.right, self.controls[0]
         amount = right[:AMOUNT_BITS]
-        left_is_less = Signal()
-        m.d.comb += left_is_less.eq(left < right)
-        m.d.sync += [chosen.value.eq(left), chosen.bias.eq(0), chosen.multiplier.eq(1),
-                     chosen.shift.eq(0)]
+        right_is_less = Signal()
+        m.d.comb += right_is_less.eq(right < left)
+        m.d.sync += [
+            chosen.left.eq(left), chosen.other.eq(right), chosen.takes_other.eq(0),
+            chosen.adds_other.eq(0), chosen.carry.eq(0), chosen.multiplier.eq(1),
+            chosen.shift.eq(0),
+        ]
         with m.If(control.requantize):
-            m.d.sync += [chosen.bias.eq(self.bias), chosen.multiplier.eq(self.multiplier),
-                         chosen.shift.eq(self.shift)]
+            m.d.sync += [chosen.other.eq(self.bias), chosen.adds_other.eq(1),
+                         chosen.multiplier.eq(self.multiplier), chosen.shift.eq(self.shift)]
         operations = covering(AluOp, {
-            AluOp.ADD: chosen.bias.eq(right),
-            AluOp.SUB: chosen.bias.eq(-right),
-            AluOp.MUL: chosen.multiplier.eq(right),
-            AluOp.MIN: chosen.value.eq(Mux(left_is_less, left, right)),
-            AluOp.MAX: chosen.value.eq(Mux(left_is_less, right, left)),
-            AluOp.SHR: chosen.shift.eq(amount),
-            AluOp.SHL: chosen.multiplier.eq((Const(1, LANE_BITS) << amount)[:LANE_BITS]),
-            AluOp.MOVE: chosen.value.eq(right),
+            AluOp.ADD: [chosen.adds_other.eq(1)],
+            AluOp.SUB: [chosen.adds_other.eq(1), chosen.other.eq(~right), chosen.carry.eq(1)],
+            AluOp.MUL: [chosen.multiplier.eq(right)],
+            AluOp.MIN: [chosen.takes_other.eq(right_is_less)],
+            AluOp.MAX: [chosen.takes_other.eq(~right_is_less)],
+            AluOp.SHR: [chosen.shift.eq(amount)],
+            AluOp.SHL: [chosen.multiplier.eq((Const(1, LANE_BITS) << amount)[:LANE_BITS])],
+            AluOp.MOVE: [chosen.takes_other.eq(1)],
         })
         with m.Else(), m.Switch(control.op):
-            for op, choice in operations.items():
+            for op, choices in operations.items():
                 with m.Case(op):
-                    m.d.sync += choice
+                    m.d.sync += choices
 
 
 def wraps(op: Value) -> Value:

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.instructions import PARAMETER_TILES, Buffer
-from .alu_lane import CONTROL, STAGES, AluLane
+from .alu_lane import CONTROL, CONTROLS, STAGES, AluLane
 from .requantizer import LANE_BITS, register
 
 READ_LATENCY = 2                        # from a granted read to its data
@@ -69,7 +69,7 @@ class AluLanes(Component):
         for cycle in range(READ_LATENCY):
             work = register(m, work, f"work_{cycle + 1}")
         controls = [work.control]
-        for stage in range(1, STAGES):
+        for stage in range(1, CONTROLS):
             controls.append(register(m, controls[-1], f"control_{stage}"))
         parameters = self._parameters(m)
         for number in range(self.lanes):

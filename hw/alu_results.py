@@ -1,6 +1,6 @@
 """What the ALU has in flight: a ticket for each step, the results, and their writes in order."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, Signature
@@ -15,9 +15,9 @@ from .requantizer import LANE_BITS
 from .scratchpad import write_port
 
 DEPTH = 16                  # tickets
-# At full rate a step holds its ticket for one cycle before it is issued, LATENCY cycles until its
-# result is stored, and one more for the write. With fewer tickets the ALU would be slower.
-assert DEPTH >= LATENCY + 2
+# At full rate a step that is issued finds those of the LATENCY + 2 steps before it under way: the
+# result of the oldest one has just been written.
+assert DEPTH >= LATENCY + 3
 
 # What is to happen when the result of a step is there.
 TICKET = data.StructLayout({
@@ -34,37 +34,42 @@ TICKET = data.StructLayout({
 # one bit for each.
 tickets = Signature({
     "room": In(1),              # a ticket is free
-    "enter": Out(1),            # a step takes it; only while there is room
+    "held": Out(1),             # there is a step that is going to take it ...
     "ticket": Out(TICKET),
-    "reads_left": Out(1),       # the acc tiles that a step is going to read
+    "enter": Out(1),            # ... and does in this cycle; only while there is room
+    "reads_left": Out(1),       # the acc tiles that the step behind it is going to read
     "left": Out(index()),
     "reads_right": Out(1),
     "right": Out(index()),
     "before": In(DEPTH),        # tickets whose writes to these tiles are still to come
-    "retiring": In(DEPTH),      # the ticket whose step is over with this cycle
+    "must_wait": In(1),         # there is one
+    "pending": In(DEPTH),       # all tickets whose writes to acc are still to come
 })
 
 
 class AluResults(Component):
     """Keeps results until they can be written, and knows which writes are still to come.
 
-    A step enters with its ticket before its operands are read. Tickets, results and writes all
-    come in the same order. A result for acc waits until the accumulator grants it; a result for
-    out does not wait. The instruction is complete with the write of its last result, which a read
-    in the next cycle finds. A ticket that is `outside` is never retired: the fault stays, and
-    nothing behind it happens.
+    A step enters with its ticket when it is issued. Tickets, results and writes all come in the
+    same order. The oldest result stands in a register, from which it is written. A result for acc
+    waits there until the accumulator grants it; a result for out does not wait. The instruction is
+    complete with the write of its last result, which a read in the next cycle finds. A ticket that
+    is `outside` is never retired: the fault stays, and nothing behind it happens.
 
-    Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the cycle
-    after `finished` at the earliest. There is always room for the result of a step that has
+    Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the second
+    cycle after `finished` at the earliest. There is always room for the result of a step that has
     entered. While `halt`, nothing is written and nothing completes.
 
-    Registers: `entered`, `stored` and `retired` count steps modulo twice DEPTH; `pending` is the
-    set of tickets that will write to acc, `targets` their tiles.
+    Registers: `entered`, `stored` and `loaded` count steps modulo twice DEPTH, and `under_way`
+    those that have entered and not retired; `oldest` and `result` are what is written next;
+    `pending` is the set of tickets that will write to acc, `targets` their tiles; `entering` and
+    `retiring`, sets of one, say which ticket is next.
 
     Members
     -------
     tickets : In(tickets)
-        Where steps enter, before they are issued. Refuses them while no ticket is free.
+        Where steps enter when they are issued, and ask before that what they have to wait for.
+        Nothing may enter while no ticket is free.
     finished : In(1)
         From the lanes: the result of the oldest step that has none yet is there.
     results : In(acc tile)
@@ -104,63 +109,84 @@ class AluResults(Component):
 
     def elaborate(self, platform):
         m = Module()
-        entered, stored, retired = (Signal(range(2 * DEPTH), name=name)
-                                    for name in ("entered", "stored", "retired"))
-        oldest = Signal(TICKET)
-        result = Signal(self.acc_bits)
-        waiting, retire = Signal(), Signal()
-        m.submodules.ticket_memory = self._memory(
-            m, TICKET.size, (self.tickets.enter, entered, self.tickets.ticket.as_value()),
-            (retired, oldest.as_value()))
-        m.submodules.result_memory = self._memory(
-            m, self.acc_bits, (self.finished, stored, self.results), (retired, result))
+        entered, stored, loaded = (Signal(range(2 * DEPTH), name=name)
+                                   for name in ("entered", "stored", "loaded"))
+        oldest = Signal(TICKET, reset_less=True)
+        result = Signal(self.acc_bits, reset_less=True)
+        waiting, there, retire, renew = Signal(), Signal(), Signal(), Signal()
+        m.submodules.ticket_memory, next_ticket = self._memory(
+            m, TICKET, (self.tickets.room, entered, self.tickets.ticket), loaded)
+        m.submodules.result_memory, next_result = self._memory(
+            m, self.acc_bits, (self.finished, stored, self.results), loaded)
         for counter, counts in ((entered, self.tickets.enter), (stored, self.finished),
-                                (retired, retire)):
-            m.d.sync += counter.eq(counter + counts)
+                                (loaded, renew & there)):
+            with m.If(counts):
+                m.d.sync += counter.eq(counter + 1)
 
+        m.d.comb += [there.eq(stored != loaded), renew.eq(~waiting | retire)]
+        with m.If(renew):
+            m.d.sync += [oldest.eq(next_ticket), result.eq(next_result), waiting.eq(there)]
+        writes = waiting & ~self.halt
         m.d.comb += [
-            self.tickets.room.eq((entered - retired)[:len(entered)] != DEPTH),
-            waiting.eq((stored != retired) & ~self.halt),
-            self.acc.enable.eq(waiting & oldest.to_acc),
+            self.acc.enable.eq(writes & oldest.to_acc),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),
-            self.out.enable.eq(waiting & oldest.to_out),
+            self.out.enable.eq(writes & oldest.to_out),
             self.out.index.eq(oldest.dst),
             self.out.data.eq(Cat(result.word_select(lane, LANE_BITS)[:self.config.out_bits]
                                  for lane in range(self.lanes))),
-            retire.eq(waiting & ~oldest.outside & (~oldest.to_acc | self.acc.granted)),
+            retire.eq(writes & ~oldest.outside & (~oldest.to_acc | self.acc.granted)),
             self.end.eq(retire & oldest.last),
             self.post.eq(Mux(self.end, oldest.post, 0)),
             self.position.eq(oldest.position),
-            self.fault.eq((stored != retired) & oldest.outside),
+            self.fault.eq(waiting & oldest.outside),
         ]
-        self._interlock(m, entered, retired, retire)
+        self._count(m, retire)
+        self._interlock(m, retire)
         return m
 
-    def _memory(self, m, width, write, read):
+    def _memory(self, m, shape, write, place):
         """A memory of DEPTH words whose read is immediate: distributed RAM."""
-        memory = Memory(shape=width, depth=DEPTH, init=[])
+        memory = Memory(shape=shape, depth=DEPTH, init=[])
         writes, reads = memory.write_port(), memory.read_port(domain="comb")
         enable, number, value = write
-        m.d.comb += [writes.en.eq(enable), writes.addr.eq(number), writes.data.eq(value)]
-        number, value = read
-        m.d.comb += [reads.addr.eq(number), value.eq(reads.data)]
-        return memory
+        m.d.comb += [writes.en.eq(enable), writes.addr.eq(number), writes.data.eq(value),
+                     reads.addr.eq(place)]
+        return memory, reads.data
 
-    def _interlock(self, m, entered, retired, retire):
+    def _count(self, m, retire):
+        """How many steps are under way; a register says whether there may be one more."""
+        enter, room = self.tickets.enter, Signal(init=1)
+        under_way = Signal(range(DEPTH + 1))
+        m.d.comb += self.tickets.room.eq(room)
+        with m.If(enter & ~retire):
+            m.d.sync += [under_way.eq(under_way + 1), room.eq(under_way != DEPTH - 1)]
+        with m.Elif(retire & ~enter):
+            m.d.sync += [under_way.eq(under_way - 1), room.eq(1)]
+
+    def _interlock(self, m, retire):
         """The writes to acc that are still to come, and which reads have to wait for them."""
         ports = self.tickets
         bits = bits_for(self.config.tiles(Buffer.ACC))
         pending = Signal(DEPTH)
-        slot = len(entered) - 1                 # counters have one bit more than ticket numbers
-        one = Const(1, DEPTH)
-        m.d.comb += ports.retiring.eq(Mux(retire, one << retired[:slot], 0))
-        entering = Mux(ports.enter & ports.ticket.to_acc, (one << entered[:slot])[:DEPTH], 0)
-        m.d.sync += pending.eq((pending & ~ports.retiring) | entering)
+        entering, retiring = (Signal(DEPTH, init=1, name=name) for name in ("entering", "retiring"))
+        with m.If(ports.enter):
+            m.d.sync += entering.eq(entering.rotate_left(1))
+        with m.If(retire):
+            m.d.sync += retiring.eq(retiring.rotate_left(1))
+        m.d.sync += pending.eq((pending & ~Mux(retire, retiring, 0))
+                               | Mux(ports.enter & ports.ticket.to_acc, entering, 0))
+
+        def met(target):
+            return ((ports.reads_left & (ports.left[:bits] == target))
+                    | (ports.reads_right & (ports.right[:bits] == target)))
+
+        meets_held = ports.held & ports.ticket.to_acc & met(ports.ticket.dst[:bits])
+        meets = []
         for number in range(DEPTH):
             target = Signal(bits, name=f"target_{number}", reset_less=True)
-            with m.If(entering[number]):
+            with m.If(entering[number]):            # nobody looks at it before it is pending
                 m.d.sync += target.eq(ports.ticket.dst)
-            reads = ((ports.reads_left & (ports.left[:bits] == target))
-                     | (ports.reads_right & (ports.right[:bits] == target)))
-            m.d.comb += ports.before[number].eq(reads & pending[number] & ~ports.retiring[number])
+            meets.append(pending[number] & met(target))
+            m.d.comb += ports.before[number].eq(meets[number] | (meets_held & entering[number]))
+        m.d.comb += [ports.pending.eq(pending), ports.must_wait.eq(Cat(meets_held, *meets).any())]

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import LOOPS, Buffer, Engine, Gemm, GemmFlags, MicroOp
+from .accumulator import addend_port
 from .forwarding import ForwardingAdder
 from .interfaces import commands, events, index, read_port, tokens
 from .layouts import POSITION_BITS, instructions_of, unpack, widths_of
@@ -25,7 +26,7 @@ assert {*FIRSTS, GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS} == {*Gemm
     "another flag needs hardware here")
 
 # Stages of the pipeline, counted in cycles from the issue of a slot.
-MICRO_OP, READ, PRODUCT = 2, 3, 6       # micro-op there, tiles read, products there
+MICRO_OP, READ, STOP, PRODUCT = 2, 3, 4, 6      # micro-op there, tiles read, `stopped`, products
 
 # What travels with an instruction's slots; only the last one posts and ends.
 TASK = data.StructLayout({"post": len(Engine), "position": POSITION_BITS})
@@ -63,10 +64,13 @@ def issued_layout(config: Config) -> data.StructLayout:
     })
 
 
-# A slot whose indices are known. `tile` is what is added to: dst or bias, or nothing if `clear`.
+# A slot whose indices are known. `tile` is what is added to: dst or bias, or nothing if `clear`;
+# `reads` says that it is to be read. A slot that is `outside`, by one of its indices, must not
+# have an effect.
 PRODUCT_SLOT = data.StructLayout({
-    "valid": 1, "ends": 1, "clear": 1, "depthwise": 1, "row": index(), "src": index(),
-    "wgt": index(), "tile": index(), "dst": index(), "task": TASK})
+    "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "row": index(),
+    "src": index(), "wgt": index(), "tile": index(), "dst": index(), "task": TASK})
+LOCATED_SLOT = data.StructLayout({"slot": PRODUCT_SLOT, "outside": 5})
 
 
 class GemmEngine(wiring.Component):
@@ -75,8 +79,8 @@ class GemmEngine(wiring.Component):
     A slot, one iteration of one micro-op, goes through the stages, T being `tree_stages`:
 
         0           issued by the sequencer; the micro-op is read
-        2           the micro-op is there; indices are added and checked
-        3           activations and weights are read
+        2           the micro-op is there; indices are added and compared
+        3           activations and weights are read; a slot with an index outside is dropped
         5           they are there and multiplied
         6           products; the adder tree begins, or depthwise lanes are picked
         4 + T       the accumulator tile is read
@@ -91,9 +95,10 @@ class GemmEngine(wiring.Component):
     iterations takes a slot that computes nothing.
 
     The end of an instruction is the cycle of its last write. A slot with an index outside a
-    scratchpad has no effect, nor has anything behind it; `stopped` is then set in its stage 3 and
-    the fault reported until reset. What is ahead of it in the pipeline is completed. While `halt`,
-    no command is taken, no slot issued and nothing posted; slots issued before are completed.
+    scratchpad has no effect, nor has anything behind it, though it is issued; `stopped` is then
+    set in its stage 4 and the fault reported until reset. What is ahead of it in the pipeline is
+    completed. While `halt`, no command is taken, no slot issued and nothing posted; slots issued
+    before are completed.
 
     Registers: `stopped`, `fault_position`, `in_flight` (instructions started and not ended), the
     slots in stages 1 to 7 + T, and those of Sequencer, MacArray and ForwardingAdder.
@@ -110,7 +115,7 @@ class GemmEngine(wiring.Component):
         Micro-ops, one for each slot.
     inp, wgt : Out(read_port)
         Activation and weight tiles, one of each for a slot.
-    acc_read : Out(read_port)
+    acc_read : Out(addend_port)
         The accumulator tile that a slot adds to. Never waits.
     acc_write : Out(write_port)
         The accumulator tile that a slot leaves. Never waits.
@@ -128,19 +133,19 @@ class GemmEngine(wiring.Component):
             "uop": Out(read_port(tile_bits[Buffer.UOP])),
             "inp": Out(read_port(tile_bits[Buffer.INP])),
             "wgt": Out(read_port(tile_bits[Buffer.WGT])),
-            "acc_read": Out(read_port(tile_bits[Buffer.ACC])),
+            "acc_read": Out(addend_port(tile_bits[Buffer.ACC])),
             "acc_write": Out(write_port(tile_bits[Buffer.ACC])),
             "halt": In(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TAG)
+        m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TAG, steps=True)
         stopped = Signal()
         self._accept(m, sequencer.nests, stopped)
-        issued = self._issue(m, sequencer.slots, stopped)
+        issued = self._issue(m, sequencer.slots)
         stages = self._locate(m, issued, stopped)
-        for stage in range(READ + 1, write_stage(self.config) + 1):
+        for stage in range(STOP + 1, write_stage(self.config) + 1):
             stages[stage] = Signal(PRODUCT_SLOT, name=f"stage_{stage}")
             m.d.sync += stages[stage].eq(stages[stage - 1])
         self._compute(m, stages)
@@ -160,14 +165,14 @@ class GemmEngine(wiring.Component):
             for name in operands(self.config):
                 m.d.comb += nest.strides[name][loop].eq(getattr(gemm, f"{name}_stride")[number])
 
-    def _issue(self, m, slots, stopped):
+    def _issue(self, m, slots):
         """Stages 0 to 2: read the micro-op. Returns the slot in the cycle its micro-op is there."""
         slot, flags = slots.payload, slots.payload.tag.flags
         work, start = Signal(), Signal()
         micro_op = Signal(len(slot.tag.uop) + 1)
         later = Cat(_has(flags, flag) & ~slot.first[name] for flag, name in FIRSTS.items())
         m.d.comb += [
-            slots.ready.eq(~stopped & ~self.halt),
+            slots.ready.eq(~self.halt),
             work.eq(slots.valid & slots.ready),
             start.eq(_has(flags, GemmFlags.START) & ~later.any()),
             micro_op.eq(slot.tag.uop + slot.step),
@@ -183,44 +188,48 @@ class GemmEngine(wiring.Component):
             issued[0].start.eq(start),
             issued[0].bias.eq(start & _has(flags, GemmFlags.BIAS)),
             issued[0].depthwise.eq(_has(flags, GemmFlags.DEPTHWISE)),
-            issued[0].offsets.eq(slot.offsets),
+            issued[0].offsets.eq(slot.at),
             issued[0].task.eq(slot.tag.task),
             issued[1].eq(issued[0]),
         ]
         return issued[1]
 
     def _locate(self, m, issued, stopped):
-        """Stages 2 and 3: add the indices and stop at the first that is outside."""
+        """Stages 2 to 4: add the indices and stop at the first that is outside."""
         micro_op = unpack(MicroOp, self.uop.data)
         at = {name: Signal(signed(bits + 1), name=name)
               for name, bits in operands(self.config).items()}
         for name, tile in at.items():
             m.d.comb += tile.eq(getattr(micro_op, name) + issued.offsets[name])
         row_bits = exponent(self.config.block_out)
+        wgt = Mux(issued.depthwise, at["wgt"] >> row_bits, at["wgt"])
         tiles = {buffer: self.config.tiles(buffer) for buffer in Buffer}
-        outside, works = Signal(), Signal()
-        m.d.comb += outside.eq(issued.valid & (
-            issued.outside
-            | _outside(at["dst"], tiles[Buffer.ACC]) | _outside(at["src"], tiles[Buffer.INP])
-            | _outside(Mux(issued.depthwise, at["wgt"] >> row_bits, at["wgt"]), tiles[Buffer.WGT])
-            | (issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC]))))
-        m.d.comb += works.eq(~outside & ~stopped)
-
-        fault_position = Signal(POSITION_BITS)
-        with m.If(outside & ~stopped):
-            m.d.sync += [stopped.eq(1), fault_position.eq(issued.task.position)]
-        m.d.comb += [self.events.fault.cause.eq(Mux(stopped, Fault.INDEX, Fault.NONE)),
-                     self.events.fault.position.eq(fault_position)]
-        slot = Signal(PRODUCT_SLOT, name=f"stage_{READ}")
+        located = Signal(LOCATED_SLOT, name=f"stage_{READ}")
+        slot = located.slot
         m.d.sync += [
-            slot.valid.eq(issued.valid & works), slot.ends.eq(issued.ends & works),
+            located.outside.eq(Cat(
+                issued.outside, _outside(at["dst"], tiles[Buffer.ACC]),
+                _outside(at["src"], tiles[Buffer.INP]), _outside(wgt, tiles[Buffer.WGT]),
+                issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC]))),
+            slot.valid.eq(issued.valid), slot.ends.eq(issued.ends),
             slot.clear.eq(issued.start & ~issued.bias), slot.depthwise.eq(issued.depthwise),
-            slot.row.eq(at["wgt"][:row_bits]), slot.src.eq(at["src"]),
-            slot.wgt.eq(Mux(issued.depthwise, at["wgt"] >> row_bits, at["wgt"])),
+            slot.row.eq(at["wgt"][:row_bits]), slot.src.eq(at["src"]), slot.wgt.eq(wgt),
             slot.tile.eq(Mux(issued.bias, micro_op.bias, at["dst"])), slot.dst.eq(at["dst"]),
             slot.task.eq(issued.task),
         ]
-        return {READ: slot}
+        outside, works = Signal(), Signal()
+        m.d.comb += [outside.eq(slot.valid & located.outside.any()),
+                     works.eq(~outside & ~stopped)]
+        fault_position = Signal(POSITION_BITS)
+        with m.If(~stopped):
+            m.d.sync += [stopped.eq(outside), fault_position.eq(slot.task.position)]
+        m.d.comb += [self.events.fault.cause.eq(Mux(stopped, Fault.INDEX, Fault.NONE)),
+                     self.events.fault.position.eq(fault_position)]
+        checked = Signal(PRODUCT_SLOT, name=f"stage_{STOP}")
+        m.d.sync += [checked.eq(slot), checked.valid.eq(slot.valid & works),
+                     checked.reads.eq(slot.valid & works & ~slot.clear),
+                     checked.ends.eq(slot.ends & works)]
+        return {READ: slot, STOP: checked}
 
     def _compute(self, m, stages):
         """Read the tiles, multiply, add to the accumulator and write."""
@@ -228,24 +237,28 @@ class GemmEngine(wiring.Component):
         m.submodules.adder = adder = ForwardingAdder(self.config)
         tree = tree_stages(self.config)
         read, product = stages[READ], stages[PRODUCT]
-        acc_read, following = stages[PRODUCT + tree - 2], stages[PRODUCT + tree - 1]
+        acc_read = stages[PRODUCT + tree - 2]
         m.d.comb += [
             self.inp.enable.eq(read.valid), self.inp.index.eq(read.src),
             self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),
             array.inp.eq(self.inp.data), array.wgt.eq(self.wgt.data),
             array.depthwise.eq(product.depthwise), array.row.eq(product.row),
-            self.acc_read.enable.eq(acc_read.valid & ~acc_read.clear),
+            self.acc_read.enable.eq(acc_read.reads),
             self.acc_read.index.eq(acc_read.tile),
+            self.acc_read.drop.eq(adder.drop),
             adder.tile.eq(self.acc_read.data), adder.sums.eq(array.sums),
         ]
-        m.d.comb += [getattr(adder.following, name).eq(getattr(following, name))
+        m.d.comb += [getattr(adder.reading, name).eq(getattr(acc_read, name))
                      for name in ("valid", "clear", "tile", "dst")]
         wiring.connect(m, adder.write, wiring.flipped(self.acc_write))
 
     def _complete(self, m, slot):
         """Post tokens with the last write; count the instructions between start and end."""
         in_flight = Signal(range(write_stage(self.config) + 2))
-        m.d.sync += in_flight.eq(in_flight + self.events.start - self.events.end)
+        with m.If(self.events.start & ~self.events.end):
+            m.d.sync += in_flight.eq(in_flight + 1)
+        with m.Elif(self.events.end & ~self.events.start):
+            m.d.sync += in_flight.eq(in_flight - 1)
         m.d.comb += [
             self.events.end.eq(slot.ends & ~self.halt),
             self.events.end_position.eq(slot.task.position),

@@ -8,7 +8,7 @@ from ..isa.config import Config
 from ..isa.instructions import Buffer
 from .logic import select
 
-LEVELS_PER_STAGE = 2        # of the adder tree, between two registers
+LEVELS_PER_STAGE = 1        # of the adder tree, between two registers
 
 
 def tree_stages(config: Config) -> int:
@@ -33,7 +33,7 @@ def sum_shape(config: Config):
 class MacRow(wiring.Component):
     """One output channel: `block_in` multipliers and an adder tree for each row of the batch.
 
-        inp, wgt ─► × ─► products ─► + + ─► register ─► + + ─► … ─► sums
+        inp, wgt ─► × ─► products ─► + ─► register ─► + ─► … ─► sums
 
     Rate: operands in and sums out in every cycle. Latency: `mac_latency`. Never stalls. While
     `depthwise` is set, the first stage of the tree takes `lane` instead of the products: one

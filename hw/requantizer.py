@@ -6,15 +6,18 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.arithmetic import INT32_HIGH, INT32_LOW
 from ..isa.instructions import Rounding
-from .logic import is_among
+from .logic import exponent, is_among
 
 LANE_BITS = 32
 HALF_BITS = LANE_BITS // 2
 SHIFT_BITS = 6
+QUOTIENT_BITS = LANE_BITS + 1           # what is left of a product after a shift by 31 bits
 
 # The stages of the pipeline, one cycle each.
-BIAS, PARTS, MIDDLE, PRODUCT, FIRST, ROUND, COARSE, FINE, FINISH, CLAMP = range(10)
-STAGES = CLAMP + 1
+(BIAS, PARTS, MIDDLE, PRODUCT, FIRST_COARSE, FIRST_FINE, ROUND, COARSE, FINE, FINISH,
+ CLAMP) = range(11)
+STAGES = CLAMP                          # registers: what CLAMP computes is there in its cycle
+SCALINGS = CLAMP + 1
 
 # What is done to a value, apart from its operands: the same in all lanes of a vector.
 SCALING = data.StructLayout({
@@ -26,6 +29,9 @@ SCALING = data.StructLayout({
     "high": signed(8),
 })
 
+# Of a number that has lost its upper bits: whether these were more than copies of its sign.
+LIMITS = data.StructLayout({"beyond": 1, "negative": 1})
+
 
 class Requantizer(Component):
     """Computes `arithmetic.requantize` on one lane.
@@ -35,17 +41,21 @@ class Requantizer(Component):
     shift of zero, the low 32 bits of the product take the place of what `scale` gives.
 
     Rate: one value a cycle. Latency: `STAGES` cycles. There is no back-pressure: what enters in
-    one cycle leaves `STAGES` cycles later.
+    one cycle leaves `STAGES` cycles later, from logic and not from a register, because whoever
+    takes it keeps it.
 
-        BIAS      value + bias                      ROUND     rounded, unless more is to come
-        PARTS     four products of 16 × 16 bits     COARSE    saturated, shifted by whole bytes
-        MIDDLE    the two in the middle added       FINE      shifted by the rest
-        PRODUCT   64 bits                           FINISH    rounded, zero point added
-        FIRST     shifted by up to 31 bits          CLAMP     limited to low and high
+        BIAS            value + bias                    ROUND     rounded, unless more is to come
+        PARTS           four products of 16 × 16 bits   COARSE    saturated, shifted by whole bytes
+        MIDDLE          the two in the middle added     FINE      shifted by the rest
+        PRODUCT         64 bits                         FINISH    rounded, zero point added
+        FIRST_COARSE    shifted by up to three bytes    CLAMP     limited to low and high
+        FIRST_FINE      shifted by up to 7 bits
 
     A shift by more than 31 bits is made in two steps, 31 bits and the rest, because rounding
     twice needs the number in between. Two bits below a number remember what shifts dropped: the
-    last bit dropped, and whether any before it was one. That is all a rounding asks.
+    last bit dropped, and whether any before it was one. That is all a rounding asks. Of the bits
+    above, a stage keeps those that can still become part of the result; `beyond` remembers
+    whether the others were more than copies of the sign.
 
     Members
     -------
@@ -53,13 +63,15 @@ class Requantizer(Component):
         What is scaled, a new one in every cycle.
     bias : In(signed(32))
         Added before scaling, in the cycle of its value.
+    carry : In(1)
+        Added as well: with a bias of `~x`, that subtracts x.
     multiplier : In(signed(32))
         In the cycle of its value.
     shift : In(6)
         Bits to shift right, in the cycle of its value.
     scaling : In(array of SCALING)
-        What else is done, by stage: entry k belongs to the value that entered k cycles ago.
-        A unit with many lanes delays these once for all of them.
+        What else is done, by stage: entry k of `SCALINGS` belongs to the value that entered k
+        cycles ago. A unit with many lanes delays these once for all of them.
     result : Out(signed(32))
         Of the value that entered `STAGES` cycles ago.
     """
@@ -68,25 +80,27 @@ class Requantizer(Component):
         super().__init__({
             "value": In(signed(LANE_BITS)),
             "bias": In(signed(LANE_BITS)),
+            "carry": In(1),
             "multiplier": In(signed(LANE_BITS)),
             "shift": In(SHIFT_BITS),
-            "scaling": In(data.ArrayLayout(SCALING, STAGES)),
+            "scaling": In(data.ArrayLayout(SCALING, SCALINGS)),
             "result": Out(signed(LANE_BITS)),
         })
 
     def elaborate(self, platform):
         m = Module()
         shifts = [self.shift]           # by stage, as `scaling`
-        for stage in range(BIAS, FINE):
+        for stage in range(BIAS, ROUND):
             shifts.append(register(m, shifts[-1], f"shift_{stage + 1}"))
         product = self._multiply(m)
-        rounded = self._shift_first(m, product, shifts)
-        self._shift_second(m, rounded, shifts)
+        number, limits = self._shift_first(m, product, shifts)
+        rounded = self._round(m, number, limits, shifts)
+        self._shift_second(m, rounded, register(m, second_shift(shifts[ROUND]), "second"))
         return m
 
     def _multiply(self, m):
         """BIAS to PRODUCT. Parts of 16 bits fit the multipliers that FPGAs have."""
-        wrapped = (self.value + self.bias)[:LANE_BITS]
+        wrapped = (self.value + self.bias + self.carry)[:LANE_BITS]
         left = register(m, wrapped, "biased")
         right = register(m, self.multiplier, "multiplier_1")
         left_low, left_high = left[:HALF_BITS], left[HALF_BITS:].as_signed()
@@ -102,43 +116,54 @@ class Requantizer(Component):
         return register(m, (outside + (middle << HALF_BITS))[:2 * LANE_BITS].as_signed(), "product")
 
     def _shift_first(self, m, product, shifts):
-        """FIRST and ROUND. Returns the number, and what COARSE needs to saturate it."""
-        first = shifts[FIRST][:5] | shifts[FIRST][5].replicate(5)       # at most 31
-        number = register(m, shifted(with_dropped(product, 0), first), "first")
+        """FIRST_COARSE and FIRST_FINE. Returns the number, and how it is to be limited."""
+        shift = shifts[PRODUCT]
+        amount = register(m, shift[:5] | shift[5].replicate(5), "first_shift")      # at most 31
+        fine_amount = register(m, amount[:3], "first_fine_shift")
+        whole_bytes, kept = amount[3:], QUOTIENT_BITS + 7       # 7: what is shifted out next
+        coarse = register(m, lowest(shifted(with_dropped(product, 0), whole_bytes, 8), kept + 2),
+                          "first_coarse")
+        lost = register(m, Cat(
+            (whole_bytes <= number) & _differs(product[kept + 8 * number:][:8], product[-1])
+            for number in range(3)).any(), "first_lost")
+        sign = register(m, product[-1], "sign")
+        above = Cat((fine_amount <= number) & (bit != sign)
+                    for number, bit in enumerate(coarse[2 + LANE_BITS - 1:]))
+        number = register(m, lowest(shifted(coarse, fine_amount, 1), QUOTIENT_BITS + 2), "first")
+        limits = Signal(LIMITS, reset_less=True)
+        m.d.sync += [limits.beyond.eq(lost | above.any()), limits.negative.eq(sign)]
+        return number, limits
 
+    def _round(self, m, number, limits, shifts):
+        """ROUND. Returns the number, and what COARSE needs to saturate it."""
         quotient, last_bit, any_bit = parts_of(number)
         scaling, more_to_come = self.scaling[ROUND], shifts[ROUND][5]
         twice = scaling.rounding == Rounding.TWICE
         once = ~more_to_come & (any_bit | tie_goes_up(scaling, quotient))
         increment = last_bit & (twice | once)
-        sign_bits = quotient[LANE_BITS - 1:]
-        rounded = data.StructLayout({"number": signed(LANE_BITS + 1), "negative": 1,
-                                     "beyond": 1, "dropped": 1})
-        result = Signal(rounded, reset_less=True)
+        exact = more_to_come & ~twice           # all 33 bits, rounded later
+        result = Signal(data.StructLayout({
+            "number": signed(QUOTIENT_BITS), "limits": LIMITS, "saturates": 1, "dropped": 1}),
+            name="rounded", reset_less=True)
         m.d.sync += [
             result.number.eq(quotient + increment),
-            result.negative.eq(quotient[-1]),
-            result.beyond.eq(sign_bits.any() & ~sign_bits.all()),
+            result.limits.eq(limits),
+            result.saturates.eq(~exact & ~scaling.wrap),
             result.dropped.eq(~twice & (last_bit | any_bit)),
         ]
         return result
 
-    def _shift_second(self, m, rounded, shifts):
+    def _shift_second(self, m, rounded, amount):
         """COARSE to CLAMP."""
-        scaling, more_to_come = self.scaling[COARSE], shifts[COARSE][5]
-        exact = more_to_come & (scaling.rounding != Rounding.TWICE)     # 33 bits, rounded later
-        beyond = rounded.beyond | (rounded.number[-1] != rounded.number[-2])
-        limit = Mux(rounded.negative, INT32_LOW, INT32_HIGH)
-        number = Signal(signed(LANE_BITS + 1))
-        with m.If(scaling.wrap):
-            m.d.comb += number.eq(rounded.number[:LANE_BITS].as_signed())
-        with m.Elif(beyond & ~exact):
-            m.d.comb += number.eq(limit)
-        with m.Else():
-            m.d.comb += number.eq(rounded.number)
-        whole_bytes = Cat(Const(0, 3), second_shift(shifts[COARSE])[3:])
-        coarse = register(m, shifted(with_dropped(number, rounded.dropped), whole_bytes), "coarse")
-        fine = register(m, shifted(coarse, second_shift(shifts[FINE])[:3]), "fine")
+        beyond = rounded.limits.beyond | (rounded.number[-1] != rounded.number[-2])
+        limit = Mux(rounded.limits.negative, INT32_LOW, INT32_HIGH)
+        number = Signal(signed(QUOTIENT_BITS))
+        m.d.comb += number.eq(Mux(rounded.saturates & beyond, limit, rounded.number))
+        with m.If(self.scaling[COARSE].wrap):
+            m.d.comb += number[-1].eq(rounded.number[-2])
+        number = with_dropped(number, rounded.dropped)
+        coarse = register(m, shifted(number, amount[3:], 8), "coarse")
+        fine = register(m, shifted(coarse, register(m, amount[:3], "fine_shift"), 1), "fine")
 
         scaling = self.scaling[FINISH]
         quotient, last_bit, any_bit = parts_of(fine)
@@ -147,11 +172,13 @@ class Requantizer(Component):
         finished = register(m, quotient + zero_point + increment, "finished")
 
         scaling = self.scaling[CLAMP]
-        clamped = Mux(finished < scaling.low, scaling.low,
-                      Mux(finished > scaling.high, scaling.high, finished))
-        result = Signal(signed(LANE_BITS), reset_less=True)
-        m.d.sync += result.eq(Mux(scaling.narrow, clamped, finished))
-        m.d.comb += self.result.eq(result)
+        # Limits have 8 bits: what does not fit in so many is beyond one of them, by its sign.
+        byte, negative = finished[:8].as_signed(), finished[-1]
+        too_large = _differs(finished[7:-1], negative)
+        below = Mux(too_large, negative, byte < scaling.low)
+        above = Mux(too_large, ~negative, byte > scaling.high)
+        clamped = Mux(below, scaling.low, Mux(above, scaling.high, byte))
+        m.d.comb += self.result.eq(Mux(scaling.narrow, clamped, finished))
 
 
 def register(m, value, name):
@@ -166,15 +193,28 @@ def with_dropped(number, dropped):
     return Cat(dropped, Const(0, 1), number).as_signed()
 
 
+def lowest(number, bits):
+    """The lowest bits of a number, which may no longer be what it was."""
+    return number[:bits].as_signed()
+
+
 def parts_of(number):
     """The number itself, the last bit dropped below it, and whether any other was one."""
     return number[2:].as_signed(), number[1], number[0]
 
 
-def shifted(number, amount):
-    """Shifts right; the lowest bit stays set when any bit that went through it was."""
-    lost = number[:(1 << len(amount)) - 1] & ((Const(1, 1) << amount) - 1)
-    return ((number >> amount) | lost.any()).as_signed()
+def shifted(number, amount, unit):
+    """Shifts right by `amount` units of so many bits; the lowest bit stays set when any bit that
+    went through it was."""
+    lost = Cat((amount > place) & number[place * unit:][:unit].any()
+               for place in range((1 << len(amount)) - 1))
+    bits = Cat(Const(0, exponent(unit)), amount)
+    return ((number >> bits) | lost.any()).as_signed()
+
+
+def _differs(bits, sign):
+    """Whether some bits are not just copies of the sign."""
+    return Mux(sign, ~bits.all(), bits.any())
 
 
 def second_shift(shift):

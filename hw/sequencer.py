@@ -21,47 +21,56 @@ def offset_bits(tiles: int) -> int:
     checked offset is above -2**INDEX_BITS and below `tiles`. The next one is a checked offset
     (that of the slot before, or of the slot with which a loop began) plus one stride. A unit
     that checks the slots in order and stops at the first index outside never sees one wrap.
+    Where the base is in the walk already, indices take the place of offsets, and fit as well.
     """
     stride = 1 << STRIDE_BITS - 1
     return (max(tiles, 1 << INDEX_BITS) + stride - 1).bit_length() + 1
 
 
-def nest_layout(operands: Mapping[str, int], tag: ShapeLike) -> data.StructLayout:
-    """Three loops around a sequence of `count` steps; `tag` is whatever travels with the slots."""
+def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
+    """Three loops, with `steps` around a sequence of `count` steps; `tag` is whatever travels with
+    the slots. Each operand walks from its base."""
     walk = data.StructLayout({loop: signed(STRIDE_BITS) for loop in LOOPS})
     return data.StructLayout({
         "loops": data.StructLayout({loop: LOOP_BITS for loop in LOOPS}),
-        "count": LOOP_BITS,
+        **({"count": LOOP_BITS} if steps else {}),
+        "bases": data.StructLayout({operand: INDEX_BITS for operand in operands}),
         "strides": data.StructLayout({operand: walk for operand in operands}),
         "tag": tag,
     })
 
 
-def slot_layout(operands: Mapping[str, int], tag: ShapeLike) -> data.StructLayout:
-    """One step of a nest.
+def slot_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
+    """One iteration of a nest or, with `steps`, one step of the sequence in it.
 
-    offsets     Σ counter × stride, by operand
-    step        number of the step in the sequence
+    at          base + Σ counter × stride, by operand
+    step        number of the step in the sequence, if there are sequences
     first       the loops, and the sequence, that are in their first iteration
+    begins      an iteration of the outer loop begins
     last        the last slot of its nest
     empty       the only slot of a nest without iterations: it stands for no work
     """
     return data.StructLayout({
-        "offsets": data.StructLayout({name: signed(bits) for name, bits in operands.items()}),
-        "step": LOOP_BITS,
-        "first": data.StructLayout({**{loop: 1 for loop in LOOPS}, "step": 1}),
+        "at": data.StructLayout({name: signed(bits) for name, bits in operands.items()}),
+        **({"step": LOOP_BITS} if steps else {}),
+        "first": data.StructLayout({level: 1 for level in _levels(steps)}),
+        "begins": 1,
         "last": 1,
         "empty": 1,
         "tag": tag,
     })
 
 
+def _levels(steps):
+    """What is counted, from the inside out."""
+    return (*(("step",) if steps else ()), *reversed(LOOPS))
+
+
 class Sequencer(wiring.Component):
     """Turns nests of loops into slots.
 
-    The innermost iteration is a sequence of `count` steps that share their offsets; a user
-    without sequences passes a count of 1. Offsets are sums kept for each loop, so no multiplier
-    is needed.
+    With `steps`, the innermost iteration is a sequence of steps that share their place. Places are
+    sums kept for each loop, so no multiplier is needed.
 
     Rate: a slot a cycle while `slots` is ready. Latency: the first slot is valid in the cycle
     after its nest was taken. A nest is taken when none is held, or in the very cycle in which the
@@ -70,8 +79,9 @@ class Sequencer(wiring.Component):
 
     Parameters
     ----------
-    operands : by name, the bits of the offset (see `offset_bits`)
+    operands : by name, the bits of the place (see `offset_bits`)
     tag : shape of what travels from a nest to each of its slots
+    steps : whether the innermost iteration is a sequence
 
     Members
     -------
@@ -81,10 +91,10 @@ class Sequencer(wiring.Component):
         The iterations of each nest, in order. One that is not taken stays.
     """
 
-    def __init__(self, operands: Mapping[str, int], tag: ShapeLike):
-        self.operands = dict(operands)
-        self.nest = nest_layout(operands, tag)
-        self.slot = slot_layout(operands, tag)
+    def __init__(self, operands: Mapping[str, int], tag: ShapeLike, *, steps: bool):
+        self.operands, self.steps = dict(operands), steps
+        self.nest = nest_layout(operands, tag, steps=steps)
+        self.slot = slot_layout(operands, tag, steps=steps)
         super().__init__({
             "nests": In(stream.Signature(self.nest)),
             "slots": Out(stream.Signature(self.slot)),
@@ -96,74 +106,95 @@ class Sequencer(wiring.Component):
         empty = Signal(reset_less=True)                 # it has no iterations
         strides = Signal(self.nest["strides"].shape, reset_less=True)
         tag = Signal(self.nest["tag"].shape, reset_less=True)
-        advance, taken, last = Signal(), Signal(), Signal()
+        advance, renew, last = Signal(), Signal(), Signal()
+        nest = self.nests.payload
+        counts = {"step": nest.count} if self.steps else {}
+        counts |= {loop: nest.loops[loop] for loop in reversed(LOOPS)}
         m.d.comb += [
             self.slots.valid.eq(running),
             advance.eq(running & self.slots.ready),
-            self.nests.ready.eq(~running | (advance & last)),
-            taken.eq(self.nests.valid & self.nests.ready),
+            renew.eq(~running | (self.slots.ready & last)),
+            self.nests.ready.eq(renew),
         ]
-        with m.If(advance):
-            m.d.sync += running.eq(~last)
-        with m.If(taken):
-            nest = self.nests.payload
-            m.d.sync += [running.eq(1), empty.eq(_has_no_iterations(nest)),
-                         strides.eq(nest.strides), tag.eq(nest.tag)]
+        # Whether there is a nest comes late and decides on one register only; the others take
+        # whatever is offered.
+        with m.If(renew):
+            m.d.sync += [running.eq(self.nests.valid), strides.eq(nest.strides), tag.eq(nest.tag),
+                         empty.eq(_has_no_iterations(counts.values()))]
 
-        done = self._count(m, advance, taken)
-        m.d.comb += last.eq(empty | done["outer"])
+        done = self._count(m, counts, advance, renew, last)
         for name, bits in self.operands.items():
-            offset = _walk(m, name, bits, strides[name], advance, done, taken)
-            m.d.comb += self.slots.payload.offsets[name].eq(offset)
+            place = self._walk(m, name, bits, strides[name], advance, done, renew)
+            m.d.comb += self.slots.payload.at[name].eq(place)
         m.d.comb += [self.slots.payload.last.eq(last), self.slots.payload.empty.eq(empty),
                      self.slots.payload.tag.eq(tag)]
         return m
 
-    def _count(self, m, advance, taken):
-        """The counters. Returns for each loop whether it, and all inside it, are at their end.
+    def _count(self, m, counts, advance, renew, last):
+        """The counters, and `last`. Returns for each loop what steps in it: `done[loop]`, that
+        everything inside it is at its end.
 
-        A register `…_at_final` says in advance whether the counter has its last value: to compare
-        first and then to add offsets would make the longest path of the accelerator.
+        Registers say in advance where a counter has its first or its last value, and which slot
+        is the last: to compare first and then to walk would make the longest path of the
+        accelerator.
         """
-        slot, nest = self.slots.payload, self.nests.payload
-        limits = {"step": nest.count, **{loop: nest.loops[loop] for loop in LOOPS}}
-        inside, done = Const(1, 1), {}
-        for name in ("step", *reversed(LOOPS)):         # from the inside out
-            counter = Signal(LOOP_BITS, name=name, reset_less=True)
-            final = Signal(LOOP_BITS, name=f"{name}_final", reset_less=True)    # its last value
-            at_final = Signal(name=f"{name}_at_final", reset_less=True)
-            m.d.comb += slot.first[name].eq(counter == 0)
-            with m.If(taken):
-                m.d.sync += [counter.eq(0), final.eq(limits[name] - 1),
-                             at_final.eq(limits[name] == 1)]
-            with m.Elif(advance & inside & at_final):
-                m.d.sync += [counter.eq(0), at_final.eq(final == 0)]
+        slot = self.slots.payload
+        inside, done, final = Const(1, 1), {}, []
+        for name, count in counts.items():              # from the inside out
+            done[name] = inside
+            limit, left = (Signal(LOOP_BITS, name=f"{name}_{part}", reset_less=True)
+                           for part in ("limit", "left"))       # left: this iteration included
+            at_first, at_final, will_be_final = (
+                Signal(name=f"{name}_{part}", reset_less=True)
+                for part in ("at_first", "at_final", "will_be_final"))
+            m.d.comb += [slot.first[name].eq(at_first),
+                         will_be_final.eq(Mux(at_final, limit == 1, left == 2))]
+            with m.If(renew):
+                m.d.sync += [limit.eq(count), left.eq(count), at_first.eq(1),
+                             at_final.eq(count == 1)]
             with m.Elif(advance & inside):
-                m.d.sync += [counter.eq(counter + 1), at_final.eq(counter + 1 == final)]
-            if name == "step":
-                m.d.comb += slot.step.eq(counter)
-            inside = done[name] = inside & at_final
+                m.d.sync += [left.eq(Mux(at_final, limit, left - 1)), at_first.eq(at_final),
+                             at_final.eq(will_be_final)]
+            final.append(Mux(inside, will_be_final, at_final))
+            inside &= at_final
+        begins, at_last = Signal(reset_less=True), Signal(reset_less=True)
+        m.d.comb += [last.eq(at_last), slot.begins.eq(begins)]
+        with m.If(renew):
+            once = Cat(count == 1 for count in counts.values()).all()
+            m.d.sync += [begins.eq(1), at_last.eq(once | _has_no_iterations(counts.values()))]
+        with m.Elif(advance):
+            m.d.sync += [begins.eq(done["outer"]), at_last.eq(Cat(final).all())]
+        if self.steps:
+            self._number(m, advance, renew, done["inner"])
         return done
 
+    def _number(self, m, advance, renew, sequence_ends):
+        """The number of a step."""
+        step = Signal(LOOP_BITS, reset_less=True)
+        m.d.comb += self.slots.payload.step.eq(step)
+        with m.If(renew | (advance & sequence_ends)):
+            m.d.sync += step.eq(0)
+        with m.Elif(advance):
+            m.d.sync += step.eq(step + 1)
 
-def _has_no_iterations(nest):
-    return (nest.count == 0) | Cat(nest.loops[loop] == 0 for loop in LOOPS).any()
+    def _walk(self, m, name, bits, strides, advance, done, renew):
+        """The place of one operand. Two more registers keep where it was when a loop began."""
+        place, of_inner, of_middle = (Signal(signed(bits), name=f"{name}_{part}", reset_less=True)
+                                      for part in ("at", "of_inner", "of_middle"))
+        # `of_inner` is the place in the first iteration of the inner loop, from where the middle
+        # loop steps; `of_middle` in the first of the middle loop, from where the outer loop steps.
+        outer, middle, inner = (done[loop] for loop in LOOPS)       # which loop steps
+        start = Mux(outer, of_middle, Mux(middle, of_inner, place))
+        stride = Mux(outer, strides.outer, Mux(middle, strides.middle, strides.inner))
+        moved = Signal(signed(bits), name=f"{name}_moved")
+        m.d.comb += moved.eq(start + stride)
+        for register, steps in ((place, inner), (of_inner, middle), (of_middle, outer)):
+            with m.If(renew):
+                m.d.sync += register.eq(self.nests.payload.bases[name])
+            with m.Elif(advance & steps):
+                m.d.sync += register.eq(moved)
+        return place
 
 
-def _walk(m, name, bits, strides, advance, done, taken):
-    """The offset of one operand. Two more registers keep what it was when a loop began."""
-    offset, of_inner, of_middle = (Signal(signed(bits), name=f"{name}_{part}", reset_less=True)
-                                   for part in ("offset", "of_inner", "of_middle"))
-    # `of_inner` is the offset in the first iteration of the inner loop, from where the middle
-    # loop steps; `of_middle` in the first of the middle loop, from where the outer loop steps.
-    outer, middle, inner = done["middle"], done["inner"], done["step"]      # which loop steps
-    base = Mux(outer, of_middle, Mux(middle, of_inner, offset))
-    stride = Mux(outer, strides.outer, Mux(middle, strides.middle, strides.inner))
-    moved = Signal(signed(bits), name=f"{name}_moved")
-    m.d.comb += moved.eq(base + stride)
-    for register, steps in ((offset, inner), (of_inner, middle), (of_middle, outer)):
-        with m.If(taken):
-            m.d.sync += register.eq(0)
-        with m.Elif(advance & steps):
-            m.d.sync += register.eq(moved)
-    return offset
+def _has_no_iterations(counts):
+    return Cat(count == 0 for count in counts).any()

@@ -6,7 +6,7 @@ wait for what another has yet to write.
 
 from __future__ import annotations
 
-from ..twins.alu_results import DEPTH
+from ..twins.alu_results import DEPTH, PLACES, TICKETS
 from ..twins.registers import inlined
 from ..twins.types import Code, Machine, Settings, Unit
 
@@ -37,14 +37,14 @@ def even_steps(machine: Machine, kept: Machine, code: Code, config: Settings, ti
 
 @inlined
 def _with_tickets_left(machine: Machine, kept: Machine, more: int) -> int:
-    """For how many cycles the number of tickets can keep changing: until none is left, or since
-    there was none. In a period of several cycles that could happen in the middle, so then it is
-    0."""
-    tickets = machine.alu_results.tickets
+    """For how many cycles the number of steps under way can keep changing: until no ticket is left,
+    or since there was none. In a period of several cycles that could happen in the middle, so then
+    it is 0."""
+    under_way = machine.alu_results.under_way
     if (machine.clock.now - kept.clock.now > 1
-            or max(tickets, kept.alu_results.tickets) == DEPTH):
+            or max(under_way, kept.alu_results.under_way) == DEPTH):
         return 0
-    return DEPTH - 1 - tickets if more > 0 else FOREVER
+    return DEPTH - 1 - under_way if more > 0 else FOREVER
 
 
 @inlined
@@ -66,9 +66,13 @@ def _moves_evenly(machine: Machine, kept: Machine) -> bool:
                         or (issue.front_reads_right
                             and issue.front_right - then.front_right != right)):
         return False
-    return issue.back == 0 or (
-        (issue.back_reads_left == 0 or issue.back_left - then.back_left == left)
-        and (issue.back_reads_right == 0 or issue.back_right - then.back_right == right))
+    if issue.next and ((issue.next_reads_left and issue.next_left - then.next_left != left)
+                       or (issue.next_reads_right
+                           and issue.next_right - then.next_right != right)):
+        return False
+    return issue.spare == 0 or (
+        (issue.spare_reads_left == 0 or issue.spare_left - then.spare_left == left)
+        and (issue.spare_reads_right == 0 or issue.spare_right - then.spare_right == right))
 
 
 @inlined
@@ -94,9 +98,9 @@ def _within(one: int, other: int, tiles: int) -> bool:
 def _same_tickets(results: Unit) -> int:
     """How many tickets can retire before one that ends its instruction or writes to another place
     than the rest."""
-    newest = (results.head + results.tickets - 1) & DEPTH - 1
+    newest = (results.head + results.tickets - 1) & PLACES - 1
     for number in range(results.tickets):
-        place = (results.head + number) & DEPTH - 1
+        place = (results.head + number) & PLACES - 1
         if (results.last[place] or results.outside[place]
                 or results.kind[place] != results.kind[newest]):
             return number
@@ -111,7 +115,8 @@ def _walks_inside_a_loop(machine: Machine, kept: Machine, code: Code, entered: i
     issue, row = machine.alu_issue, code[now.of]
     if row.requantize and then.inner_left == row.inner and then.middle_left == row.middle:
         return False            # the period began with reads of parameters, which do not come again
-    if issue.front_before or issue.back_before or issue.delays != kept.alu_issue.delays:
+    if (issue.front_before | issue.next_before | issue.spare_before
+            or issue.delays != kept.alu_issue.delays):
         return False            # nor does a period in which a step had to wait for another
     inner = then.inner_left - now.inner_left
     middle = then.middle_left - now.middle_left
@@ -157,7 +162,7 @@ def _clear(results: Unit, writes_acc: bool, dst: int, dst_stride: int, source: i
     low = min(source, source + (steps - 1) * stride)
     high = max(source, source + (steps - 1) * stride)
     for number in range(results.tickets):
-        target = results.target[(results.head + number) & DEPTH - 1]
+        target = results.target[(results.head + number) & PLACES - 1]
         if results.pending >> number & 1 and low <= target <= high:
             return False
     if not writes_acc:
@@ -166,7 +171,7 @@ def _clear(results: Unit, writes_acc: bool, dst: int, dst_stride: int, source: i
         ahead = dst - source            # a hazard if it is a few strides
         if stride == 0:
             return ahead != 0
-        return ahead % stride != 0 or not 0 < ahead // stride <= DEPTH
+        return ahead % stride != 0 or not 0 < ahead // stride <= TICKETS
     return (min(dst, dst + (steps - 1) * dst_stride) > high
             or max(dst, dst + (steps - 1) * dst_stride) < low)
 
@@ -180,10 +185,10 @@ def renew_tickets(machine: Machine, kept: Machine, times: int) -> None:
         return
     stride = (machine.alu_sequencer.dst - kept.alu_sequencer.dst) // entered
     free = results.head + results.tickets
-    newest = free - 1 & DEPTH - 1
+    newest = free - 1 & PLACES - 1
     of, kind, target = results.of[newest], results.kind[newest], results.target[newest]
-    for number in range(max(0, times * entered - DEPTH), times * entered):
-        place = free + number & DEPTH - 1
+    for number in range(max(0, times * entered - PLACES), times * entered):
+        place = free + number & PLACES - 1
         results.of[place], results.kind[place] = of, kind
         results.target[place] = target + (number + 1) * stride
         results.last[place] = results.outside[place] = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...isa.instructions import Engine
 from ..twins import alu, gemm
-from ..twins.alu_results import DEPTH
+from ..twins.alu_results import PLACES
 from ..twins.registers import inlined
 from ..twins.types import Code, Machine, MicroOps, Numbers, Settings, Unit
 from . import skip_alu
@@ -101,11 +101,16 @@ def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings
             right |= _swept(issue.front_right, before.front_right, 0, config)
         if issue.front_reads_left:
             left |= _swept(issue.front_left, before.front_left, 0, config)
-    if issue.back:
-        if issue.back_reads_right:
-            right |= _swept(issue.back_right, before.back_right, 0, config)
-        if issue.back_reads_left:
-            left |= _swept(issue.back_left, before.back_left, 0, config)
+    if issue.next:
+        if issue.next_reads_right:
+            right |= _swept(issue.next_right, before.next_right, 0, config)
+        if issue.next_reads_left:
+            left |= _swept(issue.next_left, before.next_left, 0, config)
+    if issue.spare:
+        if issue.spare_reads_right:
+            right |= _swept(issue.spare_right, before.spare_right, 0, config)
+        if issue.spare_reads_left:
+            left |= _swept(issue.spare_left, before.spare_left, 0, config)
     if now.running:
         row = code[now.of]
         if row.reads_right or row.requantize:
@@ -129,7 +134,7 @@ def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
     mask = _swept(now.dst, then.dst, times, config) if goes_on else 0
     for number in range(results.tickets):
         if results.pending >> number & 1:
-            target = results.target[(results.head + number) & DEPTH - 1]
+            target = results.target[(results.head + number) & PLACES - 1]
             mask |= _swept(target, target - moved, 0, config)
     return mask
 

@@ -22,13 +22,15 @@ SEQUENCER = Registers(
     moving=("dst", "dst_of_inner", "dst_of_middle", "lhs", "lhs_of_inner", "lhs_of_middle",
             "rhs", "rhs_of_inner", "rhs_of_middle"))
 
-# The buffer of two steps: what each reads, and which tickets it has to wait for. `delays` counts
-# the cycles in which one of them did.
+# The steps on their way to the lanes: described, a spare one behind it, and in front. What each
+# reads, and which tickets it has to wait for; the front one asks when it is `clear`. `delays`
+# counts the cycles in which one of them waited for a ticket.
+PLACES = ("front", "next", "spare")
 ISSUE = Registers(
-    same=("front", "back", "left_read", "right_read", "front_before", "back_before",
-          "front_reads_left", "front_reads_right", "front_fetches", "back_reads_left",
-          "back_reads_right", "back_fetches", "parameter", "stopped"),
-    moving=("front_left", "front_right", "back_left", "back_right", "delays"))
+    same=(*PLACES, "clear", "left_read", "right_read", "parameter", "stopped",
+          *(f"{place}_{name}" for place in PLACES
+            for name in ("before", "reads_left", "reads_right", "fetches"))),
+    moving=(*(f"{place}_{name}" for place in PLACES for name in ("left", "right")), "delays"))
 
 
 @inlined
@@ -39,10 +41,9 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     wires.alu_busy = results.begun != 0
     if sequencer.running | results.begun | issue.front == 0:
         return _rest(machine, wires, code)
-    issue.delays += (issue.front_before | issue.back_before) != 0
+    issue.delays += (issue.front_before | issue.next_before | issue.spare_before) != 0
     stopped = issue.stopped
-    free = issue.back == 0 and results.tickets != alu_results.DEPTH and stopped == 0
-    entering = sequencer.running != 0 and free
+    entering = sequencer.running != 0 and issue.spare == 0 and stopped == 0
     fetches, last = False, False
     if sequencer.running:
         row = code[sequencer.of]
@@ -59,7 +60,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
         wires.alu_wait = missing
         if missing == 0:
             started = int(commands.position)
-    issued, taken = _read(issue, wires)
+    issued, taken = _read(issue, wires, results.under_way != alu_results.DEPTH)
     retired = int(alu_results.retire(results, wires, halt))
     _enter(machine, code, config, entering, fetches, taken, retired, last)
     alu_results.advance(results, int(issued), retired)
@@ -89,16 +90,16 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
 @inlined
 def wants(reads: int, read: int, issue: Unit) -> bool:
     """Whether the front step asks for an operand in this cycle."""
-    return issue.front != 0 and issue.front_before == 0 and reads != 0 and read == 0
+    return issue.clear != 0 and reads != 0 and read == 0
 
 
 @inlined
-def _read(issue: Unit, wires: Wires) -> tuple[bool, bool]:
-    """Issue the front step once everything it reads has been granted. Returns whether it is a
-    vector that goes to the lanes, and whether it leaves the buffer."""
+def _read(issue: Unit, wires: Wires, room: bool) -> tuple[bool, bool]:
+    """Issue the front step once everything it reads has been granted and there is a ticket for it.
+    Returns whether it is a vector that goes to the lanes, and whether it leaves the front."""
     left = issue.left_read or wires.left_granted
     right = issue.right_read or wires.right_granted
-    taken = (issue.front != 0 and issue.front_before == 0
+    taken = (issue.clear != 0 and room
              and (issue.front_reads_left == 0 or left != 0)
              and (issue.front_reads_right == 0 or right != 0))
     issue.left_read = left and not taken
@@ -116,7 +117,7 @@ def _begins(sequencer: Unit, row: Settings) -> bool:
 @inlined
 def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetches: bool,
            taken: bool, retired: int, last: bool) -> None:
-    """Make the next step and put it into the buffer, with a ticket unless it fetches parameters."""
+    """Describe the next step, with a ticket unless it fetches parameters."""
     sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
     reads_left = reads_right = False
     left = right = before = 0
@@ -138,33 +139,43 @@ def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetch
         issue.parameter = issue.parameter + 1 if fetches else 0
         issue.stopped = outside
         fetches = fetches and not outside
-    to_front = _shift(issue, taken, retired)
-    if to_front:
-        issue.front = entering
-        issue.front_reads_left, issue.front_left = reads_left, left
-        issue.front_reads_right, issue.front_right = reads_right, right
-        issue.front_fetches, issue.front_before = fetches, before >> retired
+    to_next = _shift(issue, taken, retired)
+    if to_next:
+        issue.next = entering
+        issue.next_reads_left, issue.next_left = reads_left, left
+        issue.next_reads_right, issue.next_right = reads_right, right
+        issue.next_fetches, issue.next_before = fetches, before >> retired
     elif entering:
-        issue.back = 1
-        issue.back_reads_left, issue.back_left = reads_left, left
-        issue.back_reads_right, issue.back_right = reads_right, right
-        issue.back_fetches, issue.back_before = fetches, before >> retired
+        issue.spare = 1
+        issue.spare_reads_left, issue.spare_left = reads_left, left
+        issue.spare_reads_right, issue.spare_right = reads_right, right
+        issue.spare_fetches, issue.spare_before = fetches, before >> retired
 
 
 @inlined
 def _shift(issue: Unit, taken: int, retired: int) -> bool:
-    """Move the back step up if the front one has left. Returns whether the front is free for the
-    step that enters."""
-    issue.front_before >>= retired
-    issue.back_before >>= retired
-    if issue.front != 0 and not taken:
+    """Move steps up as far as there is room for them. Returns whether the one that enters becomes
+    the next one. What is written in this cycle is noticed in the one after it."""
+    moves = issue.front == 0 or taken
+    if moves:
+        issue.front, issue.clear = issue.next, issue.next != 0 and issue.next_before == 0
+        issue.front_reads_left, issue.front_left = issue.next_reads_left, issue.next_left
+        issue.front_reads_right, issue.front_right = issue.next_reads_right, issue.next_right
+        issue.front_fetches, issue.front_before = issue.next_fetches, issue.next_before >> retired
+    else:
+        issue.clear = issue.front_before == 0
+        issue.front_before >>= retired
+        issue.next_before >>= retired
+    issue.spare_before >>= retired
+    if not moves and issue.next != 0:
         return False
-    if issue.back == 0:
+    if issue.spare == 0:
         return True
-    issue.front, issue.back = 1, 0
-    issue.front_reads_left, issue.front_left = issue.back_reads_left, issue.back_left
-    issue.front_reads_right, issue.front_right = issue.back_reads_right, issue.back_right
-    issue.front_fetches, issue.front_before = issue.back_fetches, issue.back_before
+    issue.next, issue.spare = 1, 0
+    issue.next_reads_left, issue.next_left = issue.spare_reads_left, issue.spare_left
+    issue.next_reads_right, issue.next_right = issue.spare_reads_right, issue.spare_right
+    issue.next_fetches, issue.next_before = issue.spare_fetches, issue.spare_before
+    issue.spare_before = 0
     return False
 
 

@@ -7,24 +7,28 @@ from .registers import Registers, inlined
 from .types import Unit, Wires
 
 ALU = int(Engine.ALU)
-DEPTH = 16                  # tickets
-LATENCY = 13                # cycles from the issue of a step to its result
+DEPTH = 16                  # steps that may be under way: issued, and not yet written
+TICKETS = DEPTH + 3         # of these steps, and of those that wait to be issued
+PLACES = 32                 # for tickets, a power of two
+LATENCY = 14                # cycles from the issue of a step until its result stands at the head
 NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
 
-# `tickets` are taken, `results` of them have their result; `pending` is the set of those that will
-# write to acc, and `begun` counts instructions. The oldest ticket is at `head` modulo DEPTH.
+# There are `tickets`, also for steps that are yet to be issued; those of steps `under_way` are
+# taken in the hardware as well, and `results` of them have their result. `pending` is the set of
+# those that will write to acc, and `begun` counts instructions. The oldest ticket is at `head`
+# modulo PLACES.
 # Steps come out of the lanes as they were issued, LATENCY cycles later. What is in the lanes is
 # known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`, in
 # how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
 REGISTERS = Registers(
     same=("results", "issued", "arrives", "edges", "pending", "begun"),
-    falling={"edge_in": 2}, moving=("tickets", "head", "entered"),
-    storage={"of": DEPTH, "kind": DEPTH, "target": DEPTH, "last": DEPTH, "outside": DEPTH})
+    falling={"edge_in": 2}, moving=("tickets", "under_way", "head", "entered"),
+    storage={"of": PLACES, "kind": PLACES, "target": PLACES, "last": PLACES, "outside": PLACES})
 
 
 @inlined
 def oldest(results: Unit) -> int:
-    return results.head & DEPTH - 1
+    return results.head & PLACES - 1
 
 
 @inlined
@@ -57,7 +61,7 @@ def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right
         return before
     for number in range(retired, results.tickets):
         if results.pending >> number & 1:
-            target = results.target[(results.head + number) & DEPTH - 1]
+            target = results.target[(results.head + number) & PLACES - 1]
             if (reads_left and left == target) or (reads_right and right == target):
                 before |= 1 << number
     return before
@@ -65,8 +69,8 @@ def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right
 
 @inlined
 def enter(results: Unit, position: int, kind: int, target: int, last: int, outside: int) -> None:
-    """Give a step its ticket. There must be one left."""
-    place = (results.head + results.tickets) & DEPTH - 1
+    """Give a step its ticket."""
+    place = (results.head + results.tickets) & PLACES - 1
     results.of[place], results.kind[place], results.target[place] = position, kind, target
     results.last[place], results.outside[place] = last, outside
     if kind == ACC:
@@ -80,6 +84,7 @@ def advance(results: Unit, issued: int, retired: int) -> None:
     """End the cycle, after `enter`."""
     _move_lanes(results)
     results.results += results.arrives - retired
+    results.under_way += issued - retired
     if issued != results.issued:
         results.issued = issued
         if results.edges == 0:

@@ -16,7 +16,7 @@ from .types import Code, Machine, MicroOps, Numbers, Settings, Unit, Wires
 GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
 NOWHERE = 1 << 62
-STOP = 3                    # cycles from the issue of a slot with a bad index to `stopped`
+STOP = 4                    # cycles from the issue of a slot with a bad index to `stopped`
 DEPTHWISE, START, FROM_BIAS = (int(each) for each in (
     GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS))
 FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (

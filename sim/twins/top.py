@@ -81,7 +81,7 @@ SETTINGS = np.dtype([(name, np.int64) for name in (
 TIMING = np.dtype([(name, np.int64) for name in (
     "read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared", "stalls",
     "seed", "bus_bytes", "fail_from", "fail_to")])
-LEVELS_PER_STAGE = 2        # of the adder tree
+LEVELS_PER_STAGE = 1        # of the adder tree
 PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
 
 

@@ -11,9 +11,11 @@ def check_lane(unit, operands, settings, cases, expected):
     """Put a case in every cycle and expect its result when it has passed all stages.
 
     A case is a setting, then the values of `operands`, which are named. `settings` is the unit's
-    input that has the setting of each stage. `expected` makes the right result of a case.
+    input that has the setting of each stage, the last of which has no register behind it.
+    `expected` makes the right result of a case.
     """
-    layout, stages = settings.shape().elem_shape, settings.shape().length
+    layout, settings_held = settings.shape().elem_shape, settings.shape().length
+    stages = settings_held - 1
     results = deque()
 
     async def testbench(ctx):
@@ -21,7 +23,7 @@ def check_lane(unit, operands, settings, cases, expected):
         for case in [*cases, *[cases[-1]] * stages]:
             setting, *values = case
             bits = layout.const(setting).as_value().value
-            packed = (packed << layout.size | bits) & (1 << stages * layout.size) - 1
+            packed = (packed << layout.size | bits) & (1 << settings_held * layout.size) - 1
             ctx.set(settings.as_value(), packed)
             for name, value in zip(operands, values, strict=True):
                 ctx.set(getattr(unit, name), value)

@@ -113,9 +113,11 @@ def check_grants(ctx, unit, reads, writes):
         assert ctx.get(unit.fill.ready) == ("fill" in writes)
 
 
-def step(model, reads, winners):
+def step(model, reads, winners, drop):
     for name in READERS:
-        if model.arriving[name] is not None:
+        if name == "gemm_read":         # its data stay for a cycle only
+            model.shown[name] = 0 if drop else model.arriving[name]
+        elif model.arriving[name] is not None:
             model.shown[name] = model.arriving[name]
         model.arriving[name] = packed(model.tiles[reads[name]]) if name in winners else None
 
@@ -139,7 +141,9 @@ def test_grants_and_tiles_follow_the_table_of_priorities(config):
             readers, writers = model.granted(reads), model.granted(writes)
             check_grants(ctx, unit, readers, writers)
             check_data(ctx, unit, model)
-            step(model, reads, readers)
+            drop = rng.random() < 0.3
+            ctx.set(unit.gemm_read.drop, drop)
+            step(model, reads, readers, drop)
             for port in writers:
                 tile = writes[port]
                 model.tiles[tile] = (model.filled(tile, **fill) if port == "fill"

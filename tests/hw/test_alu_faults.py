@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.hw.alu import START_TO_END
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
@@ -91,8 +92,8 @@ def test_parameters_beyond_sixteen_bits_are_outside():
     stop(WIDEST, Requantize(params=65500, params_stride=255, loops=(5, 1, 1)), BEHIND, position=0)
 
 
-@pytest.mark.parametrize("halt_at", [3, 17, 20, 26])
+@pytest.mark.parametrize("halt_at", [3, START_TO_END + 1, START_TO_END + 4, START_TO_END + 10])
 def test_a_halt_stops_writes_and_posts_at_once(halt_at):
     bench = Bench(SMALL, [BEFORE, BEHIND, BEFORE, BEHIND], halt_at=halt_at).run()
     assert all(cycle < halt_at for cycle in bench.starts + bench.ends + bench.writes)
-    assert len(bench.writes) == max(halt_at - 16, 0)
+    assert len(bench.writes) == max(halt_at - START_TO_END, 0)

@@ -36,13 +36,14 @@ def test_results_are_those_of_one_addition_after_another(config, seed):
     exact = [list(tile) for tile in memory]
 
     async def testbench(ctx):
-        answers = {}
+        answers, dropped = {}, False
         for cycle in range(1, len(additions) - 1):
-            following, current = additions[cycle], additions[cycle - 1]
-            answers[cycle + 1] = packed(memory[additions[cycle + 1]["tile"]])   # read now
-            ctx.set(unit.following, {name: following[name]
-                                     for name in ("valid", "clear", "tile", "dst")})
-            ctx.set(unit.tile, answers.get(cycle - 1, 0))
+            reading, current = additions[cycle + 1], additions[cycle - 1]
+            answers[cycle + 1] = packed(memory[reading["tile"]])
+            ctx.set(unit.reading, {name: reading[name]
+                                   for name in ("valid", "clear", "tile", "dst")})
+            ctx.set(unit.tile, 0 if dropped else answers.get(cycle - 1, 0))
+            dropped = ctx.get(unit.drop)
             for lane, value in enumerate(current["sums"]):
                 ctx.set(unit.sums[lane], value)
             if cycle > 4:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microtron.hw.gemm import READ, write_stage
+from microtron.hw.gemm import STOP, write_stage
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags
@@ -91,7 +91,7 @@ def test_nothing_happens_from_the_slot_that_reaches_outside(case):
         execute(gemm, expected, slot)
         assert result.ends == [write_stage(tiny) + 3, write_stage(tiny) + 5]
         issued = 1 + 5 + slot                   # the fifth slot is the last of those before
-        assert result.fault == (issued + READ, Fault.INDEX, POSITION + 2)
+        assert result.fault == (issued + STOP, Fault.INDEX, POSITION + 2)
         assert len(result.writes) == 5 + slot
     else:
         assert result.fault is None
@@ -103,9 +103,9 @@ def test_the_first_fault_stays_and_no_command_is_taken_after_it():
     pads = random_pads(random.Random(0), tiny)
     pads.uop[0], pads.uop[1] = (ACC, 0, 0, 0), (0, 0, 0, 0)
     result = run(tiny, [Gemm(), Gemm(), *[Gemm(uop=1)] * 20], pads, cycles=40)
-    assert result.starts == [0, 1, 2, 3]        # while the fault was on its way to stage 3
+    assert result.starts == [0, 1, 2, 3, 4]     # while the fault was on its way to stage 4
     assert result.ends == result.writes == []
-    assert result.fault == (1 + READ, Fault.INDEX, POSITION)
+    assert result.fault == (1 + STOP, Fault.INDEX, POSITION)
     np.testing.assert_array_equal(result.acc, pads.acc)
     idle = run(tiny, [Gemm(), *[Gemm(uop=1)] * 20], pads, cycles=60, offered=0.2, seed=1)
     assert max(idle.starts) < idle.fault[0]

@@ -12,11 +12,12 @@ OPERANDS = {"dst": 18, "wgt": 21}
 LOOPS = ("outer", "middle", "inner")
 
 
-def random_nest(rng):
+def random_nest(rng, *, steps=True):
     most = rng.choice((1, 2, 3, 4))
     return {
         "loops": {loop: rng.randint(0 if rng.random() < 0.2 else 1, most) for loop in LOOPS},
-        "count": rng.randint(0 if rng.random() < 0.2 else 1, most),
+        **({"count": rng.randint(0 if rng.random() < 0.2 else 1, most)} if steps else {}),
+        "bases": {operand: rng.choice((0, 1, 500, 65535)) for operand in OPERANDS},
         "strides": {operand: {loop: random_stride(rng) for loop in LOOPS} for operand in OPERANDS},
         "tag": rng.randrange(256),
     }
@@ -32,14 +33,16 @@ def slots_of(nest):
     for outer in range(loops["outer"]):
         for middle in range(loops["middle"]):
             for inner in range(loops["inner"]):
-                for step in range(nest["count"]):
+                for step in range(nest.get("count", 1)):
                     at = {"outer": outer, "middle": middle, "inner": inner}
                     slots.append({
-                        "offsets": {name: sum(walk[loop] * at[loop] for loop in LOOPS)
-                                    for name, walk in nest["strides"].items()},
+                        "at": {name: nest["bases"][name] + sum(walk[loop] * at[loop]
+                                                               for loop in LOOPS)
+                               for name, walk in nest["strides"].items()},
                         "step": step, "first": {**{loop: at[loop] == 0 for loop in LOOPS},
                                                 "step": step == 0},
-                        "last": False, "empty": False, "tag": nest["tag"]})
+                        "begins": (middle, inner, step) == (0, 0, 0), "last": False,
+                        "empty": False, "tag": nest["tag"]})
     if not slots:
         return [{"last": True, "empty": True, "tag": nest["tag"]}]
     slots[-1]["last"] = True
@@ -56,20 +59,22 @@ def check_slot(slot, expected):
     assert slot.tag == expected["tag"]
     if expected["empty"]:
         return
-    assert slot.step == expected["step"]
+    assert slot.begins == expected["begins"]
+    if "step" in slot.shape().members:
+        assert slot.step == expected["step"]
     for name, bits in OPERANDS.items():
-        assert slot.offsets[name] == wrapped(expected["offsets"][name], bits)
-    for name, first in expected["first"].items():
-        assert slot.first[name] == first, name
+        assert slot.at[name] == wrapped(expected["at"][name], bits)
+    for name in slot.first.shape().members:
+        assert slot.first[name] == expected["first"][name], name
 
 
-def sequencer():
-    return Sequencer(OPERANDS, 8)
+def sequencer(steps):
+    return Sequencer(OPERANDS, 8, steps=steps)
 
 
-def run(nests, rng, *, offered=0.6, ready=0.6):
+def run(nests, rng, *, offered=0.6, ready=0.6, steps=True):
     """Drive nests through the unit, each slot compared. Returns the cycles slots were taken in."""
-    unit = kept(sequencer)
+    unit = kept(sequencer, steps)
     wanted = [slot for nest in nests for slot in slots_of(nest)]
     taken = []
 
@@ -96,9 +101,10 @@ def run(nests, rng, *, offered=0.6, ready=0.6):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_slots_are_those_of_nested_loops_under_random_stalls(seed):
+@pytest.mark.parametrize("steps", [True, False])
+def test_slots_are_those_of_nested_loops_under_random_stalls(seed, steps):
     rng = random.Random(seed)
-    run([random_nest(rng) for _ in range(25)], rng)
+    run([random_nest(rng, steps=steps) for _ in range(25)], rng, steps=steps)
 
 
 def test_consecutive_nests_have_no_bubble_between_them():
@@ -111,6 +117,7 @@ def test_consecutive_nests_have_no_bubble_between_them():
 def test_counts_of_16_bits_are_not_shortened():
     for place in ("count", *LOOPS):
         nest = {"loops": {loop: 1 for loop in LOOPS}, "count": 1, "tag": 5,
+                "bases": {operand: 0 for operand in OPERANDS},
                 "strides": {operand: {loop: 1 for loop in LOOPS} for operand in OPERANDS}}
         if place == "count":
             nest["count"] = 300

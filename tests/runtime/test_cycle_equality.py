@@ -137,9 +137,9 @@ def test_random_configurations_take_the_twin_s_cycles(seed):
 
 def test_depths_and_latencies_are_the_hardware_s():
     pairs = [(twin.alu_results.DEPTH, alu_results.DEPTH),
-             (twin.alu_results.LATENCY, alu_lanes.LATENCY),
+             (twin.alu_results.LATENCY, alu_lanes.LATENCY + 1),       # and to the head
              (twin.fetch.BURST, fetch.BURST), (twin.fetch.AHEAD, fetch.AHEAD),
-             (twin.gemm.STOP, gemm.READ), (twin.load.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
+             (twin.gemm.STOP, gemm.STOP), (twin.load.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.LEVELS_PER_STAGE, mac.LEVELS_PER_STAGE),
              (twin.PRODUCT_STAGE, gemm.PRODUCT),
              (twin.rows.GRID, rows.MOST_BEATS),
