@@ -1,7 +1,7 @@
 """What the CPU does for a model: its own nodes, and moving tensors in and out of tiles.
 
 A backend is told once what there is to do and gives functions that do it, so that it may compile
-them. This one computes what the graph means, in NumPy.
+them, as `compiled_host` does. This one computes what the graph means, in NumPy: the judge.
 """
 
 from __future__ import annotations

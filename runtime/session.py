@@ -18,7 +18,7 @@ from typing import Any
 
 from ..isa.errors import MicrotronError
 from .compiled_model import CompiledModel
-from .host import HostBackend, NumpyBackend
+from .host import HostBackend
 from .inference import Inference, Unit, stages_of
 from .result import Result
 from .tensors import taken
@@ -40,10 +40,11 @@ class Session:
 
     def __init__(self, model: CompiledModel, device: str = "cycle", *,
                  backend: HostBackend | None = None, **options: Any) -> None:
-        """`options` are those of the device, such as `limit`; `backend` runs the CPU's nodes."""
+        """`options` are those of the device, such as `limit`; `backend` runs the CPU's nodes: by
+        default as machine code, with as many threads as MICROTRON_THREADS says."""
         self.model = model
         self.device = device
-        self.backend = backend or NumpyBackend()
+        self.backend = _compiled() if backend is None else backend
         self._stages = stages_of(model, device, self.backend, options)
         self._turns = {unit: threading.Lock() for unit in Unit}
         self._queues: dict[Unit, SimpleQueue[_Submitted | None]] = {}
@@ -170,3 +171,9 @@ class Session:
         with self._state:
             self._in_flight -= 1
             self._state.notify_all()
+
+
+def _compiled() -> HostBackend:
+    from .compiled_host import CompiledBackend  # which loads LLVM
+
+    return CompiledBackend()

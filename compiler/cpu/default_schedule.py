@@ -48,11 +48,11 @@ def _is_worth_inlining(tensor: Tensor, schedule: Schedule) -> bool:
     """Whether no element is computed twice if each is computed where it is read."""
     if isinstance(tensor.body, Reduction):
         return False
-    readers = [(reader, node) for reader in schedule.stages for node in _elements(reader)
-               if node.tensor is tensor]
+    readers = {(reader, node.indices) for reader in schedule.stages for node in _elements(reader)
+               if node.tensor is tensor}
     if len(readers) != 1:
         return False
-    reader, _ = readers[0]
+    (reader, _), = readers
     return iterations(reader) <= prod(tensor.shape)
 
 

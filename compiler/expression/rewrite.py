@@ -52,11 +52,14 @@ def inlined(expression: Expression, tensor: Tensor) -> Expression:
     """The expression with a tensor's body in place of each of its elements."""
     assert tensor.body is not None
     body = tensor.body
+    made: dict[tuple[Expression, ...], Expression] = {}     # the same element is one node
 
     def change(node: Expression) -> Expression | None:
         if isinstance(node, Element) and node.tensor is tensor:
-            indices = [rewrite(each, change) for each in node.indices]
-            return substitute(body, dict(zip(tensor.axes, indices, strict=True)))
+            indices = tuple(rewrite(each, change) for each in node.indices)
+            if indices not in made:
+                made[indices] = substitute(body, dict(zip(tensor.axes, indices, strict=True)))
+            return made[indices]
         return None
 
     return rewrite(expression, change)
