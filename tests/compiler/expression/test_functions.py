@@ -97,7 +97,8 @@ def test_a_negated_condition():
     (lambda: with_sign_of(Constant(1.0, "float32"), Constant(1.0, "float64")),
      "copysign: the types are float32 and float64; cast one of them"),
     (lambda: as_bits(i), "as_bits(i): index is not one of float16, float32, float64"),
-    (lambda: from_bits(Constant(1, "int8")), "from_bits(1): int8 is not one of int16, int32, int64"),
+    (lambda: from_bits(Constant(1, "int8")),
+     "from_bits(1): int8 is not one of int16, int32, int64"),
     (lambda: checked(Constant(1, "int8"), 3), "checked(1): the type is int8, but must be index"),
 ])
 def test_what_makes_no_sense_is_refused(made, message):
