@@ -23,6 +23,7 @@ class Coordinates(Enum):
     """Where a pixel of the result lies in the input; the names are ONNX's."""
 
     HALF_PIXEL = "half_pixel"
+    HALF_PIXEL_SYMMETRIC = "half_pixel_symmetric"   # the middle stays the middle in any size
     PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
     ALIGN_CORNERS = "align_corners"
     ASYMMETRIC = "asymmetric"
@@ -71,6 +72,8 @@ class Resize(_Moved):
         if self.coordinates == Coordinates.PYTORCH_HALF_PIXEL and after == 1:
             return index * 0
         found: Array = (index + 0.5) / ratio - 0.5
+        if self.coordinates == Coordinates.HALF_PIXEL_SYMMETRIC:
+            found += (size - after / ratio) / 2
         return found
 
     def nearest_of(self, places: Array) -> Array:

@@ -127,4 +127,21 @@ IMAGES = [
     ("LayerNormalization", [real(2, 3, 4), known(real(4)), known(real(4))], {}, {"outputs": 3}),
     ("Dropout", [truth(3)[:0].astype(np.float32)], {}, {"outputs": 2}),
 ]
-MORE = [*RECURRENT, *PICKED, *NUMBERS, *IMAGES]
+RESIZED = [
+    *[("Resize", [real(1, 2, 9, 7), None, known([1, 1, 0.5, 0.7], "float32")],
+       {"mode": mode, "antialias": 1}, {"opset": 18}) for mode in ("linear", "cubic")],
+    ("Resize", [real(1, 1, 9, 7), None, None, known([1, 1, 4, 14], "int64")],
+     {"mode": "cubic", "antialias": 1, "exclude_outside": 1}, {"opset": 18}),
+    ("Resize", [real(1, 2, 5, 4), None, known([1, 1, 1.5, 2], "float32")],
+     {"mode": "cubic", "exclude_outside": 1, "cubic_coeff_a": -0.5}),
+    *[("Resize", [real(1, 1, 5, 4), known([0, 0, 0.4, -0.2, 1, 1, 0.8, 1.1], "float32"), None,
+                  known([1, 1, 4, 6], "int64")],
+       {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize",
+        "extrapolation_value": 10.0}) for mode in ("linear", "nearest")],
+    *[("Resize", [real(1, 2, 5, 4), None, None, known([7, 8], "int64")],
+       {"mode": "linear", "axes": [2, 3], "keep_aspect_ratio_policy": each}, {"opset": 18})
+      for each in ("not_larger", "not_smaller")],
+    ("Resize", [real(1, 2, 5, 4), None, known([1, 1, 0.7, 0.7], "float32")],
+     {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"}, {"opset": 19}),
+]
+MORE = [*RESIZED, *RECURRENT, *PICKED, *NUMBERS, *IMAGES]

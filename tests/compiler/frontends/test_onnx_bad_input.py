@@ -137,7 +137,7 @@ WRONG = [
     ("Pad", [X, known([1], "int64")], {}, "two for each of 4 axes"),
     ("Resize", [X, None, known([1, 1, 2], "float32")], {}, "must be 4 numbers above zero"),
     ("Resize", [X, None, known([1, 1, 2, 2], "float32")],
-     {"coordinate_transformation_mode": "tf_crop_and_resize"}, "must be one of half_pixel"),
+     {"coordinate_transformation_mode": "corners"}, "must be one of tf_crop_and_resize, half_pixel"),
     ("Add", [X, np.zeros(3, np.int64)], {}, "both must be of one type"),
     ("Add", [X, np.zeros(3, np.float32)], {}, "do not fit each other"),
     ("Cast", [X], {"to": 16}, "BFLOAT16 is not supported"),
