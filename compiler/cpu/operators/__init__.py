@@ -12,13 +12,18 @@ from . import (
     logic,
     matrix,
     normalization,
+    order,
     quantize,
+    recurrent,
     reduction,
     resize,
+    sampling,
+    scatter,
     shape,
+    suppression,
     window,
 )
 
 __all__ = ["bits", "blocks", "eight_bit", "elementwise", "fixed_point", "functions", "indexing",
-           "logic", "matrix", "normalization", "quantize", "reduction", "resize", "shape",
-           "window"]
+           "logic", "matrix", "normalization", "order", "quantize", "recurrent", "reduction",
+           "resize", "sampling", "scatter", "shape", "suppression", "window"]

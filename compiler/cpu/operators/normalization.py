@@ -21,7 +21,7 @@ from .. import functions
 from ..registry import Operand, lowers
 from .common import Axes, each, real, with_axis, working
 from .reduction import Places
-from .sums import reduced, summed
+from .sums import reduced
 
 
 @lowers(Softmax)
@@ -58,8 +58,8 @@ def _powers(x: Operand, axis: int, beta: float,
     top = _highest(x, axis, beta) if highest is None else highest
     powers = compute("powers", x.type.shape, lambda *i: functions.exp(
         (real(x, i) - top[with_axis(i, axis, 0)]) * beta))
-    sums = summed("sums", with_axis(x.type.shape, axis, 1), [x.type.shape[axis]],
-                  lambda i, r: powers[with_axis(i, axis, r[0])], axis == len(x.type.shape) - 1)
+    sums = reduced("sums", with_axis(x.type.shape, axis, 1), [x.type.shape[axis]],
+                   lambda i, r: powers[with_axis(i, axis, r[0])], total)
     return powers, sums
 
 
@@ -69,15 +69,14 @@ def _centred(x: Operand, axes: tuple[int, ...], epsilon: float) -> tuple[Tensor,
     places = Places(x, axes, keep=True)
     count, dtype = prod(places.extents), working(x.type.dtype)
     shape = [1 if axis in places.gone else size for axis, size in enumerate(x.type.shape)]
-    sums = summed("sums", shape, places.extents, lambda i, r: places.at(i, r).cast(dtype),
-                  places.contiguous)
+    sums = reduced("sums", shape, places.extents, lambda i, r: places.at(i, r).cast(dtype), total)
     means = compute("means", shape, lambda *i: sums[i] / count)
 
     def square(i: Axes, r: Axes) -> Expression:
         away = places.at(i, r).cast(dtype) - means[i]
         return away * away
 
-    squares = summed("squares", shape, places.extents, square, places.contiguous)
+    squares = reduced("squares", shape, places.extents, square, total)
     factors = compute("factors", shape,
                       lambda *i: 1 / square_root(squares[i] / count + epsilon))
     return means, factors

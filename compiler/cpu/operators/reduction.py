@@ -26,7 +26,7 @@ from ...graph.types import TensorType
 from ..registry import Operand, lowers
 from .common import Axes, clamped, each, name_of, nonzero, number, saturated, unordered, working
 from .fixed import WIDE, scaled
-from .sums import reduced, summed
+from .sums import reduced
 
 COMBINERS = {ReduceKind.SUM: total, ReduceKind.MEAN: total, ReduceKind.PROD: multiplied,
              ReduceKind.MAX: largest, ReduceKind.MIN: least}
@@ -40,7 +40,6 @@ class Places:
         self.gone = normalized_axes(axes, len(x.type.shape))
         self.extents = [x.type.shape[axis] for axis in self.gone]
         self.kept = [axis for axis in range(len(x.type.shape)) if axis not in self.gone]
-        self.contiguous = bool(self.gone) and self.gone[-1] == len(x.type.shape) - 1
 
     def at(self, i: Axes, reduced: Axes) -> Expression:
         """The element at axes of the result and axes that are reduced."""
@@ -62,10 +61,7 @@ def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
     def value(i: Axes, reduced: Axes) -> Expression:
         return places.at(i, reduced).cast(wide)
 
-    if x.type.is_float and kind in (ReduceKind.SUM, ReduceKind.MEAN):
-        found = summed("sum", result.shape, places.extents, value, places.contiguous)
-    else:
-        found = reduced(kind.value, result.shape, places.extents, value, COMBINERS[kind])
+    found = reduced(kind.value, result.shape, places.extents, value, COMBINERS[kind])
     count = prod(places.extents)
 
     def element(i: Axes) -> Expression:
