@@ -17,13 +17,14 @@ from .rules import (
     matrix,
     pool,
     reduction,
+    sequential,
     shape,
     slices,
     softmax,
 )
 
-READERS = (convolution, elementwise, functions, images, matrix, pool, reduction, shape, slices,
-           softmax)                     # importing them declares their rules
+READERS = (convolution, elementwise, functions, images, matrix, pool, reduction, sequential, shape,
+           slices, softmax)             # importing them declares their rules
 NOT_IN_GRAPHS = ("float16", "int4")     # only constants may be of these types
 
 

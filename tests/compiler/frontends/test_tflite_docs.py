@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from . import tflite_moves  # noqa: F401  (declares cases)
+from . import tflite_moves, tflite_sequential  # noqa: F401  (declare cases)
 from .tflite_cases import CASES
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "models.md"

@@ -9,7 +9,7 @@ from microtron.compiler.frontends.tflite import read_tflite
 from microtron.compiler.frontends.tflite.reading import RULES
 from microtron.compiler.graph.evaluate import evaluate
 
-from . import tflite_moves  # noqa: F401  (declares cases)
+from . import tflite_moves, tflite_sequential  # noqa: F401  (declare cases)
 from .tflite_cases import CASES
 from .tflite_files import reference
 
