@@ -8,8 +8,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from common import Column, Outcome, main
+from fpga import families, owners
+from fpga.synthesis import elaborate, units
+from fpga.synthesis import synthesize as synthesize_for_clock
 
 from microtron.hw.top import MODULE, verilog
 from microtron.isa.config import PRESETS
@@ -28,6 +32,7 @@ FAMILIES = {
         "lut": r"LUT[1-6]", "register": r"FD[RSCP]E", "dsp": r"DSP48E1", "bram": r"RAMB(18|36)E1",
         "lutram": r"RAM\d+[MXD].*", "latch": r"LD[CP]E"}),
 }
+PLACED_AS = {"ecp5": "ecp5", "xilinx": "xc7"}       # in clock.py
 WEIGHTS = {"CCU2C": 2}       # a carry cell takes the place of two LUTs
 SCRATCHPADS = r"(uop|inp|wgt|out|accumulator)\..*"
 BLOCK_RAM = r".*(16KD|BLOCKRAM).*"
@@ -89,6 +94,31 @@ def _count(found: dict[str, int], pattern: str) -> int:
 
 
 def measure(options: argparse.Namespace) -> Outcome:
+    return whole(options) if options.units is None else by_unit(options)
+
+
+def by_unit(options: argparse.Namespace) -> Outcome:
+    """The area of each unit. The netlist is the one that `clock.py` places."""
+    rows: list[dict[str, Any]] = []
+    for name in options.configs:
+        text = elaborate(load_config(name))
+        for short in options.families:
+            family = families.FAMILIES[PLACED_AS[short]]
+            design = synthesize_for_clock(text, family)
+            owner = owners.by_unit(design, units(text), options.units)
+            areas = owners.area(design, family, owner)
+            rows += [{"config": name, "family": short, "unit": unit, **areas[unit]}
+                     for unit in sorted(areas, key=lambda unit: -areas[unit]["lut"])]
+            rows.append({"config": name, "family": short, "unit": "all", **{
+                kind: sum(each[kind] for each in areas.values()) for kind in family.cells}})
+    columns = (Column("config", "config"), Column("family", "family"), Column("unit", "unit"),
+               *(Column(kind, kind, "{:,g}".format)
+                 for kind in ("lut", "register", "dsp", "bram", "lutram")))
+    return Outcome(benchmark="area", title="Area of units after synthesis", columns=columns,
+                   rows=rows)
+
+
+def whole(options: argparse.Namespace) -> Outcome:
     rows = []
     for name in options.configs:
         text = verilog(load_config(name))
@@ -112,6 +142,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("configs", nargs="*", default=list(PRESETS), metavar="config",
                         help="presets or files to synthesize (default: all presets)")
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--units", type=int, choices=range(1, 10), metavar="DEPTH",
+                        help="by unit, told apart to this depth: 1, or 2 for store.reader …")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
     with open(f"{folder}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)        # whoever wants the same waits for it
         if not folder.exists():
+            for abandoned in folder.parent.glob(f".{folder.name}.*"):
+                shutil.rmtree(abandoned, ignore_errors=True)    # we hold the lock: nobody is there
             temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
             try:
                 with announced(work):

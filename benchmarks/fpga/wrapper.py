@@ -30,7 +30,9 @@ class Wrapper(Elaboratable):    # type: ignore[misc]     # Amaranth has no types
 
     def __init__(self, config: Config):
         self.accelerator = Accelerator(config)
-        self.data_in, self.data_out, self.load = Signal(), Signal(), Signal()
+        self.data_in = Signal()
+        self.data_out = Signal()
+        self.load = Signal()
 
     def elaborate(self, platform: object) -> Any:
         m = Module()
@@ -42,10 +44,10 @@ class Wrapper(Elaboratable):    # type: ignore[misc]     # Amaranth has no types
         outputs = Cat(port for flow, port in ports.values() if flow == Flow.Out)
         before = Signal(len(inputs), reset_less=True)
         behind = Signal(len(outputs), reset_less=True)
-        load = Signal()
+        loads = Signal()
         m.d.sync += [
-            before.eq(Cat(self.data_in, before)), load.eq(self.load),
-            behind.eq(Mux(load, outputs, behind >> 1)), self.data_out.eq(behind[0]),
+            before.eq(Cat(self.data_in, before)), loads.eq(self.load),
+            behind.eq(Mux(loads, outputs, behind >> 1)), self.data_out.eq(behind[0]),
         ]
         m.d.comb += inputs.eq(before)
         return m
