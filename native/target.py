@@ -23,6 +23,13 @@ class Target:
     word_bits: int = 32             # of a pointer
     vector_bytes: int = 0           # of a register for vectors; 0: there are none
 
+    @property
+    def multiplies_and_adds(self) -> bool:
+        """Whether there is an instruction for x × y + z with one rounding."""
+        return self.triple.startswith("aarch64") or (
+            self.triple.startswith("x86_64") and (
+            "+fma" in self.features.split(",") or self.cpu == "x86-64-v3"))
+
     def lanes(self, size: int) -> int:
         """Numbers of so many bytes that a vector holds; 1 if there are no vectors."""
         return max(1, self.vector_bytes // size)

@@ -28,12 +28,12 @@ def default_schedule(output: Tensor, target: Target) -> Schedule:
     output = _with_lane_sums(output, target)
     schedule = Schedule(output)
     for tensor, stage in schedule.stages.items():
-        if tensor is not output and _is_worth_inlining(tensor, schedule):
+        if tensor is not output and is_worth_inlining(tensor, schedule):
             stage.compute_inline()
     computed = [stage for stage in schedule.stages.values() if not stage.inlined]
     for stage in computed:
         if not _has_lane_sums(stage.tensor):
-            _arrange(stage, target)
+            arrange(stage, target)
     for stage in computed:
         if _has_lane_sums(stage.tensor):
             _arrange_lane_sums(schedule, stage)
@@ -44,7 +44,7 @@ def _has_lane_sums(tensor: Tensor) -> bool:
     return isinstance(tensor.body, Reduction) and tensor.name.endswith(LANES)
 
 
-def _is_worth_inlining(tensor: Tensor, schedule: Schedule) -> bool:
+def is_worth_inlining(tensor: Tensor, schedule: Schedule) -> bool:
     """Whether no element is computed twice if each is computed where it is read."""
     if isinstance(tensor.body, Reduction):
         return False
@@ -98,7 +98,8 @@ def lanes_of(tensor: Tensor, target: Target) -> int:
     return 1 if lanes == 1 else min(lanes * VECTORS, MOST_LANES)
 
 
-def _arrange(stage: Stage, target: Target) -> None:
+def arrange(stage: Stage, target: Target) -> None:
+    """Loops for a tensor that is computed as a whole."""
     tensor = stage.tensor
     if any(_has_lane_sums(each) for each in tensor.inputs()):
         _arrange_totals(stage)

@@ -17,12 +17,11 @@ from ..nest.nest import (
     Allocate,
     Assign,
     Buffer,
-    Loop,
-    LoopKind,
     Scope,
     Sequence,
     Statement,
     When,
+    shared_loops,
     statements_of,
     with_children,
 )
@@ -66,12 +65,11 @@ def _outermost(statement: Statement, scratch: list[Buffer]) -> Iterator[Statemen
 
 def _without_large_buffers(statement: Statement, scratch: list[Buffer]) -> Statement:
     """The statement with large buffers outside of it."""
-    shared = statement.axis if isinstance(statement, Loop) and (
-        statement.kind == LoopKind.PARALLEL) else None
+    shared = tuple(loop.axis for loop in shared_loops(statement))
     for each in list(statements_of(statement)):
         if isinstance(each, Allocate) and bytes_of(each.buffer) > STACK:
             wide = replace(each.buffer, scope=Scope.DRAM, shape=(
-                (*((shared.extent,) if shared else ()), *each.buffer.shape)))
+                *(axis.extent for axis in shared), *each.buffer.shape))
             scratch.append(wide)
             statement = _moved(statement, each.buffer, wide, shared)
     return statement
@@ -81,12 +79,12 @@ def bytes_of(buffer: Buffer) -> int:
     return prod(buffer.shape) * SIZES[buffer.dtype]
 
 
-def _moved(statement: Statement, old: Buffer, new: Buffer, shared: Axis | None) -> Statement:
+def _moved(statement: Statement, old: Buffer, new: Buffer, shared: tuple[Axis, ...]) -> Statement:
     """The statement with another buffer, which has a place for each iteration that is shared."""
     def change(node: Expression) -> Expression | None:
         if isinstance(node, Access) and node.buffer is old:
             indices = tuple(rewrite(each, change) for each in node.indices)
-            return Access(new, (*((shared,) if shared else ()), *indices))
+            return Access(new, (*shared, *indices))
         return None
 
     def moved(each: Statement) -> Statement:

@@ -228,6 +228,13 @@ def statements_of(statement: Statement) -> Iterator[Statement]:
         waiting += reversed(each.children())
 
 
+def shared_loops(statement: Statement) -> tuple[Loop, ...]:
+    """The outermost loops whose iterations the CPU's threads share, directly inside each other."""
+    if isinstance(statement, Loop) and statement.kind == LoopKind.PARALLEL:
+        return (statement, *shared_loops(statement.body))
+    return ()
+
+
 def with_children(statement: Statement, children: tuple[Statement, ...]) -> Statement:
     """The same statement with other children, in the order of `children()`."""
     match statement:

@@ -82,6 +82,7 @@ class _Verifier:
     def __init__(self, nest: Nest):
         self.nest = nest
         self.written = set(nest.inputs)
+        self.shared: set[Axis] = set()      # of parallel loops
 
     @cached_property
     def printer(self) -> Printer:
@@ -113,13 +114,15 @@ class _Verifier:
     def _loop(self, loop: Loop, place: _Place) -> None:
         if loop.axis in place.axes:
             self.refuse(loop, "the axis already runs in a loop around this one")
+        if loop.kind == LoopKind.PARALLEL:
+            if not place.axes <= self.shared:
+                self.refuse(loop, "a parallel loop is the outermost one, or inside such loops only")
+            self.shared.add(loop.axis)
         self.visit(loop.body, _Place(place.buffers, place.axes | {loop.axis}, place.conditions,
                                      place.known))
         if loop.kind in INDEPENDENT and place.known is not None:
             if loop.axis.extent > MOST_THREADS and loop.kind != LoopKind.PARALLEL:
                 self.refuse(loop, f"there can be {MOST_THREADS} {COUNTED[loop.kind]} at most")
-            if loop.kind == LoopKind.PARALLEL and place.axes:
-                self.refuse(loop, "a parallel loop is the outermost one")
             found = conflict(loop, place.conditions)
             if found is not None:
                 self.refuse(loop, self._explained(found))

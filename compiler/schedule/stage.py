@@ -150,14 +150,17 @@ class Stage:
         self.kinds[axis] = LoopKind.THREADS
 
     def parallel(self, axis: Axis) -> None:
-        """Let the CPU's threads share the iterations of the outermost loop. Each has buffers of
-        its own for what is computed inside.
+        """Let the CPU's threads share the iterations of the outermost loop, or, if they share
+        those already, of the one directly inside. Each has buffers of its own for what is computed
+        inside.
 
             for i in 64: y[i]    →    thread 0: for i in 0 … 31: y[i]; thread 1: for i in 32 … 63
         """
-        if self._place(axis) != 0:
+        place = self._place(axis)
+        if any(self.kinds.get(each) != LoopKind.PARALLEL for each in self.leaves[:place]):
             raise CompileError(f"{self}: {axis} is not its outermost loop, {self.leaves[0]}, which "
-                               f"is the one that threads share")
+                               f"is the one that threads share, nor one directly inside others "
+                               f"that they share")
         self._check_independent(axis, "parallel")
         self.kinds[axis] = LoopKind.PARALLEL
 

@@ -3,7 +3,7 @@
     int32_t kernel(void *const *table, intptr_t begin, intptr_t end)
 
 `table` has the address of each buffer, at places that are part of the code; `begin` and `end` are
-iterations of the outermost loop if that is parallel, and 0 and 1 otherwise. The result is 0, or
+iterations of the outermost loops, if these are parallel, and 0 and 1 otherwise. The result is 0, or
 1 if an index that was computed from data was outside.
 """
 
@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ....native.target import Target
-from ...nest.nest import Assign, Buffer, Loop, LoopKind, Statement
+from ...nest.nest import Assign, Buffer, Loop, Statement, shared_loops
 from .statements import NO_VECTORS, Statements
 from .values import Values
 from .writer import Writer
@@ -32,10 +33,8 @@ class Kernel:
 
     @property
     def iterations(self) -> int:
-        """Of the loop that threads share; 1 if there is none."""
-        body = self.body
-        return body.axis.extent if isinstance(body, Loop) and (
-            body.kind == LoopKind.PARALLEL) else 1
+        """Of the loops that threads share; 1 if there are none."""
+        return prod(loop.axis.extent for loop in shared_loops(self.body))
 
     @property
     def work(self) -> int:
@@ -77,8 +76,8 @@ class Module:
                            for each in (*kernel.reads, *kernel.writes)}
         values.status = "%status"
         statements, body = Statements(values), kernel.body
-        if isinstance(body, Loop) and body.kind == LoopKind.PARALLEL:
-            statements.counted(body, "%begin", "%end")
+        if shared_loops(body):
+            statements.shared(shared_loops(body), "%begin", "%end")
         else:
             statements.add(body)
         text = _body(kernel, writer)
@@ -124,7 +123,7 @@ def _body(kernel: Kernel, writer: Writer) -> str:
     parameters = "".join(
         f"ptr noalias nocapture{'' if buffer in written else ' readonly'} %b{number}, "
         for number, buffer in enumerate(kernel.buffers))
-    parallel = isinstance(kernel.body, Loop) and kernel.body.kind == LoopKind.PARALLEL
+    parallel = bool(shared_loops(kernel.body))
     lines = [f"({parameters}{word} %begin, {word} %end) nounwind {{", "entry:",
              "  %status = alloca i32", *writer.entry, "  store i32 0, ptr %status"]
     if parallel:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from ...errors import CompileError
-from ...expression.expression import BOOL, INDEX, Binary, Constant, Expression, Select, walk
+from ...expression.expression import BOOL, INDEX, Axis, Binary, Constant, Expression, Select, walk
 from ...expression.intervals import conjuncts
 from ...nest.nest import (
     Allocate,
@@ -20,6 +21,7 @@ from ...nest.nest import (
 )
 from ...nest.places import weighted
 from .arithmetic import cast, operate
+from .dot import DOT, add_dot
 from .values import Values
 from .writer import SIZES, Value
 
@@ -50,10 +52,23 @@ class Statements:
                     buffer.dtype, prod(buffer.shape), ALIGNED)
                 self.add(statement.body)
             case Marked():
-                self.add(statement.body)
+                self._marked(statement)
             case _:
                 raise CompileError(f"a {type(statement).__name__.lower()} cannot be compiled for "
                                    f"the CPU")
+
+    def _marked(self, marked: Marked) -> None:
+        """Loops that a processor with vectors has instructions for."""
+        loop = marked.body
+        if marked.intrinsic != DOT or not isinstance(loop, Loop):
+            raise CompileError(f"{marked.intrinsic} is no intrinsic of the CPU; there is {DOT}")
+        if marked.starts:
+            self._loop(Loop(loop.axis, loop.body, LoopKind.VECTORIZED))
+        elif self.values.target.vector_bytes:
+            with self.values.anew():
+                add_dot(self.values, loop)
+        else:
+            self._loop(Loop(loop.axis, loop.body, LoopKind.UNROLLED))
 
     def _loop(self, loop: Loop) -> None:
         values, axis = self.values, loop.axis
@@ -70,8 +85,25 @@ class Statements:
         else:
             self.counted(loop, "0", str(axis.extent))
 
-    def counted(self, loop: Loop, first: str, end: str) -> None:
-        """A loop from one index to before another, which is larger."""
+    def shared(self, loops: tuple[Loop, ...], first: str, end: str) -> None:
+        """Loops directly inside each other as one, from one iteration to before another."""
+        axis = Axis("shared", prod(loop.axis.extent for loop in loops))
+
+        def inside() -> None:
+            rest = self.values.axes[axis]
+            for loop in reversed(loops[1:]):
+                word, extent = self.writer.word, loop.axis.extent
+                self.values.axes[loop.axis] = self.writer.name(f"urem {word} {rest}, {extent}")
+                rest = self.writer.name(f"udiv {word} {rest}, {extent}")
+            self.values.axes[loops[0].axis] = rest
+            self.add(loops[-1].body)
+
+        self.counted(Loop(axis, loops[-1].body), first, end, inside)
+
+    def counted(self, loop: Loop, first: str, end: str,
+                inside: Callable[[], None] | None = None) -> None:
+        """A loop from one index to before another, which is larger. What is inside is the body of
+        the loop unless it is given."""
         writer, values = self.writer, self.values
         body, exit_ = writer.fresh("loop"), writer.fresh("done")
         counter, following = f"%{writer.fresh('i')}", f"%{writer.fresh('next')}"
@@ -81,7 +113,10 @@ class Statements:
         place = len(writer.lines)                   # where the counter goes, when it is known
         values.axes[loop.axis] = counter            # which block the loop ends with
         with values.anew():
-            self.add(loop.body)
+            if inside is None:
+                self.add(loop.body)
+            else:
+                inside()
         writer.lines.insert(place, f"  {counter} = phi {writer.word} [{first}, %{before}], "
                                    f"[{following}, %{writer.block}]")
         writer.add(f"{following} = add nuw nsw {writer.word} {counter}, 1")

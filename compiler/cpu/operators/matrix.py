@@ -5,36 +5,31 @@ from __future__ import annotations
 from ...expression.expression import Expression, as_expression, total
 from ...expression.tensor import Tensor, compute, reduce_axis
 from ...graph.operations.matrix import MatMul
-from ...graph.types import Shape, TensorType
-from ..registry import Operand, lowers
-from .common import Axes
+from ...graph.types import TensorType
+from ..fast.matrix import batch, matrix_sums
+from ..registry import Operand, Scheduled, lowers
 from .products import correction, factor, finished, product_type, zero_point
 
 
 @lowers(MatMul)
 def matrix_product(operation: MatMul, result: TensorType, left: Operand, right: Operand,
-                   *bias: Operand) -> Tensor:
+                   *bias: Operand) -> Tensor | Scheduled:
     depth, dtype = left.type.shape[-1], product_type(left.type)
     channel = len(result.shape) - 1
     if not depth:
         return finished(operation, result, lambda i: as_expression(0, dtype), channel, bias)
+    fast = matrix_sums(left, right, result.shape)
+    if fast is not None:
+        return Scheduled(finished(operation, result, fast.value, channel, bias), fast.schedule)
     plain = left.type.quantization is None or left.type.quantization.axis is None
     more = correction(zero_point(left.type), right, (0,)) if (
         plain and len(right.type.shape) == 2) else None
     k = reduce_axis("k", depth)
 
     def product(*i: Expression) -> Expression:
-        one = (*_batch(i, left.type.shape), i[-2], k)
-        other = (*_batch(i, right.type.shape), k, i[-1])
+        one = (*batch(i, left.type.shape), i[-2], k)
+        other = (*batch(i, right.type.shape), k, i[-1])
         return total(factor(left, one, stored=more is not None) * factor(right, other), k)
 
     sums = compute("sums", result.shape, product)
     return finished(operation, result, lambda i: sums[i], channel, bias, more)
-
-
-def _batch(axes: tuple[Expression, ...], shape: Shape) -> Axes:
-    """The axes before those of a matrix, which are repeated to meet the result's."""
-    several = len(shape) - 2
-    own = axes[len(axes) - 2 - several:len(axes) - 2]
-    return tuple(as_expression(0) if size == 1 else axis
-                 for axis, size in zip(own, shape, strict=False))

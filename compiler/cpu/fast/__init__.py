@@ -1,0 +1,1 @@
+"""Sums of products in blocks that stay in registers."""

@@ -1,0 +1,110 @@
+"""The schedule of sums of products: blocks of them in registers, in an order that caches like.
+
+    for stripe, column panel:                   shared by threads; the panel stays in a cache
+        for tile:
+            s[rows, columns] = 0                registers
+            for k: s[rows, columns] += left[row, k] × right[panel, k, columns]
+            y[rows, columns] = f(s[rows, columns])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ....native.target import Target
+from ...expression.expression import FLOATS, Axis, Expression
+from ...expression.tensor import Tensor, compute
+from ...nest.nest import Scope
+from ...schedule.schedule import Schedule
+from ...schedule.stage import Stage
+from ..code.dot import DOT
+from ..default_schedule import arrange, is_worth_inlining
+from .block import Block
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of products: each as a function of the result's axes, and how all are computed."""
+
+    value: Callable[[tuple[Expression, ...]], Expression]
+    schedule: Blocked
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """How the sums of a result are computed. Their tensor has the result's axes, and as many rows
+    and columns as there are in whole blocks."""
+
+    sums: Tensor
+    row: int                        # axes of the result
+    column: int
+    block: Block
+    before: Sequence[int] = ()      # axes that are outside of columns; the others are inside
+    unrolled: int = 0               # reduce axes that are written out, from the last one
+    dot: bool = False               # the last reduce axis is that of four products of bytes
+
+    def stored(self) -> Tensor:
+        """The sums, as whoever reads them is to see them: where columns do not fill blocks, they
+        are read one by one, which registers cannot be."""
+        return compute("block", self.sums.shape, lambda *i: self.sums[i])
+
+    def __call__(self, schedule: Schedule, target: Target) -> None:
+        result, = schedule.outputs
+        stage, inside = schedule[result], self._inside(schedule)
+        tile = self._result(stage)
+        for each in inside:
+            schedule[each].compute_at(stage, tile)
+            schedule[each].scope = Scope.LOCAL
+            self._arrange_block(schedule[each], target)
+        for each, other in schedule.stages.items():
+            if each is not result and each not in inside:
+                if is_worth_inlining(each, schedule) and not _is_read(each, inside):
+                    other.compute_inline()
+                else:
+                    arrange(other, target)
+
+    def _inside(self, schedule: Schedule) -> list[Tensor]:
+        """The tensors that are computed for each block: sums, and perhaps a copy of them."""
+        result, = schedule.outputs
+        return [each for each in schedule.stages
+                if each is self.sums or (each is not result and self.sums in each.inputs())]
+
+    def _result(self, stage: Stage) -> Axis:
+        """The loops of the result. Returns that in which a block is computed."""
+        axes = list(stage.tensor.axes)
+        row, column = axes[self.row], axes[self.column]
+        tiles, rows = stage.split(row, self.block.rows)
+        stripe, tile = stage.split(tiles, self.block.tiles)
+        panel, lanes = stage.split(column, self.block.lanes)
+        before = [axes[each] for each in self.before]
+        after = [each for each in axes if each not in (row, column, *before)]
+        stage.reorder(*before, stripe, panel, *after, tile, rows, lanes)
+        stage.unroll(rows)
+        stage.vectorize(lanes)
+        for each in (*before, stripe, panel, *after):
+            stage.parallel(each)
+        return tile
+
+    def _arrange_block(self, stage: Stage, target: Target) -> None:
+        axes = list(stage.tensor.axes)
+        row, column = axes[self.row], axes[self.column]
+        panel, lanes = stage.split(column, self.block.lanes)
+        others = [each for each in axes if each not in (row, column)]
+        terms = [each for each in stage.leaves if each.reduces]
+        dot = terms and self.dot
+        loops = terms[:-1] if dot else terms
+        stage.reorder(*others, panel, *loops, row, lanes, *(terms[-1:] if dot else ()))
+        stage.unroll(row)
+        if dot:
+            stage.tensorize(lanes, DOT)
+        else:
+            stage.vectorize(lanes)
+            if terms and stage.tensor.dtype in FLOATS and target.multiplies_and_adds:
+                stage.multiply_add()
+        for each in loops[len(loops) - self.unrolled:]:
+            stage.unroll(each)
+
+
+def _is_read(tensor: Tensor, readers: Sequence[Tensor]) -> bool:
+    return any(tensor in each.inputs() for each in readers)
