@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ..isa.errors import MicrotronError
@@ -62,7 +63,8 @@ def host() -> Target:
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
-    return Target("host", llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(),
+    text = ",".join(filter(None, (features.flatten(), *_dot_products())))
+    return Target("host", llvm.get_process_triple(), llvm.get_host_cpu_name(), text,
                   relocation="default", code_model="jitdefault", word_bits=64,
                   vector_bytes=_vector_bytes(features))
 
@@ -70,3 +72,11 @@ def host() -> Target:
 def _vector_bytes(features: Any) -> int:
     """Wider vectors than 32 bytes make some processors slower, and are left alone."""
     return 32 if features.get("avx2") else 16
+
+
+def _dot_products() -> tuple[str, ...]:
+    """The feature of products of bytes, which LLVM does not look for on aarch64."""
+    try:
+        return ("+dotprod",) if " asimddp" in Path("/proc/cpuinfo").read_text() else ()
+    except OSError:
+        return ()

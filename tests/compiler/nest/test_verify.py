@@ -342,4 +342,4 @@ def test_vectors_have_few_lanes_and_parallel_loops_nothing_around_them():
             f"vector i < {MOST_THREADS + 1}: there can be {MOST_THREADS} lanes at most",
             outputs=(large,))
     refused(loop(j, Loop(i, assign(i, i), LoopKind.PARALLEL)),
-            "parallel i < 8: a parallel loop is the outermost one")
+            "parallel i < 8: a parallel loop is the outermost one, or inside such loops only")
