@@ -16,6 +16,7 @@ class Grid:
     """Where in DRAM tensors begin: whole tiles of any scratchpad."""
 
     step: int
+    page: int = PAGE
 
     @staticmethod
     def of(config: Config) -> Grid:
@@ -23,7 +24,7 @@ class Grid:
 
     def after(self, offset: int, size: int) -> int:
         """The next place where something of a size may begin."""
-        step = PAGE if size >= PAGE else self.step
+        step = self.page if size >= PAGE else self.step
         return -(-offset // step) * step
 
     def row(self, sizes: Iterable[int]) -> tuple[list[int], int]:

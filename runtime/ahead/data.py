@@ -1,0 +1,20 @@
+"""Bytes as an LLVM module, so that one tool writes the objects of every processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .stages import ALIGNMENT
+
+PLAIN = {each: chr(each) if 32 <= each < 127 and each not in b'"\\' else f"\\{each:02X}"
+         for each in range(256)}
+
+
+def data_module(blocks: Mapping[str, bytes]) -> str:
+    """A module with a constant of each name, aligned for whoever reads it."""
+    return "".join(f'@{name} = constant [{len(block)} x i8] c"{_text(block)}", '
+                   f"align {ALIGNMENT}\n" for name, block in blocks.items())
+
+
+def _text(block: bytes) -> str:
+    return block.decode("latin-1").translate(PLAIN)
