@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .cli_files import AsJson, check_apart, write_text
+from .cli_objects import check_objects, write_network, written_objects
 from .cli_options import Limit, Memory, ModelConfig, ModelShapes
 from .isa.errors import MicrotronError
 
@@ -41,18 +42,29 @@ def compile_(
                                           "compute something.")] = False,
         show: Annotated[str, typer.Option(
             metavar="PART,…", help=f"What to print: {', '.join(PARTS)}.")] = "",
+        cpu: Annotated[str, typer.Option(
+            metavar="PROCESSOR", help="The board's processor, for --emit-objects: x86-64, aarch64, "
+                                      "armv7-neon, rv32imac or rv32im.")] = "",
+        objects: Annotated[Path | None, typer.Option(
+            "--emit-objects", metavar="DIR", help="Write the network for that processor into a "
+                                                  "folder: object files, C tables, a header.")
+            ] = None,
         memory: Memory = "",
         as_json: AsJson = False) -> None:
     """Compile a network into a model image, for the other commands and for runtimes.
 
     Example: microtron compile model.tflite -o model.mt --config base
     """
+    check_objects(cpu, objects)
     parts = [part for part in show.split(",") if part]
     for part in parts:
         if part not in PARTS:
             raise MicrotronError(f"--show: there is no {part!r}; there are {', '.join(PARTS)}")
     if is_model(model) and model.suffix == ".mt":
-        raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
+        if objects is None:
+            raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
+        write_network(opened(model, name, shapes, memory), cpu, objects, as_json=as_json)
+        return
     _check_is_file_of_model(model)
     graphs: list[tuple[str, Graph]] = []
     compiled = _compiled(model, name, shapes, memory, require_accelerator=require_accelerator,
@@ -62,9 +74,12 @@ def compile_(
         compiled.save(target)
     if as_json:
         from .runtime.layers import inspected
-        typer.echo(json.dumps({"image": str(target) if target else None,
+        written = [] if objects is None else written_objects(compiled, cpu, objects)
+        typer.echo(json.dumps({"image": str(target) if target else None, "objects": written,
                                **inspected(compiled).to_dict()}))
         return
+    if objects is not None:
+        write_network(compiled, cpu, objects)
     _show_parts(parts, graphs, compiled)
     if target is not None:
         hosted = len(compiled.host_nodes)

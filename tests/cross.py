@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 SECONDS = 120                       # after which a program hangs
-# Where qemu's `virt` machine has memory; programs get half of it for code and data, half to work in.
+# Where qemu's `virt` machine has memory: half for code and data, half to work in.
 MEMORY = 0x8000_0000
 HALF = 0x400_0000
 
@@ -32,7 +32,7 @@ class Processor:
 
     def build(self, folder: Path, sources: Iterable[Path | str]) -> Path:
         program = folder / "program"
-        done = subprocess.run([*self.compiler, *map(str, sources), "-o", str(program)],
+        done = subprocess.run([*self.compiler, *map(str, sources), "-o", str(program), "-lm"],
                               capture_output=True, text=True, cwd=folder, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
         return program
@@ -61,7 +61,7 @@ def _linux(name: str, machine: str, *options: str) -> Processor:
     """With Linux: this machine itself, or its compiler for another and an emulator of that one."""
     if platform.machine() == machine:
         return Processor(("gcc", "-O2", *options), ())
-    return Processor((f"{name}-gcc", "-O2", "-static", *options), (f"qemu-{machine}",))
+    return Processor((f"{name}-gcc", "-O2", *options), (f"qemu-{machine}", "-L", f"/usr/{name}"))
 
 
 PROCESSORS = {

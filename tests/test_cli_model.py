@@ -236,3 +236,29 @@ def test_damaged_images_end_in_one_line(files, tmp_path, arguments):
         ended = command(arguments[0], "m.mt", *arguments[1:], cwd=tmp_path)
         assert ended.code == 2, ended
         assert ended.error.count("\n") == 1
+
+
+def test_objects_for_a_processor(files, tmp_path):
+    """From a model file, with an image beside it, and from an image."""
+    good("compile", "product.onnx", "--config", "tiny", "-o", tmp_path / "p.mt", "--cpu", "rv32im",
+         "--emit-objects", tmp_path / "one", cwd=files)
+    told = json.loads(good("compile", tmp_path / "p.mt", "--cpu", "rv32im", "--emit-objects",
+                           tmp_path / "two", "--json", cwd=files))
+    names = {path.name for path in (tmp_path / "one").iterdir()}
+    assert {"microtron_network.h", "product_onnx.h", "product_onnx.c"} < names
+    assert {path.rsplit("/")[-1] for path in told["objects"]} == names
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--cpu", "rv32im"), "--cpu and --emit-objects go together"),
+    (("--emit-objects", "objects"), "--cpu and --emit-objects go together"),
+    (("--cpu", "rv31", "--emit-objects", "objects"), "there is no processor 'rv31'; there are"),
+    (("--cpu", "rv32im", "--emit-objects", "product.onnx"), "product.onnx: no such folder"),
+])
+def test_objects_that_cannot_be_written(files, arguments, said):
+    error = bad("compile", "product.onnx", "--config", "tiny", "--show", "plan", *arguments,
+                cwd=files)
+    assert said in error
+    assert not (files / "objects").exists()

@@ -89,7 +89,7 @@ def test_every_system_package_has_its_reason_in_the_documentation():
     text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     for goal, needs in PROJECT["tool"]["microtron"]["goals"].items():
         for package in needs["debian"]:
-            name = package.format(python="python3.x")
+            name = package.format(python="python3.x", other="x86-64", other_libraries="amd64")
             assert f"| `{name}` |" in text, f"make {goal} installs {name} for no reason"
 
 

@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -68,9 +69,18 @@ def needs_of(goal: str) -> tuple[list[str], dict[str, str]]:
     goals = project["tool"]["microtron"]["goals"]
     if goal not in goals:
         raise SetUpError(f"goal is {goal!r}, but must be one of {', '.join(goals)}")
-    names = {"python": f"python{PYTHON}", "include": sysconfig.get_path("include")}
+    names = {"python": f"python{PYTHON}", "include": sysconfig.get_path("include"),
+             **other_processor()}
     return goals[goal]["extras"], {package.format(**names): sign.format(**names)
                                    for package, sign in goals[goal]["debian"].items()}
+
+
+def other_processor() -> dict[str, str]:
+    """The one of two 64-bit processors that this machine does not have: what Debian calls its
+    compiler, that compiler, and its libraries."""
+    if platform.machine() == "x86_64":
+        return {"other": "aarch64", "other_tool": "aarch64", "other_libraries": "arm64"}
+    return {"other": "x86-64", "other_tool": "x86_64", "other_libraries": "amd64"}
 
 
 def is_there(sign: str) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...compiler.graph.types import TensorType
 from ...compiler.network.plan import Plan
 from ...isa.program import Access, Program
 from ..compiled_model import CompiledModel, Port
+from .compute import compute_text
+from .names import compute_symbol, program_symbol, symbol_of
+from .parts import StageParts
 from .stages import ALIGNMENT, Constants, Move, Nodes, Run, Stage, bytes_of
 
 HEADER = """\
@@ -36,17 +38,6 @@ extern const struct microtron_network {symbol};
 """
 
 
-def symbol_of(name: str) -> str:
-    """A word of C for a name."""
-    word = re.sub(r"\W", "_", name, flags=re.ASCII).lower() or "network"
-    return f"network_{word}" if word[0].isdigit() else word
-
-
-def compute_symbol(model: CompiledModel, number: int) -> str:
-    """What the function of a stage is called."""
-    return f"{symbol_of(model.name)}_stage_{number}"
-
-
 def header_text(model: CompiledModel, plan: Plan) -> str:
     """The header that names the network and where its inputs and outputs lie."""
     stem = symbol_of(model.name).upper()
@@ -62,8 +53,9 @@ def memory_bytes(plan: Plan) -> int:
     return -(-max(1, plan.peak) // ALIGNMENT) * ALIGNMENT
 
 
-def table_text(model: CompiledModel, stages: Sequence[Stage], plan: Plan) -> str:
-    """The tables themselves."""
+def table_text(model: CompiledModel, stages: Sequence[Stage], parts: StageParts,
+               plan: Plan) -> str:
+    """The tables themselves, and a function for each stage of the CPU."""
     symbol = symbol_of(model.name)
     blocks = [f'#include "{symbol}.h"\n']
     runs = [each for each in stages if isinstance(each, Run)]
@@ -71,7 +63,7 @@ def table_text(model: CompiledModel, stages: Sequence[Stage], plan: Plan) -> str
         blocks += _program(run, plan, program_symbol(model, run.number))
     blocks += _tensors("inputs", model.inputs, plan)
     blocks += _tensors("outputs", model.outputs, plan)
-    blocks += [f"int {compute_symbol(model, number)}(uint8_t *memory);"
+    blocks += [compute_text(model, number, stage, parts.get(number), plan)
                for number, stage in enumerate(stages) if not isinstance(stage, Run)]
     blocks.append(_array("struct microtron_stage", "stages",
                          [_stage(model, number, stage) for number, stage in enumerate(stages)]))
@@ -83,10 +75,6 @@ def table_text(model: CompiledModel, stages: Sequence[Stage], plan: Plan) -> str
         f"    inputs, {len(model.inputs)}, outputs, {len(model.outputs)}, "
         f"stages, {len(stages)},\n}};")
     return "\n".join(blocks) + "\n"
-
-
-def program_symbol(model: CompiledModel, number: int) -> str:
-    return f"{symbol_of(model.name)}_program_{number}"
 
 
 def _stage(model: CompiledModel, number: int, stage: Stage) -> str:
@@ -161,7 +149,7 @@ def _array(kind: str, name: str, rows: Sequence[str]) -> str:
 
 
 def _string(text: str) -> str:
-    """Text as C writes it: JSON does the same for plain characters, and others become octal."""
+    """Text as C writes it; what is no plain character becomes octal."""
     octets = text.encode()
     plain = "".join(chr(each) if 32 <= each < 127 and each not in b'"\\?' else f"\\{each:03o}"
                     for each in octets)

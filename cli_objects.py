@@ -1,0 +1,43 @@
+"""The objects of a network for a board's own processor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from .isa.errors import MicrotronError
+
+if TYPE_CHECKING:
+    from .runtime.model import Model
+
+
+def check_objects(cpu: str, folder: Path | None) -> None:
+    """Refuse one option without the other, or a processor that there is not, before anything takes
+    time."""
+    if bool(cpu) != (folder is not None):
+        raise MicrotronError("--cpu and --emit-objects go together, as in --cpu rv32imac "
+                             "--emit-objects objects")
+    if cpu:
+        from .native.target import target
+        target(cpu)
+
+
+def written_objects(model: Model, cpu: str, folder: Path) -> list[str]:
+    """Write a network for a processor; the files."""
+    from .isa.progress import watched
+    from .native.target import target
+    from .runtime.ahead.objects import write_objects
+
+    with watched(f"compiling for {cpu}"):
+        return [str(path) for path in write_objects(model, target(cpu), folder)]
+
+
+def write_network(model: Model, cpu: str, folder: Path, *, as_json: bool = False) -> None:
+    written = written_objects(model, cpu, folder)
+    if as_json:
+        typer.echo(json.dumps({"objects": written}))
+    else:
+        typer.echo(f"{folder}: {len(written)} files for {cpu}")
