@@ -57,9 +57,9 @@ ASIN = (3.47933107596021167570e-05, 7.91534994289814532176e-04, -4.0055534500679
 ASIN_OVER = (7.70381505559019352791e-02, -6.88283971605453293030e-01, 2.02094576023350569471e+00,
              -2.40339491173441421878e+00, 1.0)
 
-# Turns: row e of the table has the fraction of 2^(e + SMALLEST) / 2π, in pieces of 26 bits, whose
-# products with 27 bits are exact.
-PIECES, PIECE_BITS, HALF_OF_BITS = 4, 26, 27
+# Turns: row e of the table has the fraction of 2^(e + SMALLEST) / 2π, in pieces of 24 bits: their
+# products with 27 bits are exact, and so are sums of two of these.
+PIECES, PIECE_BITS, HALF_OF_BITS = 5, 24, 27
 FIRST_EXPONENT = 1022                       # that of 1/2, below which nothing is turned
 ROWS = 2047 - FIRST_EXPONENT
 SMALLEST = FIRST_EXPONENT - 1023 - 52       # the exponent of the last bit of such numbers

@@ -271,7 +271,9 @@ def _turned(x: Expression) -> tuple[Expression, Expression]:
         fractions.append(terms[0] + terms[1])
     turns = fractions[0] + fractions[1]
     quarter = nearest_even(turns * 4)
-    rest = (turns - quarter * 0.25) + (fractions[2] + fractions[3])
+    rest = turns - quarter * 0.25
+    for fraction in fractions[2:]:          # the larger first: where they cancel, nothing is lost
+        rest = rest + fraction
     small = magnitude(x) < 0.5
     sign = with_sign_of(as_expression(1, x.dtype), x)
     angle = sign * rest * (2 * pi)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...native.target import Target
 from ..expression.expression import walk
-from ..expression.tensor import Tensor, compute, constant, in_order, placeholder
+from ..expression.tensor import Tensor, compute, constant, in_order
 from ..graph.evaluate import computed
 from ..graph.graph import Graph
 from ..graph.operation import Value
@@ -158,7 +158,8 @@ class _Builder:
             return self.pending[name]
         if name not in self.tensors:
             type_ = self.graph.type_of(name)
-            self.tensors[name] = placeholder(name, type_.shape, type_.dtype)
+            # Not a `placeholder`, which has elements: of this, nothing may be there to read.
+            self.tensors[name] = Tensor(name, type_.shape, type_.dtype)
         return self.tensors[name]
 
     def _result(self, name: str) -> Buffer:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 import microtron.compiler.cpu.operators  # noqa: F401, registers them
+from microtron.compiler.cpu.part import compile_part
 from microtron.compiler.cpu.registry import (
     LOWERINGS,
     NEST_LOWERINGS,
@@ -17,14 +19,17 @@ from microtron.compiler.cpu.registry import (
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.tensor import Tensor
 from microtron.compiler.graph.evaluate import computed
-from microtron.compiler.graph.graph import Node
+from microtron.compiler.graph.graph import Constant, Graph, Node
 from microtron.compiler.graph.operation import Operation, Value
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.nest.nest import Buffer
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify import verify_nest
+from microtron.native.target import host
+from microtron.runtime.compiled_host import LoadedPart
 
 Array = np.ndarray[Any, Any]
+ON_MACHINE = "MICROTRON_COMPILED_OPERATORS" in os.environ    # takes minutes
 
 
 def typed(array: Array, quantization: Quantization | None = None) -> Value:
@@ -64,6 +69,22 @@ def _interpreted(operation: Operation, result: TensorType, values: list[Value],
     return interpret(nest, {each: given[each] for each in nest.inputs})[target]
 
 
+def compiled(operation: Operation, result: TensorType, values: list[Value],
+             constant: tuple[int, ...] = ()) -> Array:
+    """What the machine code of a graph of this one node computes."""
+    names = operation.operands()
+    assert len(names) == len(values)
+    fresh = iter(f"x{place}" for place in range(len(values)))
+    renamed = operation.renamed(lambda name: next(fresh))
+    given = {f"x{place}": value for place, value in enumerate(values)}
+    constants = {name: Constant(value.type, value.array) for place, (name, value) in enumerate(
+        given.items()) if place in constant}
+    inputs = {name: value.type for name, value in given.items() if name not in constants}
+    graph = Graph(inputs, constants, {"y": Node(renamed, result)}, ("y",))
+    part = LoadedPart(compile_part(graph, host()), 1)
+    return part({name: given[name].array for name in inputs})["y"]
+
+
 def check(operation: Operation, *values: Value, result: TensorType | None = None,
           constant: tuple[int, ...] = (), relative: float = 2e-6,
           absolute: float | None = None) -> Array:
@@ -75,6 +96,15 @@ def check(operation: Operation, *values: Value, result: TensorType | None = None
         return np.zeros(result.shape, result.dtype)
     expected = meaning(operation, result, list(values))
     found = lowered(operation, result, list(values), constant)
+    _compare(found, expected, result, relative, absolute)
+    if ON_MACHINE:
+        _compare(compiled(operation, result, list(values), constant), expected, result, relative,
+                 absolute)
+    return found
+
+
+def _compare(found: Array, expected: Array, result: TensorType, relative: float,
+             absolute: float | None) -> None:
     if result.is_float:
         precision = {"float16": 2e-3, "float32": relative, "float64": relative * 1e-7}
         scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0).astype(np.float64)
@@ -84,4 +114,3 @@ def check(operation: Operation, *values: Value, result: TensorType | None = None
     else:
         np.testing.assert_array_equal(found, expected)
     assert found.dtype == expected.dtype
-    return found
