@@ -62,6 +62,7 @@ class LayerCompiler:
         self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
         self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
         self.built: Built = {}
+        self.together: dict[tuple[int, int, tuple[str, ...]], int] = {}     # by two kernels
 
     def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it

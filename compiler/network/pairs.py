@@ -60,7 +60,6 @@ def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
     if two[0].node not in [tensor for tensor, _ in two[1].reads.values()] or (
             together > WORTH_PAIRING * apart):
         return None
-    assert compiler.cost is not None, "whoever asks knows costs"
     made = dict(list(group.made.items())[:number - 1])
     trial = Group()
     try:
@@ -70,6 +69,19 @@ def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
             if not same_bytes(half.output, layer.output):
                 return None
             trial.add(replace(half, parts=layer.parts, with_next=layer is two[0]))
-        return timed(graph, trial, compiler.config, compiler.cost), trial.layers
+        return _together(graph, trial, compiler), trial.layers
     except (MicrotronError, Misfit):
         return None                     # no room for both
+
+
+def _together(graph: Graph, two: Group, compiler: LayerCompiler) -> int:
+    """What two layers take at the same time. Networks repeat themselves: each kind of pair is timed
+    once."""
+    assert compiler.cost is not None, "whoever asks knows costs"
+    first, second = two.layers
+    shared = tuple(operand for operand, (tensor, _) in second.reads.items()
+                   if tensor == first.node)
+    kind = id(first.kernel), id(second.kernel), shared
+    if kind not in compiler.together:
+        compiler.together[kind] = timed(graph, two, compiler.config, compiler.cost)
+    return compiler.together[kind]
