@@ -94,21 +94,21 @@ class LayerCompiler:
             form=form, cost=cost, memory=timing, built=self.built,
             effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
 
-    def alternatives(self, kernel: Kernel) -> Iterator[Kernel]:
-        """Other schedules of the same form, the most promising first."""
+    def alternatives(self, kernel: Kernel, most: int) -> Iterator[Kernel]:
+        """Other schedules of the same form, the most promising first, of `most` that differ."""
         form: Any = kernel.form
         operator = operator_of(form.description)
         if operator.compile is not None:
             return                                  # one of its own, with parts of their own
         ordered = ranked(operator.template, [form], self.memory or MemoryTiming())
-        for candidate in (ordered[0], *different(ordered)):
+        for candidate in (ordered[0], *different(ordered, most)):
             if candidate.knobs != kernel.knobs:
                 try:
                     other = operator.compiled(form.description, form.config, Options(
                         form=form, knobs=candidate.knobs, built=self.built))
                 except CompileError:
                     continue                        # too many instructions
-                yield other
+                yield replace(other, program=replace(other.program, config=self.config))
 
     def cycles(self, kernel: Kernel) -> float:
         """What a kernel takes alone: as the cost says, or at least."""

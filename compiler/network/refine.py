@@ -4,17 +4,19 @@ on the bus."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from ...isa.errors import MicrotronError
 from ..graph.graph import Graph
+from ..operators.choice import TRIALS
 from ..operators.kernel import Kernel
 from .groups import Group
 from .join import timed
 from .layers import CompiledLayer, LayerCompiler
 
-MOST_TRIALS = 12            # streams that are timed
+MOST_TRIALS = 16            # streams that are timed
+ROUNDS = (TRIALS, TRIALS + 1)       # schedules of each kind of layer, as long as trials are left
 LONGEST = 1 << 20           # that layers take at least: longer streams gain little by it
 
 
@@ -26,39 +28,40 @@ def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
     if sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST:
         return group
     best, trials = timed(graph, group, compiler.config, compiler.cost), 0
-    for kernel in _kinds(group, compiler):
-        for other in compiler.alternatives(kernel):
-            if trials == MOST_TRIALS:
-                return group
-            trials += 1
-            trial = Group([_with(layer, kernel, other) for layer in group.layers], group.made)
-            try:
-                cycles = timed(graph, trial, compiler.config, compiler.cost)
-            except MicrotronError:
-                continue                # too much for this accelerator in such a stream
-            if cycles < best:
-                best, group, kernel = cycles, trial, other
+    tried = {_schedule(layer.kernel) for layer in group.layers}
+    for most in ROUNDS:
+        for kernel in _kinds(group, compiler):
+            for other in compiler.alternatives(kernel, most):
+                if _schedule(other) in tried:
+                    continue
+                if trials == MOST_TRIALS:
+                    return group
+                trials += 1
+                tried.add(_schedule(other))
+                trial = Group([_with(layer, kernel, other) for layer in group.layers], group.made)
+                try:
+                    cycles = timed(graph, trial, compiler.config, compiler.cost)
+                except MicrotronError:
+                    continue            # too much for this accelerator in such a stream
+                if cycles < best:
+                    best, group, kernel = cycles, trial, other
     return group
 
 
+def _schedule(kernel: Kernel) -> tuple[int, Any]:
+    """What tells schedules apart. Forms live as long as the group."""
+    return id(kernel.form), kernel.knobs
+
+
 def _kinds(group: Group, compiler: LayerCompiler) -> list[Kernel]:
-    """The kernels of layers that run alone, those that take most cycles together first."""
+    """The kernels of layers, those that take most cycles together first."""
     total: dict[int, float] = {}
     kernels: dict[int, Kernel] = {}
-    for layer in _alone(group):
+    for layer in group.layers:
         key = id(layer.kernel)
         kernels[key] = layer.kernel
         total[key] = total.get(key, 0) + compiler.cycles(layer.kernel)
     return [kernels[key] for key in sorted(total, key=lambda key: -total[key])]
-
-
-def _alone(group: Group) -> Iterator[CompiledLayer]:
-    """Layers that do not run at the same time as another, which have half of the scratchpads."""
-    before = False
-    for layer in group.layers:
-        if not layer.with_next and not before:
-            yield layer
-        before = layer.with_next
 
 
 def _with(layer: CompiledLayer, kernel: Kernel, other: Kernel) -> CompiledLayer:

@@ -170,11 +170,12 @@ def _timed(result: Compiled, cost: Cost) -> float:
         return float("inf")
 
 
-def different(ordered: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates after the first that are worth a trial: unlike the ones before."""
+def different(ordered: Sequence[Candidate], most: int = TRIALS) -> list[Candidate]:
+    """The candidates after the first that are worth a trial: unlike the ones before. With the
+    first, they are `most` at most."""
     taken = [ordered[0]]
     for candidate in ordered[1:]:
-        if len(taken) == TRIALS:
+        if len(taken) == most:
             break
         if not any(_alike(candidate, other) for other in taken):
             taken.append(candidate)

@@ -47,9 +47,23 @@ def test_long_streams_are_not_tried_again(monkeypatch):
     monkeypatch.setattr(refine, "LONGEST", 0)
     tried = []
     monkeypatch.setattr(LayerCompiler, "alternatives",
-                        lambda self, kernel: tried.append(kernel) or ())
+                        lambda self, kernel, most: tried.append(kernel) or ())
     compile_network(chain(), small, cost=lambda program: 1000)
     assert not tried
     monkeypatch.setattr(refine, "LONGEST", 1 << 20)
     compile_network(chain(), small, cost=lambda program: 1000)
     assert tried
+
+
+def test_layers_that_run_at_the_same_time_are_tried_too(monkeypatch):
+    """With every pair taken, the kernels that are tried have halves of the scratchpads."""
+    tried = []
+    monkeypatch.setattr(LayerCompiler, "alternatives",
+                        lambda self, kernel, most: tried.append(kernel) or ())
+    costs = iter(range(1 << 19, 0, -1))
+    network = compile_network(chain(), small, cost=lambda program: next(costs))
+    places = list(network.programs[0].labels.values())
+    assert len(set(places)) < len(places), "two labels at one place: layers at the same time"
+    halves = [each for each in tried if each.form.config.acc_bytes < small.acc_bytes]
+    assert halves
+    assert all(each.program.config == small for each in tried)
