@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from microtron.isa.cache import cache_folder
+from microtron.isa.errors import MicrotronError
 from microtron.isa.progress import announced
 
 
@@ -17,8 +18,7 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
            work: str) -> Path:
     """The folder that `make` fills, once for the same content; a stopped run leaves nothing."""
     key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
-    folder = cache_folder("fpga") / f"{name}-{key}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = kept() / f"{name}-{key}"
     with open(f"{folder}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)        # whoever wants the same waits for it
         if not folder.exists():
@@ -31,4 +31,16 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
                 temporary.rename(folder)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def kept() -> Path:
+    """The folder for all of it."""
+    folder = cache_folder("fpga")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise MicrotronError(f"{folder}: cannot be written: {error.strerror}; name another folder "
+                             "with MICROTRON_CACHE") from None
     return folder

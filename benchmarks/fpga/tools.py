@@ -10,10 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from microtron.isa.cache import cache_folder
 from microtron.isa.errors import MicrotronError
 
-from .cached import cached
+from .cached import cached, kept
 from .families import Family
 
 SUITE = "testing"               # stable has none of these tools
@@ -47,7 +46,7 @@ def find(family: Family) -> Tool:
 
 def _tool(command: tuple[str, ...]) -> Tool:
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False,
-                          cwd=cache_folder("fpga"))
+                          cwd=kept())
     said = done.stdout + done.stderr
     number = re.search(r"Version ([^\s)]+)", said)
     if done.returncode or number is None:
@@ -72,7 +71,7 @@ def _debian(package: str) -> Path:
 
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          cwd=cache_folder("fpga"))
+                          cwd=kept())
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split())[-300:]
         raise MicrotronError(f"{' '.join(command[:2])} failed: {said}")
