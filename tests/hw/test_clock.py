@@ -13,8 +13,8 @@ from microtron.isa.config import tiny
 
 from ..benchmarks.fpga_modules import fpga
 
-LIMIT_NS = 28.0
-LIMIT_LEVELS = 16
+LIMIT_NS = 25.5
+LIMIT_LEVELS = 15
 
 
 @pytest.fixture(scope="module")
