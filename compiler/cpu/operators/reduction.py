@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ....isa.arithmetic import INT32_HIGH
 from ...expression.expression import (
     BOOL,
     Axis,
@@ -18,13 +19,23 @@ from ...expression.expression import (
     select,
     total,
 )
-from ...expression.functions import truncated
 from ...expression.tensor import Tensor, compute, reduce_axis
 from ...graph.operation import normalized_axes
 from ...graph.operations.reduction import ORDER, Arg, Reduce, ReduceKind
 from ...graph.types import TensorType
 from ..registry import Operand, lowers
-from .common import Axes, clamped, each, name_of, nonzero, number, saturated, unordered, working
+from .common import (
+    Axes,
+    between,
+    clamped,
+    each,
+    name_of,
+    nonzero,
+    number,
+    saturated,
+    unordered,
+    working,
+)
 from .fixed import WIDE, scaled
 from .sums import reduced
 
@@ -56,7 +67,7 @@ def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
         return each(operation, result, lambda i: _of_nothing(operation, result, x.type))
     if operation.scales:
         return _quantized(operation, result, places)
-    wide = _wide(kind, x.type)
+    wide = _wide(kind, x.type, prod(places.extents))
 
     def value(i: Axes, reduced: Axes) -> Expression:
         return places.at(i, reduced).cast(wide)
@@ -66,9 +77,11 @@ def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
 
     def element(i: Axes) -> Expression:
         value: Expression = found[i]
+        if kind == ReduceKind.MEAN and not x.type.is_float:
+            low, high = operation.bounds(result)
+            return saturated(between(value.cast("float64") / count, low, high), result.dtype)
         if kind == ReduceKind.MEAN:
-            value = value / count if x.type.is_float else (
-                saturated(truncated(value.cast("float64") / count), WIDE))
+            value = value / count
         if result.dtype == BOOL:
             value = nonzero(value)
         return clamped(operation, result, value)
@@ -76,13 +89,17 @@ def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
     return each(operation, result, element)
 
 
-def _wide(kind: ReduceKind, x: TensorType) -> str:
-    """The type that is summed in."""
+def _wide(kind: ReduceKind, x: TensorType, count: int = 1) -> str:
+    """The type that so many numbers are summed in."""
     if x.dtype == BOOL:
         return "uint8"
     if x.is_float or kind in ORDER:
         return working(x.dtype)
-    return "uint64" if x.dtype == "uint64" and kind != ReduceKind.MEAN else WIDE
+    if kind == ReduceKind.MEAN and x.dtype in (WIDE, "uint64"):
+        return "float64"        # whose sums do not wrap
+    if kind != ReduceKind.PROD and count * max(map(abs, x.range)) <= INT32_HIGH:
+        return "int32"
+    return "uint64" if x.dtype == "uint64" else WIDE
 
 
 def _of_nothing(operation: Reduce, result: TensorType, x: TensorType) -> Expression:
