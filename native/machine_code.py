@@ -36,12 +36,13 @@ def assembly(text: str, target: Target | None = None, *, unroll: bool = True) ->
 
 
 class Library:
-    """Functions of an object file for this processor. They live as long as this object, or one of
-    the functions, does."""
+    """Functions of object files for this processor, which may call each other. They live as long
+    as this object, or one of the functions, does."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, *code: bytes) -> None:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host()))
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        for each in code:
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(each))
         self._engine.finalize_object()
 
     def function(self, name: str, result: Any, *arguments: Any) -> Any:

@@ -34,9 +34,7 @@ class LoadedPart:
 
     def __init__(self, part: Part, threads: int) -> None:
         self.part, self.threads = part, threads
-        made_from = f"{part.text}\n{described(part.target)}"
-        library = Library(kept("kernels", made_from, lambda: object_file(part.text, unroll=False),
-                               takes_long=False))
+        library = Library(*map(_compiled, part.module.pieces()))
         self._run = library.function(RUN, c_int32, c_void_p, c_int32, c_int32)
         self._steps = list(self._stretches(library))
         self._memory = np.empty(part.scratch_bytes + ALIGNED, np.uint8)
@@ -82,6 +80,12 @@ class LoadedPart:
                 raise GraphError(f"{named(part.kernels[failed - 1].node)}: an index from data is "
                                  f"outside its axis")
         return outputs
+
+
+def _compiled(text: str) -> bytes:
+    """A module as an object file, from the cache if possible."""
+    return kept("kernel", f"{text}\n{described(host())}", lambda: object_file(text, unroll=False),
+                takes_long=False)
 
 
 class CompiledBackend:

@@ -34,8 +34,8 @@ MOST_NODES = 500            # of an expression that is handed on
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Everything that it takes to run a part. `text` is LLVM's; each kernel is a function in it,
-    and `RUN` runs them in a row. Numbers are places in the table that kernels get."""
+    """Everything that it takes to run a part. Each kernel is a function of the module, and `RUN`
+    runs them in a row. Numbers are places in the table that kernels get."""
 
     target: Target
     kernels: tuple[Kernel, ...]
@@ -45,7 +45,12 @@ class Part:
     scratch: Mapping[int, int]          # place in the table → offset in scratch memory
     scratch_bytes: int
     types: Mapping[str, TensorType]     # of inputs and outputs
-    text: str
+    module: Module
+
+    @property
+    def text(self) -> str:
+        """The module in LLVM's language."""
+        return self.module.text()
 
     @property
     def places(self) -> int:
@@ -229,7 +234,7 @@ def assembled(target: Target, kernels: Sequence[Kernel], known: Mapping[Buffer, 
                 {name: places[each] for name, each in outputs.items()},
                 {places[each]: np.ascontiguousarray(known[each]) for each in constants},
                 {places[each]: plan.offsets[each] for each in between}, plan.size, types,
-                module.text())
+                module)
 
 
 def compile_function(output: Tensor, target: Target) -> Part:

@@ -27,6 +27,14 @@ def test_functions_of_one_object_are_loaded_and_outlive_the_library():
     assert (twice(1 << 40), product(-3, 7)) == (1 << 41, -21)
 
 
+def test_objects_call_each_other():
+    caller = ("declare i64 @twice(i64)\n"
+              "define i64 @fourfold(i64 %x) { %y = call i64 @twice(i64 %x)\n"
+              "%z = call i64 @twice(i64 %y)\n ret i64 %z }")
+    library = Library(object_file(TEXT), object_file(caller))
+    assert library.function("fourfold", c_int64, c_int64)(5) == 20
+
+
 def test_a_function_that_is_not_there_is_an_error():
     with pytest.raises(KeyError):
         Library(object_file(TEXT)).function("thrice", c_int64)

@@ -169,7 +169,20 @@ def test_code_is_kept_for_the_next_process(tmp_path, monkeypatch):
     LoadedPart(part, 1)
     monkeypatch.setattr("microtron.runtime.compiled_host.object_file", None)
     LoadedPart(part, 1)
-    assert len(list((tmp_path / "code").iterdir())) == 1
+    assert len(list((tmp_path / "code").iterdir())) == len(part.module.bodies) + 1
+
+
+def test_kernels_of_one_part_serve_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path))
+    LoadedPart(compile_part(attention(), host()), 1)
+    before = len(list((tmp_path / "code").iterdir()))
+    longer = attention()
+    builder = Builder()
+    builder.inputs, builder.constants = dict(longer.inputs), dict(longer.constants)
+    builder.nodes = dict(longer.nodes)
+    builder.add("twice", Binary(kind=BinaryKind.ADD, left="sums", right="sums"))
+    LoadedPart(compile_part(builder.graph((*longer.outputs, "twice")), host()), 1)
+    assert len(list((tmp_path / "code").iterdir())) == before + 2   # one kernel, and who calls it
 
 
 def test_models_use_it_without_being_told():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from math import prod
 
 from ....native.target import Target
@@ -64,9 +65,8 @@ class Module:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.functions: list[str] = []
-        self.bodies: dict[str, str] = {}        # names of functions, by what they do
-        self.declared: set[str] = set()
+        self.functions: list[str] = []              # that find a kernel's buffers in the table
+        self.bodies: dict[str, _Body] = {}          # what kernels do, once for equal ones, by name
 
     def add(self, kernel: Kernel, places: Mapping[Buffer, int]) -> None:
         """A kernel whose buffers have these places in the table."""
@@ -81,9 +81,9 @@ class Module:
         else:
             statements.add(body)
         text = _body(kernel, writer)
-        name = self.bodies.setdefault(text, f"body_{len(self.bodies)}")
+        name = f"body_{sha256(text.encode()).hexdigest()[:24]}"
+        self.bodies[name] = _Body(text, len(kernel.buffers), frozenset(writer.declared))
         self.functions.append(_entry(kernel, places, writer.word, name))
-        self.declared |= writer.declared
 
     def add_run(self, name: str, kernels: Iterable[Kernel]) -> None:
         """A function that runs kernels `first` to before `last` one after the other, each as a
@@ -109,11 +109,36 @@ class Module:
         self.functions.append("\n".join([*lines, f"k{count}:", "  ret i32 0", "}", ""]))
 
     def text(self) -> str:
-        """The module in LLVM's language."""
-        mark = ('!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.vectorize.enable", i1 false}\n'
-                if any(NO_VECTORS in each for each in self.bodies) else "")
-        bodies = [f"define internal i32 @{name}{text}" for text, name in self.bodies.items()]
-        return "\n".join((*sorted(self.declared), "", *bodies, *self.functions, mark))
+        """All functions as one module in LLVM's language; kernels and `run` are seen outside."""
+        declared = sorted({each for body in self.bodies.values() for each in body.declared})
+        bodies = [f"define internal i32 @{name}{body.text}" for name, body in self.bodies.items()]
+        return "\n".join((*declared, "", *bodies, *self.functions,
+                          _mark("".join(body.text for body in self.bodies.values()))))
+
+    def pieces(self) -> tuple[str, ...]:
+        """The same as several modules, one for each body: other parts have some of them too, and
+        what was compiled for one is there for all."""
+        word = f"i{self.target.word_bits}"
+        declared = [f"declare i32 @{name}({'ptr, ' * body.buffers}{word}, {word})"
+                    for name, body in self.bodies.items()]
+        return (*("\n".join((*sorted(body.declared), f"define i32 @{name}{body.text}",
+                             _mark(body.text))) for name, body in self.bodies.items()),
+                "\n".join((*declared, *self.functions)))
+
+
+@dataclass(frozen=True)
+class _Body:
+    """A function from its parameters on, and what it calls."""
+
+    text: str
+    buffers: int
+    declared: frozenset[str]
+
+
+def _mark(text: str) -> str:
+    """The definition of the mark for loops, if it is used."""
+    return ('!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.vectorize.enable", i1 false}\n'
+            if NO_VECTORS in text else "")
 
 
 def _body(kernel: Kernel, writer: Writer) -> str:
