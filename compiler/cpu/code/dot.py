@@ -119,6 +119,8 @@ def _joined(values: Values, parts: list[Value]) -> Value:
 
 def _shuffled(values: Values, one: Value, other: Value, places: range) -> Value:
     writer = values.writer
+    if len(places) == 1 and one is other:
+        return writer.lane(one, places[0])
     mask = ", ".join(f"i32 {place}" for place in places)
     return writer.value(f"shufflevector {writer.typed(one)}, {writer.typed(other)}, "
                         f"<{len(places)} x i32> <{mask}>", one.dtype, len(places))
