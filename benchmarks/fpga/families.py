@@ -42,7 +42,7 @@ FAMILIES = {
                  "--timing-allow-fail")),
     "xc7": Family(
         part="xc7z020clg400-1", synthesis="synth_xilinx -flatten -abc9 -family xc7",
-        cells={"lut": "LUT[1-6]|INV", "register": "FD[RSCP]E", "dsp": "DSP48E1",
+        cells={"lut": "LUT[1-6]", "register": "FD[RSCP]E", "dsp": "DSP48E1",
                "bram": "RAMB(18|36)E1", "lutram": r"RAM\d+[MXD].*"},
         weights={"RAMB18E1": 0.5},  # counted in blocks of 36 Kibit, as AMD does
         logic="LUT[1-6]|INV|MUXF[78]",
