@@ -108,7 +108,8 @@ def arrange(stage: Stage, target: Target) -> None:
     if not loops:
         return
     lanes = min(lanes_of(tensor, target), loops[-1].extent)
-    if lanes > 1:
+    # LLVM for AArch64 cannot cut vectors of three numbers of 64 bits to 8 bits.
+    if lanes > 1 and lanes != 3:
         loops[-1], inside = stage.split(loops[-1], lanes)
         stage.reorder(*(axis for axis in stage.leaves if axis is not inside), inside)
         stage.vectorize(inside)

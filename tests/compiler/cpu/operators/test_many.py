@@ -33,7 +33,7 @@ from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.isa.instructions import Rounding
 
 from .draws import ALL, FLOATS, numbers, quantized, repeated, seeds, shapes, value
-from .lowered import check, typed
+from .lowered import check, compiled, meaning, typed
 
 floats = st.sampled_from(FLOATS)
 LONG = (1, 63, 64, 65, 80, 131)     # around the number from which on sums have lanes
@@ -181,3 +181,11 @@ def test_functions_in_fixed_point(shape, dtype, seed):
                       FixedPointSquaredDifference(left="l", right="r")):
         check(operation, left, right, result=TensorType(
             operation.infer(left.type, right.type).shape, dtype, Quantization((0.4,), (9,))))
+
+
+def test_three_numbers_of_64_bits_become_8_bits_in_machine_code():
+    x = value((3, 70), "int8", 1)
+    operation = Reduce(x="x", kind=ReduceKind.PROD, axes=(1,))
+    result = operation.infer(x.type)
+    np.testing.assert_array_equal(compiled(operation, result, [x]),
+                                  meaning(operation, result, [x]))
