@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from amaranth.hdl import Mux, Signal
+from amaranth.hdl import Cat, Mux, Signal
 
 from ..isa.config import Config
 from ..isa.instructions import Engine, Load
@@ -46,7 +46,7 @@ class LoadSteps(TileSteps):
 
     Members
     -------
-    commands : In(stream of COMMAND)
+    instructions : In(stream of prepared_layout)
         The loads, in order. The one at the head must stay until it is taken, with its last step.
     steps : Out(stream of tile_steps.step_layout)
         Every write of each load, border and data, in the order of its tiles.
@@ -57,53 +57,85 @@ class LoadSteps(TileSteps):
                          own={"data": 1, "pad_value": widths_of(Load)["pad_value"],
                               "post": len(Engine)})
 
+    def _prepared_layout(self):
+        return {"first_run": Run, "last_run": Run, "first_section": Section,
+                "last_section": Section}
+
+    def _prepare(self, m, fields, prepared):
+        planes, _, _ = fields.shape
+        heights, widths = _sizes(fields)
+        no_height, no_width = (Cat(*sizes.values()) == 0 for sizes in (heights, widths))
+        m.d.comb += [
+            prepared.first_run.eq(_first(widths)), prepared.last_run.eq(_last(widths)),
+            prepared.first_section.eq(_first(heights)), prepared.last_section.eq(_last(heights)),
+            prepared.empty.eq((planes == 0) | no_height | no_width),
+        ]
+
     def _count_rows(self, m):
-        _, rows, tiles = self.fields.shape
-        top, bottom, left, right = self.fields.pad
-        self.section = Signal(Section, reset_less=True)
-        self.run = Signal(Run, reset_less=True)
-        heights = {Section.TOP: top, Section.MIDDLE: rows, Section.BOTTOM: bottom}
-        widths = {Run.LEFT: left, Run.BODY: tiles, Run.RIGHT: right}
+        heights, widths = _sizes(self.fields)
+        prepared = self.prepared
+        section, run = Signal(Section, reset_less=True), Signal(Run, reset_less=True)
+        in_last_section, in_last_run = (Signal(name=name, reset_less=True)
+                                        for name in ("in_last_section", "in_last_run"))
 
         # What the step at hand ends when it is taken. DRAM knows only the rows with data.
-        run_ends, line_ends, section_ends = (
-            Signal(name=name) for name in ("run_ends", "line_ends", "section_ends"))
+        line_ends, section_ends = (Signal(name=name) for name in ("line_ends", "section_ends"))
         m.d.comb += [
-            run_ends.eq(self.packing.ends_row),
-            line_ends.eq(run_ends & (self.run == _last(widths))),
-            section_ends.eq(line_ends & (self.rows_left == 1)),
-            self.row_ends.eq(line_ends & (self.section == Section.MIDDLE)),
-            self.plane_ends.eq(section_ends & (self.section == _last(heights))),
+            line_ends.eq(self.run_ends & in_last_run),
+            section_ends.eq(line_ends & self.rows.is_last),
+            self.row_ends.eq(line_ends & (section == Section.MIDDLE)),
+            self.plane_ends.eq(section_ends & in_last_section),
         ]
-        next_run, next_section = Signal(Run), Signal(Section)
+        # What follows: another run of this line or the first of the next one, which lies in this
+        # section, the next one, or the first one of a plane. Each is known before the choice.
+        run_after, section_after = _after(run, widths), _after(section, heights)
+        new_line, new_plane = self.begins | line_ends, self.begins | self.plane_ends
+        in_middle = Mux(new_plane, prepared.first_section == Section.MIDDLE, Mux(
+            section_ends, section_after == Section.MIDDLE, section == Section.MIDDLE))
         m.d.comb += [
-            next_run.eq(Mux(self.begins | line_ends, _first(widths), _after(self.run, widths))),
-            next_section.eq(Mux(self.begins | self.plane_ends, _first(heights),
-                                _after(self.section, heights))),
+            self.next_data.eq(Mux(new_line, in_middle & (prepared.first_run == Run.BODY),
+                                  (section == Section.MIDDLE) & (run_after == Run.BODY))),
+            self.next_single.eq(Mux(new_line, _of(widths, prepared.first_run) == 1,
+                                    _of(widths, run_after) == 1)),
         ]
         with m.If(self.moved):
-            m.d.sync += [self.tiles_left.eq(self.tiles_left - self.packing.count),
-                         self.rows_left.eq(self.rows_left - line_ends)]
-        with m.If(self.begins | (self.moved & run_ends)):
-            m.d.sync += [self.run.eq(next_run), self.tiles_left.eq(_of(widths, next_run))]
+            m.d.sync += self.tiles_left.eq(self.tiles_left - self.packing.advance)
+        with m.If(self.moved & line_ends):
+            m.d.sync += self.rows.step()
+        with m.If(self.begins | (self.moved & self.run_ends)):
+            m.d.sync += [
+                run.eq(Mux(new_line, prepared.first_run, run_after)),
+                in_last_run.eq(Mux(new_line, prepared.first_run == prepared.last_run,
+                                   run_after == prepared.last_run)),
+                self.tiles_left.eq(Mux(new_line, _of(widths, prepared.first_run),
+                                       _of(widths, run_after))),
+            ]
         with m.If(self.begins | (self.moved & section_ends)):
-            m.d.sync += [self.section.eq(next_section),
-                         self.rows_left.eq(_of(heights, next_section))]
+            m.d.sync += [
+                section.eq(Mux(new_plane, prepared.first_section, section_after)),
+                in_last_section.eq(Mux(new_plane, prepared.first_section == prepared.last_section,
+                                       section_after == prepared.last_section)),
+                *self.rows.load(_of(heights, section_after), unless=new_plane,
+                                other=_of(heights, prepared.first_section)),
+            ]
 
     def _pitches(self):
         return self.fields.sram_pitch, None
 
     def _describe_own(self, m):
         fields, step = self.fields, self.steps.payload
-        planes, rows, tiles = fields.shape
-        top, bottom, left, right = fields.pad
-        is_data = (self.section == Section.MIDDLE) & (self.run == Run.BODY)
         m.d.comb += [
-            self.packing.padding.eq(~is_data),
-            self.empty.eq((planes == 0) | (top | rows | bottom == 0) | (left | tiles | right == 0)),
-            step.data.eq(is_data & ~self.empty),
+            step.data.eq(self.data & ~self.prepared.empty),
             step.pad_value.eq(fields.pad_value), step.post.eq(fields.post),
         ]
+
+
+def _sizes(fields):
+    """The heights of the sections of a plane, and the widths of the runs of a row."""
+    _, rows, tiles = fields.shape
+    top, bottom, left, right = fields.pad
+    return ({Section.TOP: top, Section.MIDDLE: rows, Section.BOTTOM: bottom},
+            {Run.LEFT: left, Run.BODY: tiles, Run.RIGHT: right})
 
 
 def _first(sizes):

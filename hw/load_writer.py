@@ -3,11 +3,12 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import exact_log2
 
 from ..isa.config import INDEX_BITS, Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
-from .interfaces import FAULT, commands, fill_port, read_beat
+from .interfaces import FAULT, fill_port, read_beat
 from .layouts import POSITION_BITS, buffers_of
 from .load_steps import LoadSteps
 from .logic import covering
@@ -40,8 +41,8 @@ class LoadWriter(Component):
 
     Members
     -------
-    commands : In(stream of COMMAND)
-        Loads, in order. Each is taken with its last step.
+    instructions : In(stream of prepared_layout)
+        Loads, in order, as `steps.prepare` gives them. Each is taken with its last step.
     beats : In(stream of read_beat)
         The beats of all loads, in order. A beat is taken with the last step that needs it.
     uop, inp, wgt, acc : Out(fill_port)
@@ -68,7 +69,7 @@ class LoadWriter(Component):
         self.config = config
         self.steps = LoadSteps(config)
         super().__init__({
-            "commands": In(commands),
+            "instructions": In(stream.Signature(self.steps.prepared_layout)),
             "beats": In(stream.Signature(read_beat(config))),
             **{target: Out(fill_port(config, fill_parts(config, target)))
                for target in dict.fromkeys(TARGETS.values())},
@@ -81,14 +82,14 @@ class LoadWriter(Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.steps = steps = self.steps
-        wiring.connect(m, wiring.flipped(self.commands), steps.commands)
+        wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
         self.step = steps.steps.payload
         self.pending = Signal()                         # `write` is to be done
         self.write = Signal(self._write_layout(), reset_less=True)
         self.write_waits = Signal()
         self._take(m)
         self._write(m)
-        m.d.comb += self.busy.eq(self.commands.valid | self.pending)
+        m.d.comb += self.busy.eq(self.instructions.valid | self.pending)
         return m
 
     def _write_layout(self):
@@ -148,7 +149,8 @@ class LoadWriter(Component):
                 fits = Cat(self.step.buffer == buffer for buffer in TARGETS
                            if self.config.tile_bytes(buffer) == size).any()
                 tile = Signal(8 * size, name=f"tile_of_{size}")
-                m.d.comb += tile.eq(self.beats.payload.data.word_select(self.step.lane, 8 * size))
+                lane = self.step.lane[:exact_log2(self.config.bus_bytes // size)]
+                m.d.comb += tile.eq(self.beats.payload.data.word_select(lane, 8 * size))
                 result = Mux(self.step.alone & fits,
                              tile.replicate(self.config.bus_bytes // size), result)
         return result

@@ -1,6 +1,6 @@
 """How tiles lie in beats: what one step moves between a beat of the bus and a scratchpad."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
@@ -9,7 +9,7 @@ from ..isa.instructions import Buffer
 from .interfaces import bits_for
 from .rows import COUNT_BITS
 
-ACCUMULATOR = (Buffer.ACC, Buffer.ACC8)
+ACCUMULATOR = (Buffer.ACC, Buffer.ACC8)     # a word is one tile, whatever a beat holds
 
 
 def parts_of(config: Config, buffer: Buffer) -> int:
@@ -17,8 +17,13 @@ def parts_of(config: Config, buffer: Buffer) -> int:
     return max(1, config.tile_bytes(buffer) // config.bus_bytes)
 
 
+def lanes_of(config: Config, buffer: Buffer) -> int:
+    """Tiles that a beat can hold; 1 where a tile takes one or more."""
+    return max(1, config.bus_bytes // config.tile_bytes(buffer))
+
+
 class Packing(Component):
-    """The next step along a row of tiles. Combinational.
+    """The step at hand along a run of tiles. Combinational.
 
     A tile of a beat or more moves beat by beat, each a `part` of it. Smaller tiles share a beat;
     their place in it, the lane, follows from the DRAM address:
@@ -27,8 +32,12 @@ class Packing(Component):
         word    [ lane 3 | lane 2 | lane 1 | lane 0 ]        of the scratchpad: by tile index
 
     Where a tile's lane is the same in both, all tiles that the beat and the row have left move in
-    one step. Otherwise, and in the accumulator, where a word is one tile, one moves at a time. A
-    tile of padding moves without a beat, one at a time.
+    one step, `together`. Otherwise, and in the accumulator, where a word is one tile, one moves at
+    a time. A tile of padding moves without a beat, one at a time.
+
+    Whether tiles move together is the same for a whole run, and whether a step `fits` all that is
+    left of it is known a step ahead. Whoever walks keeps this in registers, and `last_part` and
+    `within` as well: `begin` tells them for the first step of a run, outputs for those that follow.
 
     Parameters
     ----------
@@ -38,24 +47,34 @@ class Packing(Component):
     -------
     buffer : In(Buffer)
         The scratchpad, and how its tiles lie in DRAM.
+    lanes, parts : In(lane, or part)
+        Tiles in a beat, or beats of a tile, less one, as `prepare` gives them.
     padding : In(1)
         The step writes a tile of the border.
+    together : In(1)
+        Tiles that share a beat move in one step.
+    fits : In(1)
+        As many tiles are left as the step can move, or fewer.
+    within : In(range(2 * bus_bytes + 1))
+        Tiles that this step and the next can move, where they move together.
     index : In(INDEX_BITS + 1)
         The tile of the scratchpad, inside it or not.
     part : In(part of a tile)
         The part of this tile that moves next.
-    place : In(byte of a beat)
-        The byte of the beat at which this tile starts.
+    last_part : In(1)
+        It is the last one, or all of the tile moves.
+    lane : In(lane of a beat)
+        The lane of this tile in its beat.
     left : In(COUNT_BITS)
-        Tiles of the row that have not moved: at least one.
+        Tiles of the run that have not moved: at least one.
     outside : Out(1)
         The step reaches a tile that the scratchpad does not have.
-    count : Out(range(bus_bytes + 1))
-        Tiles whose move is complete with this step.
+    advance : Out(range(bus_bytes + 1))
+        Tiles whose move is complete with this step, if it does not end the run.
     alone : Out(1)
         One tile moves, between different lanes of beat and word.
-    lane, word_lane : Out(byte of a beat)
-        The lane of the tile in its beat and in its word.
+    word_lane : Out(lane of a beat)
+        The lane of the tile in its word.
     word_lanes : Out(bus_bytes)
         Lanes of the word that the step moves; 1 where a word is a tile.
     strobe : Out(bus_bytes)
@@ -63,87 +82,131 @@ class Packing(Component):
     bytes : Out(range(bus_bytes + 1))
         The number of these bytes.
     ends_beat, ends_row : Out(1)
-        Nothing of this beat, or of this row, is left after the step.
+        Nothing of this beat, or of this run, is left after the step.
     next_part : Out(part of a tile)
-        `part` of the step that follows in this row.
-    next_place : Out(byte of a beat)
-        `place` of the step that follows in this row.
+        `part` of the step that follows in this run.
+    next_lane : Out(lane of a beat)
+        `lane` of the step that follows in this run.
+    next_last_part, next_fits : Out(1)
+        `last_part` and `fits` of the step that follows in this run.
+    next_within : Out(range(2 * bus_bytes + 1))
+        `within` of the step that follows in this run.
     """
 
     def __init__(self, config: Config, buffers: tuple[Buffer, ...]):
         self.config = config
         self.buffers = buffers
-        self.place_bits = exact_log2(config.bus_bytes)
-        part_bits = bits_for(max(parts_of(config, buffer) for buffer in buffers))
+        self.lane_bits = bits_for(max(lanes_of(config, buffer) for buffer in buffers))
+        self.part_bits = bits_for(max(parts_of(config, buffer) for buffer in buffers))
         some = range(config.bus_bytes + 1)
         super().__init__({
-            "buffer": In(Shape.cast(Buffer)), "padding": In(1), "index": In(INDEX_BITS + 1),
-            "part": In(part_bits), "place": In(self.place_bits), "left": In(COUNT_BITS),
-            "outside": Out(1), "count": Out(some), "alone": Out(1),
-            "lane": Out(self.place_bits), "word_lane": Out(self.place_bits),
+            "buffer": In(Shape.cast(Buffer)), "lanes": In(self.lane_bits),
+            "parts": In(self.part_bits), "padding": In(1), "together": In(1), "fits": In(1),
+            "within": In(range(2 * config.bus_bytes + 1)), "index": In(INDEX_BITS + 1),
+            "part": In(self.part_bits), "last_part": In(1), "lane": In(self.lane_bits),
+            "left": In(COUNT_BITS),
+            "outside": Out(1), "advance": Out(some), "alone": Out(1),
+            "word_lane": Out(self.lane_bits),
             "word_lanes": Out(config.bus_bytes), "strobe": Out(config.bus_bytes),
             "bytes": Out(some), "ends_beat": Out(1), "ends_row": Out(1),
-            "next_part": Out(part_bits), "next_place": Out(self.place_bits),
+            "next_part": Out(self.part_bits), "next_lane": Out(self.lane_bits),
+            "next_last_part": Out(1), "next_fits": Out(1),
+            "next_within": Out(range(2 * config.bus_bytes + 1)),
         })
+
+    # What is known of an instruction before its first step.
+
+    def prepared_layout(self) -> dict[str, ShapeLike]:
+        """What `prepare` finds out about rows of tiles.
+
+        lanes, parts    tiles in a beat and beats of a tile, less one: masks
+        shared          tiles of a beat may move together
+        single, short   a row has one tile, or no more than a beat can hold
+        last_lane       in which a short row may start and end in the same beat
+        """
+        return {"lanes": self.lane_bits, "parts": self.part_bits, "shared": 1, "single": 1,
+                "short": 1, "last_lane": self.lane_bits}
+
+    def prepare(self, prepared, buffer: Value, tiles: Value) -> list:
+        lanes = self._by_buffer(buffer, lambda each: lanes_of(self.config, each) - 1)
+        return [
+            prepared.lanes.eq(lanes),
+            prepared.parts.eq(self._by_buffer(buffer,
+                                              lambda each: parts_of(self.config, each) - 1)),
+            prepared.shared.eq(self._by_buffer(buffer, lambda each: each not in ACCUMULATOR
+                                               and lanes_of(self.config, each) > 1)),
+            prepared.single.eq(tiles == 1),
+            prepared.short.eq(tiles <= lanes + 1),
+            prepared.last_lane.eq(lanes + 1 - tiles[:self.lane_bits]),
+        ]
+
+    def lane_of(self, buffer: Value, place: Value) -> Value:
+        """The lane of a tile that starts at a byte of DRAM. Also of strides, as differences."""
+        lane = Const(0, self.lane_bits)
+        for each in self.buffers:
+            lanes = lanes_of(self.config, each)
+            if lanes > 1:
+                start = exact_log2(self.config.tile_bytes(each))
+                lane = Mux(buffer == each, place[start:start + exact_log2(lanes)], lane)
+        return lane
+
+    def begin(self, prepared, index: Value, lane: Value) -> dict[str, Value]:
+        """`together`, `fits` and `within` of the first step of a run of data."""
+        lane = lane & prepared.lanes
+        together = prepared.shared & (lane == index[:self.lane_bits] & prepared.lanes)
+        fits = Mux(together, prepared.short & (lane <= prepared.last_lane), prepared.single)
+        return {"together": together, "fits": fits, "within": 2 * prepared.lanes - lane + 2}
+
+    def _by_buffer(self, buffer, function):
+        """A number that depends on the buffer."""
+        result = Const(0)
+        for each in self.buffers:
+            result = Mux(buffer == each, Const(int(function(each))), result)
+        return result
 
     def elaborate(self, platform):
         m = Module()
+        room = Signal(self.lane_bits)               # lanes behind this one to the end of the beat
+        more = Signal(self.lane_bits)               # those of them that the step moves
+        m.d.comb += [
+            room.eq(~self.lane & self.lanes),
+            more.eq(Mux(self.together, Mux(self.fits, self.left - 1, room), 0)),
+            self.advance.eq(Mux(self.together, room + 1, self.last_part)),
+            self.alone.eq(~self.padding & ~self.together & (self.lanes != 0)),
+            self.word_lane.eq(self.index[:self.lane_bits] & self.lanes),
+            self.word_lanes.eq(_run(self.word_lane, more, 1 << self.lane_bits)),
+            self.ends_beat.eq(~self.padding & (self.together | self.fits | (room == 0))),
+            self.ends_row.eq(self.fits & self.last_part),
+            self.next_part.eq(Mux(self.padding, 0, (self.part + 1) & self.parts)),
+            self.next_last_part.eq(self.padding | (self.next_part == self.parts)),
+            self.next_lane.eq(Mux(self.padding, self.lane,
+                                  Mux(self.together, 0, (self.lane + 1) & self.lanes))),
+            self.next_fits.eq(Mux(self.together, self.left <= self.within,
+                                  Mux(self.last_part, self.left == 2, self.fits))),
+        ]
+        m.d.comb += self.next_within.eq(2 * self.lanes + 2)         # whole beats, from now on
         with m.Switch(self.buffer):
             for buffer in self.buffers:
                 with m.Case(buffer):
-                    if self.config.tile_bytes(buffer) < self.config.bus_bytes:
-                        self._several_in_a_beat(m, buffer)
-                    else:
-                        self._several_beats(m, buffer)
-        with m.If(self.padding):
-            m.d.comb += [self.count.eq(1), self.ends_row.eq(self.left == 1), self.alone.eq(0),
-                         self.ends_beat.eq(0), self.bytes.eq(0), self.next_part.eq(0),
-                         self.next_place.eq(self.place)]
+                    self._measure(m, buffer, more)
         return m
 
-    def _several_beats(self, m, buffer):
-        last_part = self.part == parts_of(self.config, buffer) - 1
+    def _measure(self, m, buffer, more):
+        """What depends on the size of a tile and of the scratchpad."""
+        tile, lanes = self.config.tile_bytes(buffer), lanes_of(self.config, buffer)
+        tiles = self.config.tiles(buffer)
+        reached = self.index
+        if tiles < lanes:               # otherwise a word is all inside or all outside
+            reached = self.index + more
+        moved = _run(self.lane[:bits_for(lanes)], more, lanes) if lanes > 1 else Const(1)
+        size = min(tile, self.config.bus_bytes)
         m.d.comb += [
-            self.count.eq(last_part),
-            self.word_lanes.eq(1), self.strobe.eq(~0), self.bytes.eq(self.config.bus_bytes),
-            self.ends_beat.eq(1), self.ends_row.eq(last_part & (self.left == 1)),
-            self.next_part.eq(Mux(last_part, 0, self.part + 1)), self.next_place.eq(0),
-            self.outside.eq(self._is_outside(buffer, self.index)),
+            self.outside.eq(reached[exact_log2(tiles):] != 0),
+            self.strobe.eq(Cat(each.replicate(size) for each in moved)),
+            self.bytes.eq(Mux(self.padding, 0, (more + 1) << exact_log2(size))),
         ]
 
-    def _several_in_a_beat(self, m, buffer):
-        tile = self.config.tile_bytes(buffer)
-        lanes = self.config.bus_bytes // tile
-        name = buffer.name.lower()
-        room = Signal(range(lanes + 1), name=f"{name}_room")        # tiles to the end of the beat
-        beat_lanes = Signal(lanes, name=f"{name}_lanes")
-        together = (Const(0) if buffer in ACCUMULATOR else self.lane == self.word_lane)
-        m.d.comb += [
-            self.lane.eq(self.place >> exact_log2(tile)),
-            self.word_lane.eq(self.index[:exact_log2(lanes)]),
-            room.eq(lanes - self.lane),
-            self.word_lanes.eq(_run(self.word_lane, self.count, lanes)),
-            beat_lanes.eq(_run(self.lane, self.count, lanes)),
-            self.strobe.eq(Cat(each.replicate(tile) for each in beat_lanes)),
-            self.bytes.eq(self.count << exact_log2(tile)),
-            self.outside.eq(self._is_outside(buffer, self.index + self.count - 1)),
-        ]
-        with m.If(together):
-            m.d.comb += [
-                self.count.eq(Mux(self.left <= room, self.left, room)),
-                self.ends_beat.eq(1), self.ends_row.eq(self.left <= room), self.next_place.eq(0),
-            ]
-        with m.Else():
-            m.d.comb += [
-                self.count.eq(1), self.alone.eq(1),
-                self.ends_beat.eq((room == 1) | (self.left == 1)), self.ends_row.eq(self.left == 1),
-                self.next_place.eq(self.place + tile),
-            ]
 
-    def _is_outside(self, buffer, index):
-        return index[exact_log2(self.config.tiles(buffer)):] != 0
-
-
-def _run(first, count, lanes):
-    """A mask of `count` lanes from the first one on."""
-    return Cat((first <= lane) & (lane < first + count) for lane in range(lanes))
+def _run(first, more, lanes):
+    """A mask of lanes: the first one and some more."""
+    return Cat((first <= lane) & (lane <= first + more) for lane in range(lanes))

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Store
-from .interfaces import FAULT, commands, granted_read_port, read_port, write_beat
+from .interfaces import FAULT, granted_read_port, read_port, write_beat
 from .layouts import buffers_of
 from .store_steps import StoreSteps
 
@@ -40,8 +40,8 @@ class StoreReader(Component):
 
     Members
     -------
-    commands : In(stream of COMMAND)
-        Stores, in order. Each is taken with its last step.
+    instructions : In(stream of prepared_layout)
+        Stores, in order, as `steps.prepare` gives them. Each is taken with its last step.
     out : Out(read_port)
         From the result scratchpad, whole words: the tile and all that share a beat with it.
     acc : Out(granted_read_port)
@@ -62,7 +62,7 @@ class StoreReader(Component):
         self.config = config
         self.steps = StoreSteps(config)
         super().__init__({
-            "commands": In(commands),
+            "instructions": In(stream.Signature(self.steps.prepared_layout)),
             "out": Out(read_port(word_bits(config))),
             "acc": Out(granted_read_port(8 * config.tile_bytes(Buffer.ACC))),
             "beats": Out(stream.Signature(write_beat(config))),
@@ -75,7 +75,7 @@ class StoreReader(Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.steps = steps = self.steps
-        wiring.connect(m, wiring.flipped(self.commands), steps.commands)
+        wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
         self.step = steps.steps.payload
         landing = self._take(m)
         self._land(m, landing)
@@ -97,7 +97,7 @@ class StoreReader(Component):
             taken.eq(attempt & ~step.outside & ~read_waits),
             self.steps.steps.ready.eq(taken),
             self.bytes.eq(Mux(taken & ~step.empty, step.bytes, 0)),
-            self.busy.eq(self.commands.valid | (self.reserved != 0)),
+            self.busy.eq(self.instructions.valid | (self.reserved != 0)),
             self.fault.position.eq(step.position),
         ]
         with m.If(attempt & step.outside):

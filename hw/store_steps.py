@@ -1,7 +1,5 @@
 """The steps of a store: every read of the scratchpad and where it goes in a beat, in order."""
 
-from amaranth.hdl import Mux
-
 from ..isa.config import Config
 from ..isa.instructions import Store
 from .tile_steps import TileSteps
@@ -17,7 +15,7 @@ class StoreSteps(TileSteps):
 
     Members
     -------
-    commands : In(stream of COMMAND)
+    instructions : In(stream of prepared_layout)
         The stores, in order. The one at the head must stay until it is taken, with its last step.
     steps : Out(stream of tile_steps.step_layout)
         What goes into the beats of each store, in order.
@@ -27,28 +25,28 @@ class StoreSteps(TileSteps):
         super().__init__(config, Store, own={"read": 1},
                          carried=("part", "alone", "word_lane", "strobe", "bytes"))
 
+    def _prepare(self, m, fields, prepared):
+        planes, rows, tiles = fields.shape
+        m.d.comb += prepared.empty.eq((planes == 0) | (rows == 0) | (tiles == 0))
+
     def _count_rows(self, m):
         _, rows, tiles = self.fields.shape
         m.d.comb += [
-            self.row_ends.eq(self.packing.ends_row),
-            self.plane_ends.eq(self.row_ends & (self.rows_left == 1)),
+            self.row_ends.eq(self.run_ends),
+            self.plane_ends.eq(self.run_ends & self.rows.is_last),
+            self.next_data.eq(1),
         ]
         with m.If(self.moved):
-            m.d.sync += [
-                self.tiles_left.eq(Mux(self.row_ends, tiles,
-                                       self.tiles_left - self.packing.count)),
-                self.rows_left.eq(Mux(self.plane_ends, rows, self.rows_left - self.row_ends)),
-            ]
-        with m.If(self.begins):
-            m.d.sync += [self.tiles_left.eq(tiles), self.rows_left.eq(rows)]
+            m.d.sync += self.tiles_left.eq(self.tiles_left - self.packing.advance)
+        with m.If(self.moved & self.row_ends):
+            m.d.sync += self.rows.step()
+        with m.If(self.begins | (self.moved & self.row_ends)):
+            m.d.sync += self.tiles_left.eq(tiles)
+        with m.If(self.begins | (self.moved & self.plane_ends)):
+            m.d.sync += self.rows.load(rows)
 
     def _pitches(self):
         return self.fields.sram_pitch
 
     def _describe_own(self, m):
-        step = self.steps.payload
-        planes, rows, tiles = self.fields.shape
-        m.d.comb += [
-            self.empty.eq((planes == 0) | (rows == 0) | (tiles == 0)),
-            step.read.eq((self.packing.part == 0) & ~self.empty),
-        ]
+        m.d.comb += self.steps.payload.read.eq((self.packing.part == 0) & ~self.prepared.empty)

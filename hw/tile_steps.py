@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Module, Shape, ShapeLike, Signal
+from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import INDEX_BITS, Config
 from ..isa.instructions import Buffer, Instruction
-from .interfaces import commands
-from .layouts import POSITION_BITS, buffers_of, unpack
+from .layouts import COMMAND, POSITION_BITS, buffers_of, unpack
 from .packing import Packing
 from .rows import COUNT_BITS
 
@@ -55,8 +54,9 @@ class TileSteps(Component):
 
     Members
     -------
-    commands : In(stream of COMMAND)
-        The instructions, in order. The one at the head must stay until it is taken.
+    instructions : In(stream of prepared_layout)
+        The instructions, in order, as `prepare` gives them. The one at the head must stay until it
+        is taken.
     steps : Out(stream of step_layout)
         The steps of each instruction, in the order of its tiles.
     """
@@ -66,34 +66,56 @@ class TileSteps(Component):
         self.config = config
         self.instruction = instruction
         self.carried = carried
-        self.packing = Packing(config, buffers_of(instruction))
+        self.packing = packing = Packing(config, buffers_of(instruction))
+        self.prepared_layout = data.StructLayout({
+            "command": COMMAND, "empty": 1, "lane": packing.lane_bits,
+            "lane_strides": data.ArrayLayout(packing.lane_bits, 2), **packing.prepared_layout(),
+            **self._prepared_layout()})
         super().__init__({
-            "commands": In(commands),
-            "steps": Out(stream.Signature(step_layout(self.packing, carried, own))),
+            "instructions": In(stream.Signature(self.prepared_layout)),
+            "steps": Out(stream.Signature(step_layout(packing, carried, own))),
         })
+
+    def prepare(self, m, command, prepared) -> None:
+        """Drive what the unit is given from a command."""
+        packing, fields = self.packing, unpack(self.instruction, command.word)
+
+        def lane(place):
+            return packing.lane_of(fields.buffer, place)
+
+        m.d.comb += [
+            prepared.command.eq(command), prepared.lane.eq(lane(fields.offset)),
+            *(prepared.lane_strides[axis].eq(lane(stride))
+              for axis, stride in enumerate(fields.stride)),
+            *packing.prepare(prepared, fields.buffer, fields.shape[2]),
+        ]
+        self._prepare(m, fields, prepared)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.packing = self.packing
-        self.fields = unpack(self.instruction, self.commands.payload.word)
+        self.prepared = self.instructions.payload
+        self.fields = unpack(self.instruction, self.prepared.command.word)
         self.begins, self.moved = Signal(), Signal()
         begun = Signal()                        # the counters belong to the instruction at the head
         m.d.comb += [
-            self.begins.eq(self.commands.valid & ~begun),
-            self.steps.valid.eq(self.commands.valid & begun),
+            self.begins.eq(self.instructions.valid & ~begun),
+            self.steps.valid.eq(self.instructions.valid & begun),
             self.moved.eq(self.steps.valid & self.steps.ready),
-            self.commands.ready.eq(self.moved & self.steps.payload.last),
+            self.instructions.ready.eq(self.moved & self.steps.payload.last),
         ]
         with m.If(self.begins):
             m.d.sync += begun.eq(1)
-        with m.If(self.commands.ready):
+        with m.If(self.instructions.ready):
             m.d.sync += begun.eq(0)
 
-        self.tiles_left, self.rows_left, self.planes_left = (
-            Signal(COUNT_BITS, name=f"{name}_left", reset_less=True)    # this one included
-            for name in ("tiles", "rows", "planes"))
-        self.row_ends, self.plane_ends = Signal(), Signal()
-        self.empty = Signal()                   # beside the payload, which some fields depend on
+        self.tiles_left = Signal(COUNT_BITS, reset_less=True)       # of the run, this one included
+        self.rows, self.planes = Countdown("rows"), Countdown("planes")
+        self.run_ends, self.row_ends, self.plane_ends = (
+            Signal(name=name) for name in ("run_ends", "row_ends", "plane_ends"))
+        # The run that follows: whether it has data, and otherwise whether it has a single tile.
+        self.next_data, self.next_single = Signal(), Signal()
+        m.d.comb += self.run_ends.eq(self.packing.ends_row)
         self._count_planes(m)
         self._count_rows(m)
         self._locate(m)
@@ -103,8 +125,17 @@ class TileSteps(Component):
 
     # What the subclass adds.
 
+    def _prepared_layout(self):
+        """What else is found out about an instruction before it is given to the unit."""
+        return {}
+
+    def _prepare(self, m, fields, prepared):
+        """Drive that, and `empty`, for an instruction that moves nothing."""
+        raise NotImplementedError
+
     def _count_rows(self, m):
-        """Count tiles and rows. Drives what the step at hand ends when it is taken:
+        """Count tiles and rows. Drives `next_data` and `next_single`, and what the step at hand
+        ends when it is taken, besides its run:
 
         row_ends        DRAM goes on in another row
         plane_ends      the plane is complete
@@ -118,61 +149,104 @@ class TileSteps(Component):
         raise NotImplementedError
 
     def _describe_own(self, m):
-        """Drive `empty`, for an instruction that moves nothing, and the unit's own fields."""
+        """Drive the unit's own fields."""
         raise NotImplementedError
 
     # What both have.
 
     def _count_planes(self, m):
-        with m.If(self.moved):
-            m.d.sync += self.planes_left.eq(self.planes_left - self.plane_ends)
+        with m.If(self.moved & self.plane_ends):
+            m.d.sync += self.planes.step()
         with m.If(self.begins):
-            m.d.sync += self.planes_left.eq(self.fields.shape[0])
+            m.d.sync += self.planes.load(self.fields.shape[0])
 
     def _locate(self, m):
-        """Which tile of the scratchpad is next, and where in its beat it starts."""
-        packing, fields = self.packing, self.fields
-        self._walk(m, "index", start=fields.sram, after=packing.index + packing.count,
-                   strides=self._pitches())
-        self._walk(m, "place", start=fields.offset, after=packing.next_place,
-                   strides=fields.stride)
-        part = Signal.like(packing.part, name="part", reset_less=True)
-        m.d.comb += packing.part.eq(part)
+        """Which tile of the scratchpad is next, where in its beat it starts, and how far a step
+        can go from there."""
+        packing, prepared, fields = self.packing, self.prepared, self.fields
+        resumed = packing.index + packing.left
+        indices = self._walk(m, "index", start=fields.sram, resumed=resumed,
+                             after=packing.index + packing.advance, strides=self._pitches())
+        lanes = self._walk(m, "lane", start=prepared.lane, after=packing.next_lane,
+                           resumed=packing.next_lane, strides=prepared.lane_strides)
+        part, last_part, together, fits, within = (
+            Signal.like(getattr(packing, name), name=name, reset_less=True)
+            for name in ("part", "last_part", "together", "fits", "within"))
+        self.data = Signal(reset_less=True)         # the run at hand has some
+        m.d.comb += [*(getattr(packing, each.name).eq(each)
+                       for each in (part, last_part, together, fits, within)),
+                     packing.padding.eq(~self.data)]
+        # What can follow is judged while it is still open which of it does.
+        in_plane, in_row, in_line = (
+            packing.begin(prepared, index, lane)
+            for index, lane in zip(indices, (*lanes[:2], packing.lane), strict=True))
+        first = {name: Mux(self.begins | self.plane_ends, in_plane[name],
+                           Mux(self.row_ends, in_row[name], in_line[name])) for name in in_line}
         with m.If(self.moved):
-            m.d.sync += part.eq(packing.next_part)
-        with m.If(self.begins):
-            m.d.sync += part.eq(0)
+            m.d.sync += [part.eq(packing.next_part), last_part.eq(packing.next_last_part),
+                         fits.eq(packing.next_fits), within.eq(packing.next_within)]
+        with m.If(self.begins | (self.moved & self.run_ends)):
+            m.d.sync += [
+                part.eq(0), last_part.eq(~self.next_data | (prepared.parts == 0)),
+                self.data.eq(self.next_data), together.eq(self.next_data & first["together"]),
+                fits.eq(Mux(self.next_data, first["fits"], self.next_single)),
+                within.eq(first["within"]),
+            ]
 
-    def _walk(self, m, name, *, start, after, strides):
-        """Drive an input of the packing from a register.
+    def _walk(self, m, name, *, start, after, resumed, strides):
+        """Drive an input of the packing from a register, which goes from `start` to what comes
+        `after` each step. At the end of a row or of a plane it goes to a stride beyond where that
+        row or that plane started; those places are kept ready. Where only a run ends, and that row
+        goes on, it is `resumed`.
 
-        The register goes from `start` to what comes `after` each step, and at the end of a row or
-        of a plane to a stride beyond where that row or that plane started.
+        Returns where the next run starts: in another plane, in another row, or in this one.
         """
         target = getattr(self.packing, name)
-        now, row, plane = (Signal.like(target, name=f"{prefix}{name}", reset_less=True)
-                           for prefix in ("", "row_", "plane_"))
+        now, next_row, next_plane = (Signal.like(target, name=f"{prefix}{name}", reset_less=True)
+                                     for prefix in ("", "next_row_", "next_plane_"))
         plane_stride, row_stride = strides
-        in_row = (now,) if row_stride is None else (now, row)
-        m.d.comb += target.eq(now)
+        plane = Signal.like(target, name=f"plane_{name}")
+        m.d.comb += [target.eq(now), plane.eq(Mux(self.begins, start, next_plane))]
+        row = resumed if row_stride is None else next_row
         with m.If(self.moved):
-            m.d.sync += now.eq(after)
+            m.d.sync += now.eq(Mux(self.run_ends, resumed, after))
+            with m.If(self.row_ends):
+                m.d.sync += now.eq(row)
+                if row_stride is not None:
+                    m.d.sync += next_row.eq(next_row + row_stride)
+        with m.If(self.begins | (self.moved & self.plane_ends)):
+            m.d.sync += [now.eq(plane), next_plane.eq(plane + plane_stride)]
             if row_stride is not None:
-                with m.If(self.row_ends):
-                    m.d.sync += [each.eq(row + row_stride) for each in in_row]
-            with m.If(self.plane_ends):
-                m.d.sync += [each.eq(plane + plane_stride) for each in (*in_row, plane)]
-        with m.If(self.begins):
-            m.d.sync += [each.eq(start) for each in (*in_row, plane)]
+                m.d.sync += next_row.eq(plane + row_stride)
+        return plane, row, resumed
 
     def _describe(self, m):
         packing, step, fields = self.packing, self.steps.payload, self.fields
         m.d.comb += [
             packing.buffer.eq(fields.buffer), packing.left.eq(self.tiles_left),
+            packing.lanes.eq(self.prepared.lanes), packing.parts.eq(self.prepared.parts),
             *(step[name].eq(getattr(packing, name)) for name in ("index", *self.carried)),
-            step.buffer.eq(fields.buffer), step.position.eq(self.commands.payload.position),
-            step.empty.eq(self.empty),
-            step.outside.eq(packing.outside & ~self.empty),
-            step.ends_beat.eq(packing.ends_beat & ~self.empty),
-            step.last.eq(self.empty | (self.plane_ends & (self.planes_left == 1))),
+            step.buffer.eq(fields.buffer), step.position.eq(self.prepared.command.position),
+            step.empty.eq(self.prepared.empty),
+            step.outside.eq(packing.outside & ~self.prepared.empty),
+            step.ends_beat.eq(packing.ends_beat & ~self.prepared.empty),
+            step.last.eq(self.prepared.empty | (self.plane_ends & self.planes.is_last)),
         ]
+
+
+class Countdown:
+    """A register that counts down to one, and another that tells when it is there: a comparison
+    would come too late for what depends on it.
+    """
+
+    def __init__(self, name: str):
+        self.left = Signal(COUNT_BITS, name=f"{name}_left", reset_less=True)
+        self.is_last = Signal(name=f"last_of_{name}", reset_less=True)
+
+    def load(self, value: Value, *, unless: Value | int = 0, other: Value | int = 1):
+        """Begin at a value, or at another one: of those, only the choice may come late."""
+        return [self.left.eq(Mux(unless, other, value)),
+                self.is_last.eq(Mux(unless, other == 1, value == 1))]
+
+    def step(self):
+        return [self.left.eq(self.left - 1), self.is_last.eq(self.left == 2)]

@@ -2,12 +2,12 @@
 
 from amaranth.hdl import Module, Signal, Value, ValueLike
 from amaranth.lib import stream
-from amaranth.lib.fifo import SyncFIFO
-from amaranth.lib.wiring import Component, In, Member, Out
+from amaranth.lib.wiring import Component, In, Member, Out, connect
 
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import SEGMENTS, Instruction
+from .buffered import RegisteredQueue
 from .interfaces import (
     FAULT,
     WIDEST_BUS_BYTES,
@@ -18,7 +18,7 @@ from .interfaces import (
     segment_table,
     tokens,
 )
-from .layouts import COMMAND, buffers_of, unpack
+from .layouts import buffers_of, unpack
 from .rows import RowWalker, set_box
 from .start import start_next
 
@@ -34,7 +34,7 @@ class TransferEngine(Component):
 
     The next instruction starts when the walker holds no box, which is one cycle after it handed
     over the last row of the one before at the earliest, the queue has room, and the tokens are
-    there. A mover takes `commands`, and has `stop` and `fault`.
+    there. A mover has `steps`, takes `instructions`, and has `stop` and `fault`.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ class TransferEngine(Component):
     def _join(self, m: Module, mover: Component) -> tuple[RowWalker, Signal]:
         """Put walker and queue in front of the mover. Returns the walker, and when one starts."""
         m.submodules.walker = walker = RowWalker(self.config, buffers_of(self.instruction))
-        m.submodules.queue = queue = SyncFIFO(width=COMMAND.size, depth=QUEUE_DEPTH)
+        m.submodules.queue = queue = RegisteredQueue(mover.steps.prepared_layout, QUEUE_DEPTH)
         self.fault = Signal(FAULT)
         self.stop = Signal()
-        started = start_next(m, self, walker.boxes.ready & queue.w_rdy & ~self.stop)
+        started = start_next(m, self, walker.boxes.ready & queue.put.ready & ~self.stop)
         command = self.commands.payload
         fields = unpack(self.instruction, command.word)
         segment = self.segments[fields.segment[:bits_for(SEGMENTS)]]
@@ -85,12 +85,11 @@ class TransferEngine(Component):
             self.stop.eq(self.halt | (self.fault.cause != Fault.NONE)),
             walker.stop.eq(self.stop), mover.stop.eq(self.stop),
             walker.boxes.valid.eq(started),
-            queue.w_en.eq(started), queue.w_data.eq(command),
-            mover.commands.payload.eq(queue.r_data),
-            mover.commands.valid.eq(queue.r_rdy),
-            queue.r_en.eq(mover.commands.ready),
+            queue.put.valid.eq(started),
             self.events.fault.eq(self.fault),
         ]
+        mover.steps.prepare(m, command, queue.put.payload)
+        connect(m, queue.take, mover.instructions)
         return walker, started
 
     def _window_bytes(self, segment) -> Value:

@@ -146,6 +146,54 @@ class FifoPassesInOrder(ItemsPassInOrder):
         return self.unit.level == 0
 
 
+class StreamPassesInOrder(ItemsPassInOrder):
+    """The claim for a queue whose head is a register, with streams on both sides. It never hides
+    anything, so it is not `buffered` in the sense above."""
+
+    def __init__(self, unit, *, depth: int, width: int):
+        self.unit, self.depth, self.buffered = unit, depth, False
+        self.words = depth - 1
+        pointer = ceil_log2(self.words)
+        Claim.__init__(
+            self, {"put": 1, "item": width, "take": 1, "choose": 1},
+            {**({name: (f"unit.{name}", pointer) for name in ("produce", "consume")}
+                if pointer else {}), "behind": ("unit.behind", range(depth)),
+             **{f"word_{at}": (f"unit.storage[{at}]", width) for at in range(self.words)}})
+
+    def attach(self, m):
+        put, take = self.unit.put, self.unit.take
+        m.d.comb += [put.valid.eq(self.put), put.payload.eq(self.item), take.ready.eq(self.take)]
+        return put.ready, take.valid, take.payload
+
+    def holds_nothing(self):
+        return ~self.unit.take.valid
+
+    def _add_invariants(self, m, count, followed, ahead, value, shows, shown):
+        words = Array(getattr(self, f"word_{at}") for at in range(self.words))
+        produce, consume = getattr(self, "produce", 0), getattr(self, "consume", 0)
+        m.d.comb += self.invariant(
+            count == self.behind + shows, shows | (self.behind == 0), ~followed | (ahead < count),
+            produce == around(consume + self.behind, self.words))
+        if self.words > 1:
+            m.d.comb += self.invariant(produce < self.words, consume < self.words)
+        held = words[around(consume + (ahead - 1)[:len(ahead)], self.words)]
+        m.d.comb += self.invariant(~followed | (Mux(ahead == 0, shown, held) == value))
+
+
+class SlicePassesInOrder(StreamPassesInOrder):
+    """The claim for the two places of a register slice."""
+
+    def __init__(self, unit, *, width: int):
+        self.unit, self.depth, self.buffered = unit, 2, False
+        Claim.__init__(self, {"put": 1, "item": width, "take": 1, "choose": 1},
+                       {"waiting": ("unit.waiting", 1), "back": ("unit.back", width)})
+
+    def _add_invariants(self, m, count, followed, ahead, value, shows, shown):
+        m.d.comb += self.invariant(
+            count == shows + self.waiting, shows | ~self.waiting, ~followed | (ahead < count),
+            ~followed | (Mux(ahead == 0, shown, self.back) == value))
+
+
 class CommandsPassInOrder(ItemsPassInOrder):
     """The claim for the command queue, whole commands included."""
 

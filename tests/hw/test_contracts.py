@@ -22,7 +22,8 @@ from microtron.isa.instructions import Buffer, Load
 # has other members than one that LOAD fills.
 ARGUMENTS = {
     "config": (tiny,), "buffer": (Buffer.INP, Buffer.OUT), "buffers": (buffers_of(Load),),
-    "clients": (2,), "operands": ({"dst": 18},), "tag": (8,), "steps": (True,),
+    "clients": (2,), "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
+    "steps": (True,),
 }
 ENTRY = re.compile(r"(?P<names>[\w*]+(?:, [\w*]+)*) : (?P<flow>In|Out)\(.+\)")
 

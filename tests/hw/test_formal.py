@@ -10,11 +10,19 @@ import pytest
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 
 from microtron.hw.arbiter import RoundRobin
+from microtron.hw.buffered import RegisteredQueue, RegisterSlice
 from microtron.hw.queue import CommandQueue
 from microtron.hw.tokens import Tokens
 from microtron.isa.config import tiny
 
-from .claims import CommandsPassInOrder, FifoPassesInOrder, NobodyStarves, TokensAreCounted
+from .claims import (
+    CommandsPassInOrder,
+    FifoPassesInOrder,
+    NobodyStarves,
+    SlicePassesInOrder,
+    StreamPassesInOrder,
+    TokensAreCounted,
+)
 from .formal import broken, counterexample, prove
 
 SMALL = replace(tiny, token_bits=2)
@@ -35,14 +43,46 @@ def command_queue(depth, unit=CommandQueue):
     return CommandsPassInOrder(unit(replace(tiny, queue_depth=depth)), depth=depth)
 
 
+def registered_queue(depth, unit=RegisteredQueue):
+    return StreamPassesInOrder(unit(WIDTH, depth), depth=depth, width=WIDTH)
+
+
+def register_slice(unit=RegisterSlice):
+    return SlicePassesInOrder(unit(WIDTH), width=WIDTH)
+
+
 def test_token_counters_equal_posts_minus_takes_and_refuse_only_what_overflows():
     prove(TokensAreCounted(SMALL, Tokens), steps=5)
 
 
 @pytest.mark.parametrize(("claim", "depth"), [
-    (fifo, 1), *itertools.product((fifo, buffered_fifo, command_queue), (2, 3, 4))])
+    (fifo, 1), *itertools.product(
+        (fifo, buffered_fifo, command_queue, registered_queue), (2, 3, 4))])
 def test_queues_neither_lose_nor_double_nor_reorder_nor_hold_back(claim, depth):
     prove(claim(depth), steps=depth + 3)
+
+
+def test_a_register_slice_neither_loses_nor_doubles_nor_reorders_nor_holds_back():
+    prove(register_slice(), steps=5)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("put.ready.eq(~waiting)", "put.ready.eq(1)"),                  # loses one
+    ("with m.If(~waiting)", "with m.If(1)"),                        # overwrites the one that waits
+    ("held.eq(waiting | self.put.valid)", "held.eq(self.put.valid)"),       # forgets it
+])
+def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
+    assert counterexample(register_slice(broken(RegisterSlice, right, wrong)), steps=8)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("put.ready.eq(behind != places)", "put.ready.eq(1)"),          # overwrites when full
+    ("(moves_up & (behind == 0))", "moves_up"),                     # loses one
+    ("head.eq(Mux(behind != 0, read.data, put.payload))", "head.eq(put.payload)"),  # overtaken
+    ("Mux(consume == places - 1, 0, consume + 1)", "consume + 1"),  # depth 4: wrong word
+])
+def test_a_fault_in_the_registered_queue_has_a_counterexample(right, wrong):
+    assert counterexample(registered_queue(4, broken(RegisteredQueue, right, wrong)), steps=10)
 
 
 @pytest.mark.parametrize("clients", [2, 3])

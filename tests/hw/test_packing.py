@@ -3,47 +3,72 @@
 import random
 
 import pytest
-from amaranth.hdl import ClockDomain, Module
+from amaranth.hdl import ClockDomain, Module, Signal
+from amaranth.lib import data
 
-from microtron.hw.packing import Packing, parts_of
+from microtron.hw.packing import Packing, lanes_of, parts_of
 from microtron.isa.instructions import Buffer
 
 from .boxes import CONFIGS, LOADED
 from .simulate import simulate
 
 ALL = (*LOADED, Buffer.OUT)
+AHEAD = ("together", "fits", "within")      # what whoever walks keeps from step to step
 
 
-def run(unit, testbench):
-    """The unit has no clock of its own."""
-    m = Module()
-    m.domains.sync = ClockDomain()
-    m.submodules.unit = unit
-    simulate(m, testbench, limit=1)
+class Prepared:
+    """A packing with what is known before the first step of a run of `tiles`."""
+
+    def __init__(self, config):
+        self.unit = unit = Packing(config, ALL)
+        self.tiles = Signal.like(unit.left)
+        self.first = {name: Signal.like(getattr(unit, name), name=f"first_{name}")
+                      for name in AHEAD}
+
+    def run(self, testbench):
+        """The unit has no clock of its own."""
+        m, unit = Module(), self.unit
+        m.domains.sync = ClockDomain()
+        m.submodules.unit = unit
+        prepared = Signal(data.StructLayout(unit.prepared_layout()))
+        m.d.comb += [unit.lanes.eq(prepared.lanes), unit.parts.eq(prepared.parts),
+                     *unit.prepare(prepared, unit.buffer, self.tiles)]
+        for name, value in unit.begin(prepared, unit.index, unit.lane).items():
+            m.d.comb += self.first[name].eq(value)
+        simulate(m, testbench, limit=1)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_steps_move_every_byte_of_a_row_once_and_nothing_else(name):
     config = CONFIGS[name]
-    unit = Packing(config, ALL)
+    prepared = Prepared(config)
+    unit = prepared.unit
     rng = random.Random(name)
 
     async def testbench(ctx):
         for _ in range(60):
             buffer = rng.choice(ALL)
-            tile, lanes = config.tile_bytes(buffer), config.bus_bytes // config.tile_bytes(buffer)
-            left = tiles = rng.choice((1, 2, 3, rng.randint(1, max(2, 2 * lanes + 1))))
+            tile, lanes = config.tile_bytes(buffer), lanes_of(config, buffer)
+            left = tiles = rng.choice((1, 2, 3, rng.randint(1, max(2, 3 * lanes + 1))))
             index = rng.randint(0, config.tiles(buffer) - 1)
-            place = rng.randrange(lanes) * tile if lanes else 0
-            part, at = 0, place                     # `at`: bytes from the start of the first beat
-            ctx.set(unit.buffer, buffer)
+            lane, part = rng.randrange(lanes), 0
+            at = lane * tile if lanes > 1 else 0    # bytes from the start of the first beat
+            for signal, value in ((unit.buffer, buffer), (prepared.tiles, tiles),
+                                  (unit.index, index), (unit.lane, lane)):
+                ctx.set(signal, value)
+            await ctx.delay(0)
+            ahead = {each: ctx.get(prepared.first[each]) for each in AHEAD}
+            ahead["last_part"] = parts_of(config, buffer) == 1
             moved = []
             while left:
-                for signal, value in ((unit.index, index), (unit.place, place), (unit.part, part),
+                for signal, value in ((unit.index, index), (unit.lane, lane), (unit.part, part),
                                       (unit.left, left)):
                     ctx.set(signal, value)
+                for each, value in ahead.items():
+                    ctx.set(getattr(unit, each), value)
                 await ctx.delay(0)
-                count, strobe = ctx.get(unit.count), ctx.get(unit.strobe)
+                ends = ctx.get(unit.ends_row)
+                count, strobe = left if ends else ctx.get(unit.advance), ctx.get(unit.strobe)
                 beat = at // config.bus_bytes * config.bus_bytes
                 fresh = [beat + byte for byte in range(config.bus_bytes) if strobe >> byte & 1]
                 assert len(fresh) == ctx.get(unit.bytes) > 0
@@ -51,19 +76,21 @@ def test_steps_move_every_byte_of_a_row_once_and_nothing_else(name):
                 reached = index + max(count, 1) - 1
                 assert ctx.get(unit.outside) == (reached >= config.tiles(buffer))
                 if lanes > 1:
-                    check_lanes(ctx, unit, index, place // tile, count, lanes, buffer)
+                    check_lanes(ctx, unit, index, lane, count, lanes, buffer)
                 else:
                     assert (count, ctx.get(unit.word_lanes)) == (
                         part == parts_of(config, buffer) - 1, 1)
                 at += len(fresh)
                 left, index = left - count, index + count
-                assert ctx.get(unit.ends_row) == (left == 0)
+                assert ends == (left == 0)
                 assert ctx.get(unit.ends_beat) == (left == 0 or at % config.bus_bytes == 0)
-                place, part = ctx.get(unit.next_place), ctx.get(unit.next_part)
+                lane, part = ctx.get(unit.next_lane), ctx.get(unit.next_part)
+                ahead = {each: ctx.get(getattr(unit, f"next_{each}", unit.together))
+                         for each in ahead}
             start = moved[0]
             assert moved == list(range(start, start + tiles * tile))
 
-    run(unit, testbench)
+    prepared.run(testbench)
 
 
 def check_lanes(ctx, unit, index, lane, count, lanes, buffer):
@@ -71,31 +98,35 @@ def check_lanes(ctx, unit, index, lane, count, lanes, buffer):
     same = index % lanes == lane and buffer not in (Buffer.ACC, Buffer.ACC8)
     assert ctx.get(unit.alone) == (not same)
     assert count == (min(lanes - lane, ctx.get(unit.left)) if same else 1)
-    assert (ctx.get(unit.lane), ctx.get(unit.word_lane)) == (lane, index % lanes)
+    assert ctx.get(unit.word_lane) == index % lanes
     assert ctx.get(unit.word_lanes) == ((1 << count) - 1) << index % lanes
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_padding_moves_one_tile_and_no_beat(name):
     config = CONFIGS[name]
-    unit = Packing(config, ALL)
+    prepared = Prepared(config)
+    unit = prepared.unit
     rng = random.Random(name)
 
     async def testbench(ctx):
         ctx.set(unit.padding, 1)
+        ctx.set(unit.last_part, 1)
         for _ in range(60):
             buffer = rng.choice(LOADED)
+            lanes = lanes_of(config, buffer)
             index, left = rng.randrange(config.tiles(buffer) + 2), rng.randint(1, 3)
-            place = rng.randrange(config.bus_bytes)
+            lane = rng.randrange(lanes)
             for signal, value in ((unit.buffer, buffer), (unit.index, index), (unit.left, left),
-                                  (unit.place, place)):
+                                  (unit.fits, left == 1), (unit.lane, lane)):
                 ctx.set(signal, value)
             await ctx.delay(0)
-            lanes = max(1, config.bus_bytes // config.tile_bytes(buffer))
-            assert [ctx.get(each) for each in (unit.count, unit.bytes, unit.ends_beat)] == [1, 0, 0]
+            assert [ctx.get(each) for each in (unit.advance, unit.bytes, unit.ends_beat,
+                                               unit.alone)] == [1, 0, 0, 0]
             assert ctx.get(unit.ends_row) == (left == 1)
-            assert ctx.get(unit.next_place) == place
+            assert ctx.get(unit.next_fits) == (left == 2)
+            assert (ctx.get(unit.next_lane), ctx.get(unit.next_last_part)) == (lane, 1)
             assert ctx.get(unit.outside) == (index >= config.tiles(buffer))
             assert ctx.get(unit.word_lanes) == 1 << index % lanes
 
-    run(unit, testbench)
+    prepared.run(testbench)

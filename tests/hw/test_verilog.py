@@ -1,10 +1,15 @@
 """The Verilog we emit, read back by other people's tools: ports, widths, latches and drivers."""
 
+import gc
 import re
 import subprocess
+import warnings
 
 import pytest
+from amaranth.hdl import UnusedElaboratable
 
+from microtron.hw.load_steps import LoadSteps
+from microtron.hw.store_steps import StoreSteps
 from microtron.hw.top import MODULE, TRACE
 from microtron.isa.instructions import INSTRUCTION_BYTES, Buffer, Engine
 
@@ -74,6 +79,15 @@ def test_a_second_parser_elaborates_it_without_complaint(design):
     assert [top.name for top in compilation.getRoot().topInstances] == [MODULE]
 
 
+def prepared_bits(steps, config):
+    """The width of what LOAD or STORE queues. The unit is never used, and nobody minds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        bits = steps(config).prepared_layout.size
+        gc.collect()
+    return bits
+
+
 def expected_memories(config):
     """Everything that is to become block RAM or distributed RAM: place → words and bits a word."""
     command, beat = 8 * INSTRUCTION_BYTES + 32, config.bus_bits
@@ -88,7 +102,8 @@ def expected_memories(config):
         **{f"{engine.name.lower()}_queue.fifo.storage": (config.queue_depth - 1, command)
            for engine in Engine},             # the last command is in a register
         "fetch.buffer.storage": (15, 8 * INSTRUCTION_BYTES + 1),
-        "load.queue.storage": (4, command), "store.queue.storage": (4, command),
+        **{f"{name}.queue.storage": (3, prepared_bits(steps, config))
+           for name, steps in (("load", LoadSteps), ("store", StoreSteps))},
         "store.awaited.storage": (config.writes_in_flight + 2, 38),
         "store.reader.queue.storage": (4, beat + beat // 8),
         "reader.queue.storage": (2, beat + 2),

@@ -1,0 +1,106 @@
+"""Places between two units, whose outputs on both sides come from registers."""
+
+from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
+from amaranth.lib import stream
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out
+
+
+class RegisterSlice(Component):
+    """Cuts a stream in two: no path leads through it, neither forward nor back.
+
+    Two places are what that takes: when the second half stops, the first half learns of it a
+    cycle later, and what it has sent until then needs a place.
+
+        put ──┬────────► front ──► take
+              └─► back ──┘
+
+    Rate: one item a cycle. Latency: an item put in cycle t can be taken in t + 1.
+
+    Parameters
+    ----------
+    shape : of an item
+
+    Members
+    -------
+    put : In(stream of shape)
+        Items that enter. Refused while both places are taken.
+    take : Out(stream of shape)
+        The oldest item. It stays until it is taken.
+    """
+
+    def __init__(self, shape: ShapeLike):
+        self.shape = shape
+        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        front, back = (Signal(self.shape, name=name, reset_less=True)
+                       for name in ("front", "back"))
+        held, waiting = Signal(), Signal()          # the front, and the back as well
+        m.d.comb += [self.put.ready.eq(~waiting), self.take.valid.eq(held),
+                     self.take.payload.eq(front)]
+        with m.If(~waiting):
+            m.d.sync += back.eq(self.put.payload)
+        with m.If(self.take.ready | ~held):
+            m.d.sync += [held.eq(waiting | self.put.valid), waiting.eq(0),
+                         Value.cast(front).eq(Mux(waiting, back, self.put.payload))]
+        with m.Elif(self.put.valid):
+            m.d.sync += waiting.eq(1)
+        return m
+
+
+class RegisteredQueue(Component):
+    """A queue with its head in a register.
+
+    Rate: one in and one out a cycle. Latency: what enters an empty queue can leave in the next
+    cycle.
+
+    Parameters
+    ----------
+    shape : of an item
+    depth : places, two or more
+
+    Members
+    -------
+    put : In(stream of shape)
+        Items that enter. Refused while all places are taken.
+    take : Out(stream of shape)
+        The oldest item. It stays until it is taken.
+    """
+
+    def __init__(self, shape: ShapeLike, depth: int):
+        self.shape, self.depth = shape, depth
+        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        put, take = self.put, self.take
+        width, places = Shape.cast(self.shape).width, self.depth - 1
+        m.submodules.storage = storage = Memory(shape=width, depth=places, init=[])
+        written, read = storage.write_port(), storage.read_port(domain="comb")
+        produce, consume, behind = (Signal(range(size), name=name) for size, name in (
+            (places, "produce"), (places, "consume"),
+            (self.depth, "behind")))                # items that are not the head
+        head = Signal(width, reset_less=True)
+        held = Signal()                             # the head; nothing is behind one that is not
+        moves_up, joins, leaves = (             # there is room at the head; who stays behind it
+            Signal(name=name) for name in ("moves_up", "joins", "leaves"))
+        m.d.comb += [
+            put.ready.eq(behind != places), take.valid.eq(held), Value.cast(take.payload).eq(head),
+            moves_up.eq(take.ready | ~held),
+            leaves.eq(moves_up & (behind != 0)),
+            joins.eq(put.valid & put.ready & ~(moves_up & (behind == 0))),
+            # Written in any case: whether it stays is known later than what it is.
+            written.addr.eq(produce), written.data.eq(put.payload),
+            written.en.eq(put.valid & put.ready), read.addr.eq(consume),
+        ]
+        with m.If(moves_up):
+            m.d.sync += [held.eq((behind != 0) | (put.valid & put.ready)),
+                         head.eq(Mux(behind != 0, read.data, put.payload))]
+        with m.If(joins):
+            m.d.sync += produce.eq(Mux(produce == places - 1, 0, produce + 1))
+        with m.If(leaves):
+            m.d.sync += consume.eq(Mux(consume == places - 1, 0, consume + 1))
+        m.d.sync += behind.eq(behind + joins - leaves)
+        return m
