@@ -64,7 +64,7 @@ class Statements:
             raise CompileError(f"{marked.intrinsic} is no intrinsic of the CPU; there is {DOT}")
         if marked.starts:
             self._loop(Loop(loop.axis, loop.body, LoopKind.VECTORIZED))
-        elif self.values.target.vector_bytes:
+        elif self.values.target.vector_bytes and loop.axis.extent > 1:
             with self.values.anew():
                 add_dot(self.values, loop)
         else:

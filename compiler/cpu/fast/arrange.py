@@ -33,11 +33,11 @@ class Sums:
 
 @dataclass(frozen=True)
 class Blocked:
-    """How the sums of a result are computed. Their tensor has the result's axes, and as many rows
-    and columns as there are in whole blocks."""
+    """How the sums of a result are computed. Their tensor has the result's axes with rows and
+    columns last, and as many of these as there are in whole blocks."""
 
     sums: Tensor
-    row: int                        # axes of the result
+    row: int                        # these axes in the result
     column: int
     block: Block
     before: Sequence[int] = ()      # axes that are outside of columns; the others are inside
@@ -87,10 +87,10 @@ class Blocked:
         return tile
 
     def _arrange_block(self, stage: Stage, target: Target) -> None:
-        axes = list(stage.tensor.axes)
-        row, column = axes[self.row], axes[self.column]
+        *others, row, column = stage.tensor.axes
+        if column.extent == self.block.lanes:       # also where the result has fewer columns
+            stage.compute_whole(column)
         panel, lanes = stage.split(column, self.block.lanes)
-        others = [each for each in axes if each not in (row, column)]
         terms = [each for each in stage.leaves if each.reduces]
         dot = terms and self.dot
         loops = terms[:-1] if dot else terms

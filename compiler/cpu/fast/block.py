@@ -15,12 +15,14 @@ what comes next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
 FEWEST = 32             # sums in a block, below which the processor waits for the last ones
-MOST = 96               # sums that fit in registers
-WIDTHS = (16, 8, 4, 32, 64)
+MOST = 120              # numbers that fit in registers: sums and a row of the right side
+MOST_ROWS = 8
+WIDTHS = (16, 8, 4, 32)
 STEP = 8                # what a term costs besides its products, in sums
 
 
@@ -39,10 +41,12 @@ class Block:
         return self.rows * self.tiles * self.stripes
 
 
-def block_of(rows: int, columns: int, tiles: int | None = None) -> Block:
-    """The best block for so many rows and columns. A stripe has at most so many tiles."""
-    found = min((Block(height, lanes) for lanes in WIDTHS
-                 for height in range(1, MOST // lanes + 1)),
+def block_of(rows: int, columns: int, tiles: int | None = None,
+             widths: Sequence[int] | None = None) -> Block:
+    """The best block for so many rows and columns. A stripe has at most so many tiles, and a block
+    one of some widths."""
+    found = min((Block(height, lanes) for lanes in widths or WIDTHS
+                 for height in range(1, min(MOST // lanes - 1, MOST_ROWS) + 1)),
                 key=lambda each: _cost(each, rows, columns))
     count = ceil(rows / found.rows)
     if tiles is None:

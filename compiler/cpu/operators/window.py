@@ -27,7 +27,8 @@ from ...expression.tensor import Tensor, compute, constant, reduce_axis
 from ...graph.operations.window import Conv, Pool, PoolKind, TransposedConv, _Window
 from ...graph.operations.window_places import MaxPlace
 from ...graph.types import Array, TensorType
-from ..registry import Operand, lowers
+from ..fast.convolution import Window, window_sums
+from ..registry import Operand, Scheduled, lowers
 from .blocks import joined, split
 from .common import Axes, clamped, each, number, unordered
 from .fixed import WIDE, multiplied
@@ -72,7 +73,7 @@ def joined_widths(operation: _Window, pad: tuple[int, ...]) -> tuple[int, ...]:
 
 @lowers(Conv)
 def convolution(operation: Conv, result: TensorType, x: Operand, weights: Operand,
-                *bias: Operand) -> Tensor:
+                *bias: Operand) -> Tensor | Scheduled:
     border = Constant(zero_point(x.type) if x.type.is_integer else 0, x.type.dtype)
     images = with_border(operation, x, border, operation.pad)
     return _convolved(operation, result, images, weights, bias, operation.stride, turned=False)
@@ -80,7 +81,7 @@ def convolution(operation: Conv, result: TensorType, x: Operand, weights: Operan
 
 @lowers(TransposedConv)
 def transposed_convolution(operation: TransposedConv, result: TensorType, x: Operand,
-                           weights: Operand, *bias: Operand) -> Tensor:
+                           weights: Operand, *bias: Operand) -> Tensor | Scheduled:
     """A convolution with the window turned around, of images whose pixels are apart."""
     border = Constant(zero_point(x.type) if x.type.is_integer else 0, x.type.dtype)
     _, rows, columns, _ = operation.image(result)
@@ -95,13 +96,19 @@ def transposed_convolution(operation: TransposedConv, result: TensorType, x: Ope
 
 
 def _convolved(operation: Conv | TransposedConv, result: TensorType, x: Operand, weights: Operand,
-               bias: tuple[Operand, ...], stride: tuple[int, int], *, turned: bool) -> Tensor:
+               bias: tuple[Operand, ...], stride: tuple[int, int], *,
+               turned: bool) -> Tensor | Scheduled:
     """Sums of products in windows that all lie inside, and what becomes of them."""
     outputs, depth, height, width = weights.type.shape
     group = outputs // operation.groups
     if not depth:
         return finished(operation, result, lambda i: as_expression(0, product_type(x.type)),
                         operation.channel_axis, bias)
+    fast = window_sums(x, weights, result.shape, Window(
+        stride, operation.dilation, operation.groups, operation.channel_axis, turned))
+    if fast is not None:
+        return Scheduled(finished(operation, result, fast.value, operation.channel_axis, bias),
+                         fast.schedule)
     more = correction(zero_point(x.type), weights, (1, 2, 3)) if x.type.is_integer else None
     packed = _packed(weights) if operation.channel_axis == 3 and operation.groups == 1 else None
     c, a, b = (reduce_axis(name, size) for name, size in (("c", depth), ("a", height),
