@@ -233,11 +233,30 @@ class Values:
             pointer = self.address(node)
             del self.fixed[axis]
             return self.loaded(pointer, dtype, axis.extent)
+        if stride == 2 and axis.extent % 2 == 0 and dtype != BOOL:
+            return self._every_other(node, axis)
         lanes = []
         for lane in range(axis.extent):
             with self.in_lane(axis, lane):
                 lanes.append(self._scalar_load(node))
         return self.writer.gathered(lanes)
+
+    def _every_other(self, node: Access, axis: Axis) -> Value:
+        """Two vectors that overlap by one element, and the elements of even places of both; no
+        element after the last one is touched."""
+        count, dtype, halves = axis.extent, node.dtype, []
+        self.fixed[axis] = 0
+        pointer = self.address(node)
+        del self.fixed[axis]
+        for first in (0, count - 1):
+            there = self.writer.name(f"getelementptr inbounds {self.writer.scalar(dtype)}, ptr "
+                                     f"{pointer}, {self.writer.word} {first}")
+            halves.append(self.loaded(there, dtype, count))
+        places = [*range(0, count, 2), *range(count + 1, 2 * count, 2)]
+        mask = ", ".join(f"i32 {place}" for place in places)
+        return self.writer.value(
+            f"shufflevector {self.writer.typed(halves[0])}, {self.writer.typed(halves[1])}, "
+            f"<{count} x i32> <{mask}>", dtype, count)
 
     def _scalar_load(self, node: Access) -> Value:
         return self.loaded(self.address(node), node.dtype, 1)

@@ -22,6 +22,8 @@ from ..code.dot import DOT
 from ..default_schedule import arrange, is_worth_inlining
 from .block import Block
 
+ACROSS = "pixels"       # a copy of images that puts channels last
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -61,6 +63,8 @@ class Blocked:
             if each is not result and each not in inside:
                 if is_worth_inlining(each, schedule) and not _is_read(each, inside):
                     other.compute_inline()
+                elif each.name == ACROSS:
+                    _arrange_across(other, target)
                 else:
                     arrange(other, target)
 
@@ -108,3 +112,15 @@ class Blocked:
 
 def _is_read(tensor: Tensor, readers: Sequence[Tensor]) -> bool:
     return any(tensor in each.inputs() for each in readers)
+
+
+def _arrange_across(stage: Stage, target: Target) -> None:
+    """A copy with channels last of images with channels first: a few channels of a whole row, and
+    then the next few, for each is in another page of memory."""
+    n, y, x, c = stage.tensor.axes
+    several, lanes = stage.split(c, min(c.extent, max(1, target.vector_bytes)))
+    stage.reorder(n, y, several, x, lanes)
+    stage.parallel(n)
+    stage.parallel(y)
+    if lanes.extent > 1:
+        stage.vectorize(lanes)

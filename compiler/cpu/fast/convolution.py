@@ -15,7 +15,7 @@ from ...expression.expression import Axis, Expression, minimum, select, total
 from ...expression.tensor import Tensor, compute, constant, reduce_axis
 from ...graph.types import Array, Shape
 from ..registry import Operand
-from .arrange import Blocked, Sums
+from .arrange import ACROSS, Blocked, Sums
 from .block import Block, block_of
 from .bytes import (
     TERMS,
@@ -30,7 +30,6 @@ from .bytes import (
 )
 
 FLOATS = {"float16": "float32", "float32": "float32"}
-WRITTEN_OUT = 9                 # taps of a window that are written out, at most
 Indices = tuple[Expression, ...]
 
 
@@ -110,23 +109,26 @@ def _channel(output: Expression, lanes: int, outputs: int, window: Window, depth
 
 def _of_floats(images: Operand, array: Array, shape: Shape, window: Window, block: Block) -> Sums:
     outputs, depth, *taps = array.shape
-    panels = _in_panels(array, block.lanes)
-    first = window.channel_axis == 1                # channels outside of taps, as in memory
-    kernel = constant("weights", np.ascontiguousarray(
-        panels.transpose(0, 3, 1, 2, 4)) if first else panels)
-    c, a, b = (reduce_axis(name, size) for name, size in zip(
-        ("c", "a", "b"), (depth, *taps), strict=True))
-    terms = (c, a, b) if first else (a, b, c)
+    kernel, pixels = constant("weights", _in_panels(array, block.lanes)), _pixels(images, window)
+    a, b, c = (reduce_axis(name, size) for name, size in zip("abc", (*taps, depth), strict=True))
 
     def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:
         channel = _channel(output, block.lanes, outputs, window, depth, c)
         y, x = window.pixel(row, _inside(column, shape, window), a, b)
-        pixel = (n, channel, y, x) if first else (n, y, x, channel)
-        weight = kernel[(output // block.lanes, *terms, output % block.lanes)]
-        return total(images.tensor[pixel].cast("float32") * weight, *terms)
+        weight = kernel[output // block.lanes, a, b, c, output % block.lanes]
+        return total(pixels[n, y, x, channel].cast("float32") * weight, a, b, c)
 
-    unrolled = (2 if taps[0] * taps[1] <= WRITTEN_OUT else 1) if first else 0
-    return _sums(product, shape, window, block, unrolled=unrolled)
+    return _sums(product, shape, window, block)
+
+
+def _pixels(images: Operand, window: Window) -> Tensor:
+    """Images with channels last: their numbers are next to each other in a cache, and mostly in
+    one page of memory."""
+    if window.channel_axis == 3:
+        return images.tensor
+    n, channels, height, width = images.type.shape
+    return compute(ACROSS, (n, height, width, channels),
+                   lambda image, y, x, c: images.tensor[image, c, y, x])
 
 
 def _inside(column: Axis, shape: Shape, window: Window) -> Expression:
@@ -135,11 +137,10 @@ def _inside(column: Axis, shape: Shape, window: Window) -> Expression:
 
 
 def _sums(product: Callable[..., Expression], shape: Shape, window: Window, block: Block, *,
-          unrolled: int = 0, dot: bool = False) -> Sums:
+          dot: bool = False) -> Sums:
     n, rows, columns, channels = (shape[each] for each in window.axes)
     whole = (n, rows, max(block.height, columns), rounded_up(channels, block.lanes))
-    blocked = Blocked(compute("sums", whole, product), *window.axes[2:], block, unrolled=unrolled,
-                      dot=dot)
+    blocked = Blocked(compute("sums", whole, product), *window.axes[2:], block, dot=dot)
     stored = blocked.sums if channels % block.lanes == 0 else blocked.stored()
     return Sums(lambda i: stored[tuple(i[each] for each in window.axes)], blocked)
 
@@ -186,7 +187,7 @@ def _channels_last(images: Operand, window: Window) -> Tensor:
         value = signed(images.tensor[image, c, y, x])
         return value if last == channels else select(c < channels, value, 0)
 
-    return compute("bytes", (n, height, width, last), element)
+    return compute(ACROSS, (n, height, width, last), element)
 
 
 def _pixel_sums(pixels: Tensor, shape: Shape, window: Window, depth: int,

@@ -197,3 +197,17 @@ def test_what_only_the_accelerator_has_is_refused():
     x = Buffer("x", (4,), "int8")
     with pytest.raises(CompileError, match="a invoke cannot be compiled for the CPU"):
         run(Nest((), (x,), Invoke("gemm", ())), {})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
+@pytest.mark.parametrize("lanes", [2, 4, 16])
+def test_every_other_element_is_read_up_to_the_last(dtype, lanes):
+    x = placeholder("x", (2 * 3 * lanes - 1,), dtype)           # the last one is read, and no more
+    y = compute("y", (3 * lanes,), lambda i: x[i * 2])
+    schedule = Schedule(y)
+    _, inner = schedule[y].split(schedule[y].leaves[0], lanes)
+    schedule[y].vectorize(inner)
+    nest = lower(schedule)
+    values = np.arange(x.shape[0]).astype(dtype)
+    _, found = run(nest, {nest.inputs[0]: values})
+    np.testing.assert_array_equal(found[nest.outputs[0]], values[::2])
