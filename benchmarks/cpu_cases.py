@@ -107,7 +107,8 @@ def _convolutions() -> Iterator[Case]:
     for side, channels, outputs, kernel, stride, groups in LAYERS:
         name = f"{side}²×{channels}→{outputs}, {kernel}²" + (f"/{stride}" if stride > 1 else "") + (
             f", {groups} groups" if groups > 1 else "")
-        settings: dict[str, Any] = {"pads": [kernel // 2] * 4, "strides": [stride] * 2, "group": groups}
+        settings: dict[str, Any] = {"pads": [kernel // 2] * 4, "strides": [stride] * 2,
+                                    "group": groups}
         shape, filters = (1, channels, side, side), (outputs, channels // groups, kernel, kernel)
         result = (1, outputs, -(-side // stride), -(-side // stride))
         depthwise = "depthwise " if groups == channels else ""
