@@ -5,7 +5,7 @@
     outputs = prepared.run([image])
 
 A model goes the way of any model: it is read into a graph, simplified, compiled, and run, on the
-functional simulator and on the CPU.
+functional simulator and as machine code on the CPU.
 
 Shapes are static here, and so is whatever an operation takes as a setting: the axes of a sum, the
 borders of a pad, the scale of a quantized tensor. ONNX may compute them from inputs. Then a model
@@ -33,6 +33,7 @@ from ..compiler.graph.types import Array
 from ..isa.config import Config
 from ..isa.values import named, shown
 from .compilation import ModelOptions, compile_model
+from .host import HostBackend
 from .model import Model
 from .session import Session
 from .tensors import InputError, as_array
@@ -54,11 +55,13 @@ class Specialized(NamedTuple):
 class PreparedModel(BackendRep):
     """A model that is compiled as soon as enough is known of its inputs."""
 
-    def __init__(self, model: ModelProto, config: Config | str = CONFIG,
-                 device: str = DEVICE) -> None:
+    def __init__(self, model: ModelProto, config: Config | str = CONFIG, device: str = DEVICE,
+                 backend: HostBackend | None = None) -> None:
+        """`backend` runs the CPU's nodes: compiled, unless given."""
         self.model = model
         self.config = config
         self.device = device
+        self.backend = backend
         constants = {each.name for each in model.graph.initializer}
         self.inputs = [each.name for each in model.graph.input if each.name not in constants]
         self.outputs = [each.name for each in model.graph.output]
@@ -125,7 +128,8 @@ class PreparedModel(BackendRep):
             compiled = compile_model(graph, self.config, ModelOptions(), version="")
             roomy = frozenset(name for name in graph.outputs if name in graph.nodes and isinstance(
                 graph.nodes[name].operation, NonMaxSuppression))
-            return Specialized(Session(Model(**vars(compiled)), self.device), roomy)
+            return Specialized(Session(Model(**vars(compiled)), self.device,
+                                       backend=self.backend), roomy)
 
 
 def used_rows(array: Array) -> Array:
@@ -138,7 +142,9 @@ class MicrotronBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
-        super().prepare(model, device, **kwargs)        # checks the model
+        """`kwargs` are a configuration, the device for programs, and the backend for the CPU's
+        nodes."""
+        super().prepare(model, device)          # checks the model
         return PreparedModel(model, **kwargs)
 
     @classmethod

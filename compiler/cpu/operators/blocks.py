@@ -55,9 +55,11 @@ def space_to_depth(operation: SpaceToDepth, result: TensorType, x: Operand) -> T
 
     def element(i: Axes) -> Expression:
         n, row, column, channel = split(i, operation.channel_axis)
-        place = channel // depth
-        return x.tensor[joined(n, row * side + place // side, column * side + place % side,
-                               channel % depth, operation.channel_axis)]
+        place, there = channel // depth, channel % depth
+        if operation.order == DepthOrder.CHANNEL_FIRST:
+            place, there = channel % side ** 2, channel // side ** 2
+        return x.tensor[joined(n, row * side + place // side, column * side + place % side, there,
+                               operation.channel_axis)]
 
     return each(operation, result, element)
 

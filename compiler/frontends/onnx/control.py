@@ -61,12 +61,15 @@ def branch(call: Call) -> None:
 def loop(call: Call) -> None:
     """Every step, as long as the condition holds, which must be known before each."""
     body = body_of(call, "body")
-    most = int(call.number(0, "the number of steps")) if call.has(0) else MOST_STEPS + 1
+    counts = call.integers(0, "the number of steps") if call.has(0) else (MOST_STEPS + 1,)
     carried = [call.tensor(each) for each in range(2, len(call))]
+    if len(counts) != 1 or len(body.output) < 1 + len(carried):
+        raise GraphError(f"a loop of {counts} steps with {len(carried)} tensors has a body of "
+                         f"{len(body.output)} results")
     stacks: list[list[str]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     goes_on = call.tensor(1) if call.has(1) else call.scalar(True, "bool")
     step = 0
-    while step < most and _holds(call, goes_on):
+    while step < counts[0] and _holds(call, goes_on):
         if step >= MOST_STEPS:
             raise GraphError(f"a loop takes more than {MOST_STEPS} steps")
         results = read_body(call, body, [call.scalar(step, "int64"), goes_on, *carried])

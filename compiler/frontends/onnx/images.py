@@ -33,12 +33,15 @@ def grid_sample(call: Call) -> None:
 @operator("Col2Im", "dilations pads strides", since=18)
 def columns_to_image(call: Call) -> None:
     """Every number is added to the pixel that it was copied from."""
-    n, rows, count = call.type(0).shape
+    shape = call.type(0).shape
+    if len(shape) != 3:
+        raise GraphError(f"the input has shape {shape}, but must have 3 axes")
+    n, rows, count = shape
     image, block = call.integers(1, "the image's shape"), call.integers(2, "the block's shape")
     axes = len(image)
     strides, dilations = (call.list(name) or (1,) * axes for name in ("strides", "dilations"))
     pads = call.list("pads") or (0,) * 2 * axes
-    if not axes == len(block) == len(strides) == len(dilations) == len(pads) // 2 or (
+    if not 0 < axes == len(block) == len(strides) == len(dilations) == len(pads) // 2 or (
             min(*image, *block, *strides, *dilations) < 1 or min(pads) < 0 or rows % prod(block)):
         raise GraphError(f"blocks of {block} with strides {strides}, dilations {dilations} and "
                          f"pads {pads} do not fit an image of {image} and {rows} rows")
@@ -103,9 +106,11 @@ def max_unpool(call: Call) -> None:
 @operator("NonMaxSuppression", "center_point_box", since=10)
 def suppress(call: Call) -> None:
     """The result has as many rows as there may be, with −1 in those after the last."""
-    most = call.integers(2, "max_output_boxes_per_class")[0] if call.has(2) else 0
+    given = call.integers(2, "max_output_boxes_per_class") if call.has(2) else (0,)
+    if len(given) != 1:
+        raise GraphError(f"max_output_boxes_per_class is {given}, but must be a single number")
     overlap = call.number(3, "iou_threshold") if call.has(3) else 0.0
     least = call.number(4, "score_threshold") if call.has(4) else None
-    call.give(NonMaxSuppression(boxes=call.plain(0), scores=call.plain(1), count=max(most, 0),
+    call.give(NonMaxSuppression(boxes=call.plain(0), scores=call.plain(1), count=max(given[0], 0),
                                 overlap=overlap, least=least,
                                 centred=call.flag("center_point_box")))

@@ -120,9 +120,14 @@ def _defined(reader: Reader, node: NodeProto, opset: int) -> FunctionProto:
             _version(schema.function_opset_versions, opset))
     else:
         types = [_type(reader, name).SerializeToString() for name in node.input]
-        data = schema.get_context_dependent_function_with_opset_version(
-            _version(schema.context_dependent_function_opset_versions, opset),
-            node.SerializeToString(), types)
+        try:
+            data = schema.get_context_dependent_function_with_opset_version(
+                _version(schema.context_dependent_function_opset_versions, opset),
+                node.SerializeToString(), types)
+        except Exception:           # of any kind that ONNX's library has
+            data = b""
+    if not data:
+        raise GraphError("ONNX has no function for these operands and attributes")
     function = FunctionProto()
     function.ParseFromString(data)
     function.attribute_proto.extend(each.default_value for each in schema.attributes.values()

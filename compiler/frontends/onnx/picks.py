@@ -132,9 +132,11 @@ def triangle(call: Call) -> None:
     x, shape = call.plain(0), call.type(0).shape
     if len(shape) < 2:
         raise GraphError(f"the input has shape {shape}, but must be matrices")
-    diagonal = call.integers(1, "k")[0] if call.has(1) else 0
+    given = call.integers(1, "k") if call.has(1) else (0,)
+    if len(given) != 1:
+        raise GraphError(f"k is {given}, but must be a single number")
     kind = CompareKind.GREATER_EQUAL if call.flag("upper", True) else CompareKind.LESS_EQUAL
-    call.give(Where(condition=_diagonal(call, shape[-2:], diagonal, kind), left=x,
+    call.give(Where(condition=_diagonal(call, shape[-2:], given[0], kind), left=x,
                     right=call.scalar(0, call.type_of(x).dtype)))
 
 

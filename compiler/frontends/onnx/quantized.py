@@ -8,12 +8,14 @@ from ....isa.instructions import Rounding
 from ...graph.operation import normalized_axis
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.functions import Cast, Unary, UnaryKind
+from ...graph.operations.indexing import Expand
 from ...graph.operations.matrix import MatMul
 from ...graph.operations.quantize import Clamp, Dequantize, Quantize
 from ...graph.operations.reduction import Reduce, ReduceKind
 from ...graph.types import Array, GraphError, Quantization
 from .call import Call
 from .file import dtype_of
+from .moves import sliced
 from .table import MICROSOFT, operator
 from .windows import convolve
 
@@ -97,8 +99,12 @@ def _blocks(call: Call, number: int, dtype: str) -> str:
     if given.shape != (*shape[:axis], count, *shape[axis + 1:]):
         raise GraphError(f"blocks of {size} along axis {axis} of {shape} have numbers of shape "
                          f"{given.shape}")
-    index = np.arange(shape[axis]) // size
-    return call.constant(np.take(given, index, axis=axis).astype(dtype))
+    size = min(size, shape[axis])               # steps, so that nothing large is made here
+    column = call.constant(given.astype(dtype).reshape(*shape[:axis], count, 1, *shape[axis + 1:]))
+    wide = call.add(Expand(x=column, shape=(*shape[:axis], count, size, *shape[axis + 1:])))
+    whole = (*shape[:axis], count * size, *shape[axis + 1:])
+    flat = call.reshaped(wide, whole)
+    return call.add(sliced(flat, whole, {axis: (0, shape[axis], 1)}))
 
 
 def _quantize_blocks(call: Call, dtype: str) -> None:

@@ -149,6 +149,9 @@ WRONG = [
     ("QuantizeLinear", [X, known([1, 2], "float32")], {}, "2 scales for axis 1"),
     ("DequantizeLinear", [known([1], "int8"), known(1, "float64")], {}, "the scale is float64"),
     ("BatchNormalization", [X] * 5, {}, "the result 'y1' is not supported", 2),
+    ("Trilu", [X, known([], "int64")], {}, "must be a single number"),
+    ("NonMaxSuppression", [X, X, known([], "int64")], {}, "must be a single number"),
+    ("MeanVarianceNormalization", [np.zeros(3, np.int64)], {}, "MeanVarianceNormalization"),
     ("BatchNormalization", [X] * 5, {"training_mode": 1}, "do not fit each other"),
 ]
 

@@ -187,7 +187,7 @@ def test_depth_and_space(block, shape, dtype, seed, order, channel_axis):
           value(tuple(deep), dtype, seed))
     broad = [size * block if axis not in (0, channel_axis) else size
              for axis, size in enumerate(shape)]
-    check(SpaceToDepth(x="x", block=block, channel_axis=channel_axis),
+    check(SpaceToDepth(x="x", block=block, order=order, channel_axis=channel_axis),
           value(tuple(broad), dtype, seed))
 
 
