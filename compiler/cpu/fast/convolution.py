@@ -7,7 +7,6 @@ many output channels as a block has: weights[panel, y, x, input, lane].
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,31 +27,11 @@ from .bytes import (
     signed_copy,
     zero_points,
 )
+from .depthwise import depthwise_sums
+from .window import Window
 
 FLOATS = {"float16": "float32", "float32": "float32"}
 Indices = tuple[Expression, ...]
-
-
-@dataclass(frozen=True)
-class Window:
-    """Where the pixels of a window are, and in which axis channels lie."""
-
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    groups: int
-    channel_axis: int
-    turned: bool = False        # the last tap meets the first pixel
-
-    def pixel(self, row: Expression, column: Expression, a: Expression,
-              b: Expression) -> tuple[Expression, Expression]:
-        """The pixel that a tap of a window meets."""
-        return (row * self.stride[0] + a * self.dilation[0],
-                column * self.stride[1] + b * self.dilation[1])
-
-    @property
-    def axes(self) -> tuple[int, int, int, int]:
-        """Where images, rows, columns and channels are."""
-        return (0, 2, 3, 1) if self.channel_axis == 1 else (0, 1, 2, 3)
 
 
 def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window) -> Sums | None:
@@ -62,8 +41,8 @@ def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window)
     floats = images.type.dtype in FLOATS and weights.type.dtype in FLOATS
     array = weights.array[:, :, ::-1, ::-1] if window.turned else weights.array
     group = len(array) // window.groups
-    if window.groups > 1 and array.shape[1:2] == (1,) and group == 1:
-        return None
+    if window.groups > 1 and array.shape[1] == group == 1 and _has_one_zero(images):
+        return depthwise_sums(images, weights, array, shape, window)
     block = _block(shape, window, group)
     if block is None:
         return None

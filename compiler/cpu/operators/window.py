@@ -27,7 +27,8 @@ from ...expression.tensor import Tensor, compute, constant, reduce_axis
 from ...graph.operations.window import Conv, Pool, PoolKind, TransposedConv, _Window
 from ...graph.operations.window_places import MaxPlace
 from ...graph.types import Array, TensorType
-from ..fast.convolution import Window, window_sums
+from ..fast.convolution import window_sums
+from ..fast.window import Window
 from ..registry import Operand, Scheduled, lowers
 from .blocks import joined, split
 from .common import Axes, clamped, each, number, unordered
