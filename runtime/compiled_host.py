@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from ctypes import c_int32, c_int64, c_void_p
 from typing import Any
 
 import numpy as np
 
-from ..compiler.cpu.lowered import NotLoweredError, is_lowered
 from ..compiler.cpu.part import RUN, Part, compile_function, compile_part
 from ..compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
 from ..compiler.graph.graph import Graph
-from ..compiler.graph.part import part as part_of
 from ..compiler.graph.types import Array, GraphError, TensorType
 from ..compiler.operators.layout import Layout
 from ..isa.values import named
@@ -22,7 +18,7 @@ from ..native.kept import kept
 from ..native.machine_code import Library, described, object_file
 from ..native.target import host
 from .device import Bytes
-from .host import Nodes, NumpyBackend, Pack, Unpack
+from .host import Nodes, Pack, Unpack
 from .thread_pool import Kernel, pool_of, thread_count
 
 ALIGNED = 64                # bytes: a cache line
@@ -89,8 +85,8 @@ def _compiled(text: str) -> bytes:
 
 
 class CompiledBackend:
-    """What the graph means, by compiled kernels. Operations that have none yet are computed by
-    NumPy, and named on standard error."""
+    """What the graph means, by compiled kernels. A node that cannot be compiled is an error that
+    names it."""
 
     name = "compiled"
 
@@ -98,38 +94,14 @@ class CompiledBackend:
         self.threads = thread_count(threads)
 
     def nodes(self, part: Graph) -> Nodes:
-        missing = {name: "no lowering" for name, node in part.nodes.items()
-                   if node.type.size and not is_lowered(node.operation)}
-        while True:
-            try:
-                runs = [self._stretch(part, names, compiles)
-                        for names, compiles in _stretches(part, missing)]
-                break
-            except NotLoweredError as error:
-                missing[error.node] = error.why
-        if missing:
-            kinds = Counter((part.nodes[name].operation.title(), why)
-                            for name, why in missing.items())
-            listed = "; ".join(f"{count} × {kind}: {why}" for (kind, why), count in kinds.items())
-            print(f"microtron: NumPy computes some nodes ({listed})", file=sys.stderr)
+        loaded = LoadedPart(compile_part(part, host()), self.threads)
+        empty = {name: np.empty(part.type_of(name).shape, part.type_of(name).dtype)
+                 for name in part.outputs if part.type_of(name).size == 0}
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            values = dict(inputs)
-            for each in runs:
-                values |= each(values)
+            values = {**loaded(inputs), **empty}
             return {name: values[name] for name in part.outputs}
         return run
-
-    def _stretch(self, graph: Graph, names: list[str], compiles: bool) -> Nodes:
-        whole = list(graph.nodes) == names
-        inside = graph if whole else part_of(graph, names)
-        if not compiles:
-            run = NumpyBackend().nodes(inside)
-            return lambda values: run({name: values[name] for name in inside.inputs})
-        loaded = LoadedPart(compile_part(inside, host()), self.threads)
-        empty = {name: np.empty(inside.type_of(name).shape, inside.type_of(name).dtype)
-                 for name in inside.outputs if inside.type_of(name).size == 0}
-        return lambda values: {**loaded(values), **empty}
 
     def pack(self, layout: Layout, type_: TensorType) -> Pack:
         loaded = LoadedPart(compile_function(packed(layout, type_.dtype), host()), self.threads)
@@ -142,15 +114,3 @@ class CompiledBackend:
     def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
         loaded = LoadedPart(compile_function(unpacked(layout, type_.dtype), host()), self.threads)
         return lambda tiles: loaded({TILES: tiles})[PLAIN].reshape(type_.shape)
-
-
-def _stretches(graph: Graph, missing: Mapping[str, str]) -> Iterator[tuple[list[str], bool]]:
-    """Nodes in a row that are compiled, or that are not."""
-    names: list[str] = []
-    for name in graph.nodes:
-        if names and (name in missing) != (names[0] in missing):
-            yield names, names[0] not in missing
-            names = []
-        names.append(name)
-    if names:
-        yield names, names[0] not in missing
