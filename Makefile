@@ -31,7 +31,7 @@ QUICK = tests/test_project.py tests/isa tests/compiler/expression tests/compiler
 	$(foreach slow,schedule/test_schedule,--deselect tests/compiler/$(slow).py) \
 	$(foreach slow,config_fuzz values verifier_limits assembly assembly_errors image_refusals, \
 	--deselect tests/isa/test_$(slow).py)
-BENCHMARKS = $(filter-out %/common.py %/convolution.py %/known_layers.py,$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS = $(filter-out %/common.py %/convolution.py %/known_layers.py %/cpu_cases.py,$(sort $(wildcard benchmarks/*.py)))
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
