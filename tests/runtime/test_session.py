@@ -13,7 +13,7 @@ import microtron
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.isa.errors import MicrotronError
 from microtron.runtime.host import NumpyBackend
-from microtron.runtime.inference import LoadedProgram
+from microtron.runtime.inference import LoadedProgram, Unit
 
 from .small_model import image, small_graph
 
@@ -206,7 +206,8 @@ def test_a_session_finishes_what_was_submitted_and_takes_no_more(model):
     session.close()
     session.close()
     assert all(future.done() for future in futures)
-    assert not [each for each in threading.enumerate() if each.name.startswith("microtron ")]
+    own = {f"microtron {unit.value}" for unit in Unit}
+    assert not [each for each in threading.enumerate() if each.name in own]
     for use in (session.run, session.submit):
         with pytest.raises(MicrotronError, match="the session is closed"):
             use(image())
