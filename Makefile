@@ -67,6 +67,8 @@ soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 	$(SET_UP) test
 	@$(BIN)/python tools/soak.py --programs $(SOAK_PROGRAMS) --processes $(JOBS)
 	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
+	@MICROTRON_COMPILED_OPERATORS=1 $(BIN)/python -m pytest -n $(JOBS) $(FLAGS) \
+		tests/compiler/cpu/operators
 	@$(BIN)/python tools/mutations.py --count $(SOAK_FAULTS) --seed $(SOAK_SEED)
 
 docs:   ## write what is generated: docs/isa.md, and the diagrams in docs/hardware.md

@@ -339,23 +339,25 @@ def _asin_rest(square: Expression) -> Expression:
     return square * polynomial(square, constants.ASIN) / polynomial(square, constants.ASIN_OVER)
 
 
-@_in_double
-def asin(x: Expression) -> Expression:
+def _asin_part(x: Expression) -> tuple[Expression, Expression]:
+    """Whether a number is nearer to ±1 than to 0, and the asin of its magnitude or, if so, half
+    the acos."""
     size = magnitude(x)
     far = size > 0.5
     square = select(far, (1 - size) * 0.5, size * size)
     root = select(far, square_root(square), size)
-    found = root + root * _asin_rest(square)
+    return far, root + root * _asin_rest(square)
+
+
+@_in_double
+def asin(x: Expression) -> Expression:
+    far, found = _asin_part(x)
     return with_sign_of(select(far, pi / 2 - found * 2, found), x)
 
 
 @_in_double
 def acos(x: Expression) -> Expression:
-    size = magnitude(x)
-    far = size > 0.5
-    square = select(far, (1 - size) * 0.5, size * size)
-    root = select(far, square_root(square), size)
-    found = root + root * _asin_rest(square)
+    far, found = _asin_part(x)
     near = pi / 2 - with_sign_of(found, x)
     return select(far, select(x < 0, pi - found * 2, found * 2), near)
 
