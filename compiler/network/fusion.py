@@ -1,21 +1,31 @@
-"""Several nodes as one layer, where that is faster: a convolution and the residual addition that
-follows it."""
+"""Several nodes as one layer, where that is faster: a convolution and what follows it, a residual
+addition or the average of the whole image."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import Any
 
 from ..graph.graph import Graph
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.window import Conv
+from ..operators.averaged import AveragedConv2d
 from ..operators.conv2d import Conv2d
 from ..operators.elementwise import Elementwise
+from ..operators.pool import Kind, Pool
 from ..operators.residual import ResidualConv2d
 from .task import Task
 
 
-def residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+def joined_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+    """Nodes that may be computed with a convolution before them: each with the convolution, and the
+    task of both."""
+    yield from _residual_tasks(graph, tasks)
+    yield from _averaged_tasks(graph, tasks)
+
+
+def _residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
     """Additions that may be done with a convolution before them: the addition, the convolution,
     and the task of both. Of two convolutions, the one that does more hides the addition better."""
     for name, task in tasks.items():
@@ -31,10 +41,15 @@ def residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[st
 
 
 def _can_join(graph: Graph, conv: str, task: Task, addition: Task) -> bool:
-    """A plain convolution whose result nobody else reads, and that rounds as the addition does."""
+    """A plain convolution that rounds as the addition does."""
+    return (_is_plain(graph, conv, task) and isinstance(addition.spec, Elementwise)
+            and isinstance(task.spec, Conv2d) and task.spec.rounding == addition.spec.rounding)
+
+
+def _is_plain(graph: Graph, conv: str, task: Task) -> bool:
+    """A plain convolution whose result nobody else reads."""
     return (type(task.spec) is Conv2d and isinstance(graph.nodes[conv].operation, Conv)
-            and graph.uses[conv] == 1 and isinstance(addition.spec, Elementwise)
-            and task.spec.rounding == addition.spec.rounding)
+            and graph.uses[conv] == 1)
 
 
 def _joined(conv: Task, addition: Task, side: str) -> Task:
@@ -43,8 +58,7 @@ def _joined(conv: Task, addition: Task, side: str) -> Task:
     assert isinstance(spec, Conv2d)
     assert isinstance(add, Elementwise)
     other = "right" if side == "left" else "left"
-    own = {each.name: getattr(spec, each.name) for each in fields(Conv2d)}
-    joined = ResidualConv2d(**own | {
+    joined = ResidualConv2d(**_own(spec) | {
         "zero_point_conv": spec.zero_point_out, "low_conv": spec.low, "high_conv": spec.high,
         "scale_conv": getattr(add, f"scale_{side}"),
         "scale_residual": getattr(add, f"scale_{other}"),
@@ -54,3 +68,33 @@ def _joined(conv: Task, addition: Task, side: str) -> Task:
     return Task(joined, {"data": conv.reads["data"], "residual": addition.reads[other]},
                 conv.constants, conv.axes,
                 {"data": conv.shapes["data"], "residual": addition.shapes[other]})
+
+
+def _averaged_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+    """Averages of all that a convolution computes."""
+    for name, task in tasks.items():
+        average = task.spec
+        if not isinstance(average, Pool) or average.kind != Kind.AVERAGE or (
+                average.kernel != (average.height, average.width) or any(average.pad)):
+            continue
+        chosen = task.reads["data"]
+        conv = tasks.get(chosen)
+        if conv is not None and _is_plain(graph, chosen, conv) and conv.axes == task.axes:
+            yield name, chosen, _averaged(conv, average)
+
+
+def _averaged(conv: Task, average: Pool) -> Task:
+    """The task of a convolution and the average of its image."""
+    spec = conv.spec
+    assert isinstance(spec, Conv2d)
+    return replace(conv, spec=AveragedConv2d(**_own(spec) | {
+        "zero_point_conv": spec.zero_point_out, "low_conv": spec.low, "high_conv": spec.high,
+        "rounding_conv": spec.rounding, "scale_conv": average.scale_in,
+        "zero_point_average": average.zero_point_in, "scale_out": average.scale_out,
+        "zero_point_out": average.zero_point_out, "low": average.low, "high": average.high,
+        "rounding": average.rounding}))
+
+
+def _own(spec: Conv2d) -> dict[str, Any]:
+    """The fields of a convolution."""
+    return {each.name: getattr(spec, each.name) for each in fields(Conv2d)}

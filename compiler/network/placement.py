@@ -9,7 +9,7 @@ from ..errors import CompileError
 from ..graph.graph import Graph
 from ..graph.operations.shape import Reshape
 from ..operators.elementwise import Elementwise
-from .fusion import residual_tasks
+from .fusion import joined_tasks
 from .layers import LayerCompiler
 from .network import Decision, Where
 from .task import Task, task_of
@@ -55,7 +55,7 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
     """Make one task of several nodes where it is expected to take fewer cycles than they do apart.
     Returns the tasks that they were, by the node that stands for all."""
     apart: dict[str, dict[str, Task]] = {}
-    for name, part, task in list(residual_tasks(graph, tasks)):
+    for name, part, task in list(joined_tasks(graph, tasks)):
         before = {each: tasks[each] for each in (name, part)}
         try:
             together = compiler.estimate(task.spec)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import CompileError
 from . import (
+    averaged,
     conv2d_schedule,
     dense_schedule,
     depthwise_schedule,
@@ -47,5 +48,5 @@ def operator_of(spec: Any) -> Operator:
 
 
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
-               pool_schedule, elementwise_schedule, residual):
+               pool_schedule, elementwise_schedule, residual, averaged):
     register(module.OPERATOR)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
+from ..expression.tensor import Tensor
 from ..schedule.schedule import Schedule
 from .conv2d import Conv2d, Conv2dForm
 from .divisions import even_sizes, fair_sizes, grid, some_sizes
@@ -50,6 +51,12 @@ def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     loads input rows, sums, requantizes and stores, each in buffers that are used in turn."""
     plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one,
                                 between=form.between)
+    summed(plan, form, knobs, weights, sums)
+    return plan
+
+
+def summed(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tensor, sums: Tensor) -> None:
+    """Schedules how the sums of a step are computed: in pieces, each with what it loads."""
     stage = plan[sums]
     *leaves, k = stage.leaves
     planes = [leaves.pop()] if form.spec.planes > 1 else []
@@ -70,7 +77,6 @@ def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     plan[weights].keep(int(_kept_weights(form, knobs)))
     if _has_room_ahead(form, knobs):
         first_of_all(plan, weights)         # inputs that wait for their buffers do not delay them
-    return plan
 
 
 def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any, Any]:

@@ -252,14 +252,14 @@ def form_of(spec: Pool, config: Config) -> PoolForm:
     given = placeholder("parameters", (*sides, sets, PARAMETER_TILES, *tile), "int32")
     function, steps, value = spec.requantization(), {}, sums
     if spec.ties_to_even:
-        steps = _halves(config, sums, given)
+        steps = halves(config, sums, given)
         value = list(steps)[-1]
     return PoolForm(spec=spec, config=config, function=function, data=data, padded=padded,
                     parameters=given, columns=columns, sums=sums, steps=steps,
-                    output=_scaled("output", function, value, given, sets - 1))
+                    output=scaled("output", function, value, given, sets - 1))
 
 
-def _scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
+def scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
             number: int) -> Tensor:
     """Values with one set of the parameters of their position."""
     by_row, by_column = (size > 1 for size in parameters.shape[:2])
@@ -272,10 +272,10 @@ def _scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
     return compute(name, value.shape, element)
 
 
-def _halves(config: Config, sums: Tensor, parameters: Tensor) -> dict[Tensor, Intrinsic]:
+def halves(config: Config, sums: Tensor, parameters: Tensor) -> dict[Tensor, Intrinsic]:
     """Averages rounded up and down at ties, and their sum, which is twice the average."""
     scale = scale_function(Rounding.EVEN)
-    up, down = (_scaled(name, scale, sums, parameters, number)
+    up, down = (scaled(name, scale, sums, parameters, number)
                 for name, number in (("up", UP), ("down", DOWN)))
     twice = compute("twice", sums.shape, lambda n, c, y, x, b, j: (
         up[n, c, y, x, b, j] + down[n, c, y, x, b, j]))
