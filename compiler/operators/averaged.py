@@ -6,7 +6,7 @@ Alone, the average reads from DRAM what the convolution has just written there, 
 waits. Here results stay in the accumulator, where the ALU adds them up, rows first, so that it need
 not wait for its own sums; DRAM sees one tile for each block of channels:
 
-    sums ─ requantize, in place ─► first ─ + along y ─► columns ─ + along x ─► all ─ divide ─► output
+    sums ─ requantize, in place ─► first ─ + y ─► columns ─ + x ─► all ─ divide ─► output
 
 The arithmetic is that of both operators one after the other, to the bit.
 """

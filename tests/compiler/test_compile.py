@@ -9,6 +9,7 @@ import microtron
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators import conv2d_schedule, dense, dense_schedule
+from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.conv2d import Conv2d, Conv2dForm, form_of
 from microtron.compiler.operators.dense import Dense, batch_matmul
@@ -29,6 +30,7 @@ SPECS = {
     "first layer": Conv2d(height=9, width=9, channels_in=1, channels_out=8, pad=1),
     "depthwise": Depthwise(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "residual": ResidualConv2d(height=5, width=5, channels_in=6, channels_out=6, pad=1),
+    "averaged": AveragedConv2d(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "grouped": Grouped(height=5, width=5, channels_in=6, channels_out=6, groups=3, pad=1),
     "transposed": Transposed(height=3, width=3, channels_in=5, channels_out=4),
     "dense": Dense(rows=3, inputs=10, outputs=6),

@@ -13,11 +13,12 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.graph.evaluate import evaluate_all
 from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.operations.shape import Reshape
-from microtron.compiler.graph.operations.window import Conv
+from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
 from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile import compile_network
-from microtron.compiler.network.network import AcceleratorStep, HostStep, Where
+from microtron.compiler.network.network import AcceleratorStep, Decision, HostStep, Where
 from microtron.isa.config import small, tiny
+from microtron.isa.instructions import Rounding
 from microtron.isa.verifier import verify
 
 from .networks import Layers, block, classifier, executed
@@ -69,6 +70,20 @@ def test_a_residual_addition_is_part_of_its_convolution():
     assert [layer.node for layer in step.layers] == ["first", "sum"]
     given = inputs_for(graph)
     assert (executed(network, given, "cycle")["sum"] == evaluate_all(graph, given)["sum"]).all()
+
+
+def test_the_average_of_an_image_is_part_of_its_convolution():
+    layers = Layers((1, 9, 8, 16), 3)
+    layers.conv("conv", "x", 24, 1, zero_point=-7, low=-7)
+    layers.builder.add("mean", Pool(x="conv", kind=PoolKind.AVERAGE, kernel=(9, 8),
+                                    channel_axis=3, raw=True, rounding=Rounding.AWAY))
+    graph = layers.builder.graph(("mean",))
+    network = compile_network(graph, small)
+    assert network.decisions["conv"] == Decision(Where.FUSED, "mean")
+    step, = network.steps
+    assert [layer.node for layer in step.layers] == ["mean"]
+    given = inputs_for(graph)
+    assert (executed(network, given, "cycle")["mean"] == evaluate_all(graph, given)["mean"]).all()
 
 
 def test_an_accelerator_that_is_too_small_leaves_a_layer_to_the_cpu_and_says_so():

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
@@ -168,5 +169,14 @@ def residual(spec, data, weights, residual, **parameters):
                        residual)
 
 
-REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, Depthwise: depthwise, Grouped: grouped,
-              Transposed: transposed, Dense: dense, Pool: pool, Elementwise: elementwise}
+def averaged(spec, data, weights, **parameters):
+    """The convolution, then the average."""
+    own = {each.name: getattr(spec, each.name) for each in dataclasses.fields(Conv2d)} | {
+        "zero_point_out": spec.zero_point_conv, "low": spec.low_conv, "high": spec.high_conv,
+        "rounding": spec.rounding_conv}
+    return pool(spec.average(), conv2d(Conv2d(**own), data, weights, **parameters))
+
+
+REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, AveragedConv2d: averaged,
+              Depthwise: depthwise, Grouped: grouped, Transposed: transposed,
+              Dense: dense, Pool: pool, Elementwise: elementwise}

@@ -6,6 +6,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from microtron.compiler.errors import CompileError
+from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
@@ -79,6 +80,16 @@ def averages(draw):
                       scale_out=scale_out, **ZERO_POINT))
 
 
+@st.composite
+def averaged(draw):
+    """Convolutions whose image is averaged, with the scale that it has or another."""
+    scale_conv, scale_out = draw(st.sampled_from(((1.0, 1.0), (0.3, 0.2), (0.02, 0.05))))
+    return draw(specs(AveragedConv2d, **WINDOW, **CHANNELS, **ZERO_POINT, scale_conv=scale_conv,
+                      scale_out=scale_out, zero_point_conv=BYTES, zero_point_average=BYTES,
+                      low_conv=st.sampled_from((-128, -20)), high_conv=st.sampled_from((127, 60)),
+                      rounding_conv=st.sampled_from(Rounding)))
+
+
 def element_wise(operation):
     return specs(Elementwise, operation=operation, channels=either((1, 3, 17), 20),
                  height=st.integers(1, 5), width=st.integers(1, 9),
@@ -105,6 +116,7 @@ ANY = {
                       scale_residual=SCALES, scale_out=SCALES, zero_point_conv=BYTES,
                       zero_point_residual=BYTES, low_conv=st.sampled_from((-128, -20)),
                       high_conv=st.sampled_from((127, 60))),
+    "averaged": averaged(),
     "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT),
     "transposed": specs(Transposed, **WINDOW | {"stride": PHASES, "height": either((1, 2), 5),
                                                 "width": either((1, 2), 5)},
@@ -196,6 +208,8 @@ CORNERS = {
     "depthwise": _named(_split(Depthwise, ""), WINDOWS),
     "residual": _named(_split(ResidualConv2d, "", scale_conv=0.5, scale_residual=0.3,
                               scale_out=0.8, zero_point_conv=5, low_conv=5), WINDOWS),
+    "averaged": _named(_split(AveragedConv2d, "", zero_point_conv=5, low_conv=5,
+                              zero_point_average=5, rounding="even"), WINDOWS),
     "grouped": _named(_split(Grouped, "groups"), WINDOWS),
     "transposed": _named(_split(Transposed, ""), WINDOWS, CUT),
     "dense": _named(_product(zero_point_in=9), PRODUCTS),

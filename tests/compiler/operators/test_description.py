@@ -11,6 +11,7 @@ import pytest
 import microtron
 from microtron.compiler.compile import bound_of, compile_op
 from microtron.compiler.errors import CompileError
+from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense, Layout, batch_matmul
@@ -33,6 +34,7 @@ IMAGE = {"height": 6, "width": 7}
 VALID = {
     Conv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
     ResidualConv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
+    AveragedConv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
     Depthwise: {**IMAGE, "channels_in": 4, "channels_out": 4},
     Grouped: {**IMAGE, "channels_in": 4, "channels_out": 8, "groups": 2},
     Transposed: {**IMAGE, "channels_in": 4, "channels_out": 8},

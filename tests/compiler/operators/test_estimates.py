@@ -4,6 +4,7 @@ import pytest
 
 import microtron
 from microtron.compiler.compile import compile_op
+from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of
 from microtron.compiler.operators.choice import ranked
 from microtron.compiler.operators.conv2d import Conv2d
@@ -23,6 +24,7 @@ LAYERS = {
     "first layer": Conv2d(**IMAGE, channels_in=3, channels_out=16, pad=1),
     "every other pixel": Conv2d(**IMAGE, channels_in=32, channels_out=32, kernel=1, stride=2),
     "residual": ResidualConv2d(**IMAGE, channels_in=32, channels_out=32, pad=1),
+    "averaged": AveragedConv2d(height=14, width=14, channels_in=64, channels_out=64, kernel=1),
     "grouped": Grouped(height=14, width=14, channels_in=32, channels_out=32, groups=4, pad=1),
     "depthwise": Depthwise(**IMAGE, channels_in=32, channels_out=32, pad=1),
     "dense": Dense(rows=64, inputs=128, outputs=96),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import microtron
 from microtron.compiler.compile import bound_of, work_of
+from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense, batch_matmul
@@ -106,6 +107,10 @@ CASES = {
         ResidualConv2d(height=7, width=7, channels_in=64, channels_out=32, kernel=1), base,
         Work(macs=49 * 64 * 32, products=49 * 4 * 2, bytes=49 * (64 + 32 + 32) + 64 * 32,
              passes=49 * 2 * 5)),
+    "a convolution whose image is averaged": (
+        AveragedConv2d(height=7, width=7, channels_in=64, channels_out=32, kernel=1), base,
+        Work(macs=49 * 64 * 32, products=49 * 4 * 2, bytes=49 * 64 + 32 + 64 * 32,
+             passes=2 * (49 + 48 + 1))),
     "addition of equal scales": (
         Elementwise(operation="add", channels=64, height=7, width=7), base,
         Work(macs=0, products=0, bytes=3 * 49 * 64, passes=49 * 4 * 4)),
