@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from ..isa.config import Config
 from . import tools
+from .bare_design import bare_design
 from .board import Board, Wire
 from .facts import BoardError
 from .flow import Build, Flow
-from .steps import Call, Command, Step, Write
+from .steps import Call, Command, Step
+from .synthesis import AREA, NETLIST, Design, synthesized
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
-SYNTHESIS = """\
-{read}
-hierarchy -check -top {top}
-synth_ecp5 -top {top} -json design.json
-tee -q -o cells.json stat -json
-"""
 
 
 def nextpnr_options(board: Board) -> tuple[str, ...]:
@@ -34,41 +29,25 @@ def nextpnr_options(board: Board) -> tuple[str, ...]:
             "--speed", speed)
 
 
-def constraints(clock: str, hz: int, wires: dict[str, Wire]) -> str:
-    """The LPF of a design: where its ports are, and how fast its clock comes in."""
-    lines = [f'FREQUENCY PORT "{clock}" {hz / 1e6:g} MHZ;']
-    for name, wire in wires.items():
+def constraints(wires: dict[str, Wire]) -> str:
+    """Where single ports are."""
+    lines = []
+    for port, wire in wires.items():
+        place, = wire.places
         options = " ".join((f"IO_TYPE={wire.standard}", *wire.options))
-        for port, place in _bits(name, wire):
-            lines += [f'LOCATE COMP "{port}" SITE "{place}";', f'IOBUF PORT "{port}" {options};']
-    return "\n".join(lines) + "\n"
+        lines += [f'LOCATE COMP "{port}" SITE "{place}";', f'IOBUF PORT "{port}" {options};']
+    return "\n".join((*lines, ""))
 
 
-def _bits(name: str, wire: Wire) -> Iterator[tuple[str, str]]:
-    for bit, place in enumerate(wire.places):
-        yield (name if len(wire.places) == 1 else f"{name}[{bit}]"), place
-
-
-def back_end(board: Board, gateware: tuple[Step, ...], *, read: str, top: str, lpf: str,
-             clock: str = "") -> Build:
-    """The steps from a design, which `gateware` writes, to its bitstream."""
-    sources = tuple(name for step in gateware for name in step.outputs if name != lpf)
+def back_end(board: Board, design: Design) -> Build:
+    """The steps from a design to its bitstream."""
     product = f"{board.name}.bit"
     steps = (
-        *gateware,
-        Step(name="script", doing="writing the script for Yosys", outputs=("synthesis.ys",),
-             work=Write({"synthesis.ys": SYNTHESIS.format(read=read, top=top)})),
-        Step(name="synthesis", doing="synthesizing: a minute or more",
-             inputs=(*sources, "synthesis.ys"), outputs=("design.json", "cells.json"),
-             work=Command(tools.YOSYS, ("synthesis.ys",))),
-        Step(name="fit", doing="counting cells", inputs=("cells.json",), outputs=("area.json",),
-             work=Call("microtron.boards.cells:check", {
-                 "flow": "ecp5", "board": board.name, "device": board.part.device,
-                 "available": dict(board.part.resources)}, sources=("boards/cells.py",))),
+        *synthesized(board, design, "synth_ecp5"),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
-             inputs=("design.json", lpf, "area.json"), outputs=("design.config", "timing.json"),
+             inputs=(NETLIST, design.pins, AREA), outputs=("design.config", "timing.json"),
              work=Command(tools.NEXTPNR_ECP5, (
-                 *nextpnr_options(board), "--json", "design.json", "--lpf", lpf,
+                 *nextpnr_options(board), "--json", NETLIST, "--lpf", design.pins,
                  "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
                  "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
                  "--timing-allow-fail"))),
@@ -80,26 +59,12 @@ def back_end(board: Board, gateware: tuple[Step, ...], *, read: str, top: str, l
              work=Call("microtron.boards.bitstream:check_ecp5", {
                  "name": product, "idcode": board.part.idcode},
                  sources=("boards/bitstream.py",))))
-    return Build(steps=steps, product=product, timing="timing.json", clock=clock)
-
-
-def bare(board: Board, config: Config) -> Build:
-    """The accelerator alone, for a part without memory around it."""
-    wires = {name: wire for group in board.pins.values() for name, wire in group.items()}
-    if board.clock.pin:
-        wires["clk"] = Wire((board.clock.pin,), board.clock.standard, ())
-    gateware = (
-        Step(name="gateware", doing="writing the accelerator", outputs=("top.il",),
-             work=Call("microtron.boards.bare:write", {"config": config.to_dict()},
-                       sources=("hw", "isa", "boards/bare.py"), packages=("amaranth",))),
-        Step(name="pins", doing="writing the constraints", outputs=("pins.lpf",),
-             work=Write({"pins.lpf": constraints("clk", board.clock.system_hz, wires)})))
-    return back_end(board, gateware, read="read_rtlil top.il", top="top", lpf="pins.lpf")
+    return Build(steps=steps, product=product, timing="timing.json")
 
 
 def plan(board: Board, config: Config) -> Build:
     if board.memory.kind == "none":
-        return bare(board, config)
+        return back_end(board, bare_design(board, config, "pins.lpf", constraints))
     raise BoardError(f"{board.name}: there is no system for its memory yet")
 
 
