@@ -47,6 +47,9 @@ def build(board: BoardName,
           name: Annotated[str, typer.Option(
               "--config", help="A preset or a .toml file; the board's own preset unless given.",
           )] = "",
+          flow: Annotated[str, typer.Option(
+              help="The board's own flow unless given; `vivado` makes a project for boards with a "
+                   "Zynq.")] = "",
           output: Annotated[Path | None, typer.Option(
               "--output", "-o", metavar="DIR", help="Folder for what is built; build/BOARD-CONFIG "
                                                     "unless given.")] = None,
@@ -65,7 +68,7 @@ def build(board: BoardName,
 
     chosen = known(board)
     name = name or chosen.preset
-    plan = make_plan(chosen, load_config(name), name)
+    plan = make_plan(chosen, load_config(name), name, flow)
     folder = output or Path("build") / f"{chosen.name}-{Path(name).stem}"
     if dry_run:
         for line in described(plan, folder):

@@ -49,7 +49,8 @@ class Build:
     product: str                # the file that it is all for: a bitstream, or a vendor's project
     timing: str | None = None   # nextpnr's --report
     clock: str = ""             # part of the name of the clock that counts, if there are several
-    files: Mapping[str, str] = field(default_factory=dict)   # others to name, and what they are
+    loads: str = ""             # what is loaded, where the product is only what makes it
+    facts: Mapping[str, object] = field(default_factory=dict)   # for the driver: device.json
 
 
 @dataclass(frozen=True, kw_only=True)

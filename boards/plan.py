@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..isa.atomic import write_together
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
+from ..isa.values import shown
 from .board import Board
 from .facts import BoardError
 from .fit import check_fits
@@ -30,8 +31,14 @@ class Plan:
     build: Build
 
 
-def make_plan(board: Board, config: Config, config_name: str) -> Plan:
-    """What building a configuration for a board takes; refused if it cannot fit."""
+def make_plan(board: Board, config: Config, config_name: str, flow_name: str = "") -> Plan:
+    """What building a configuration for a board takes; refused if it cannot fit. A board with a
+    Zynq has a flow of Vivado's beside its own."""
+    flows = (board.flow, "vivado") if board.flow == "zynq" else (board.flow,)
+    if flow_name and flow_name not in flows:
+        raise BoardError(f"{board.name} is not built with {shown(flow_name)}, but with "
+                         f"{' or '.join(flows)}")
+    board = replace(board, flow=flow_name or board.flow)
     flow = flow_of(board)
     if flow is None:
         raise BoardError(f"{board.name}: there is no flow for {board.flow} yet")
@@ -87,7 +94,7 @@ def _describe(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
     board = plan.board
     driver = {"board": board.name, "config": plan.config.to_dict(), "digest": plan.config.digest,
               "clock_hz": board.clock.system_hz, "memory_bytes": board.memory.bytes,
-              "product": plan.build.product}
+              "product": plan.build.product, **plan.build.facts}
     load = ("#!/bin/sh\n"
             f"# Loads the {board.title}.\n"
             "cd \"$(dirname \"$0\")\"\n"
@@ -98,7 +105,7 @@ def _describe(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
 
 
 def load_command(plan: Plan) -> str:
-    return plan.board.load.format(bitstream=plan.build.product)
+    return plan.board.load.format(bitstream=plan.build.loads or plan.build.product)
 
 
 def _json(value: dict[str, Any]) -> bytes:

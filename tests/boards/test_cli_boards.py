@@ -77,11 +77,24 @@ def test_a_dry_run_works_without_tools_and_says_what_is_missing(bare, monkeypatc
     (("--board", "ulx4s"), "did you mean ulx3s?"),
     (("--board", "ulx3s", "--config", "tny"), "did you mean tiny?"),
     (("--board", "ulx3s", "--config", "wide"), "does not fit"),
+    (("--board", "ulx3s", "--flow", "vivado"), "ulx3s is not built with 'vivado', but with ecp5"),
+    (("--board", "pynq_z2", "--flow", "vivdo"), "with 'vivdo', but with zynq or vivado"),
     (("--bord", "ulx3s"), "--bord"),
     ((), "--board"),
 ])
 def test_a_wrong_request_gets_one_line(arguments, complaint):
     assert complaint in bad("build", *arguments)
+
+
+def test_a_project_of_vivados_for_a_board_that_open_tools_build_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
+    good("build", "--board", "pynq_z2", "--flow", "vivado", "--config", "tiny",
+         "-o", tmp_path / "out")
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"microtron.v", "microtron_ip.v", "project.tcl", "build.tcl", "report.json",
+            "device.json", "registers.h", "load.sh"} <= written
+    assert json.loads((tmp_path / "out" / "device.json").read_text())["registers"] == 0x4000_0000
+    assert (tmp_path / "out" / "load.sh").read_text().endswith("--board pynq_z2 pynq_z2.bit\n")
 
 
 def test_a_wrong_file_gets_one_line(bare):
