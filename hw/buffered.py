@@ -1,9 +1,53 @@
-"""A queue whose outputs on both sides come from registers."""
+"""Places between two units, whose outputs on both sides come from registers."""
 
 from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
+
+
+class RegisterSlice(Component):
+    """Cuts a stream in two: no path leads through it, neither forward nor back.
+
+    Two places are what that takes: when the second half stops, the first half learns of it a
+    cycle later, and what it has sent until then needs a place.
+
+        put ──┬────────► front ──► take
+              └─► back ──┘
+
+    Rate: one item a cycle. Latency: an item put in cycle t can be taken in t + 1.
+
+    Parameters
+    ----------
+    shape : of an item
+
+    Members
+    -------
+    put : In(stream of shape)
+        Items that enter. Refused while both places are taken.
+    take : Out(stream of shape)
+        The oldest item. It stays until it is taken.
+    """
+
+    def __init__(self, shape: ShapeLike):
+        self.shape = shape
+        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        front, back = (Signal(self.shape, name=name, reset_less=True)
+                       for name in ("front", "back"))
+        held, waiting = Signal(), Signal()          # the front, and the back as well
+        m.d.comb += [self.put.ready.eq(~waiting), self.take.valid.eq(held),
+                     self.take.payload.eq(front)]
+        with m.If(~waiting):
+            m.d.sync += back.eq(self.put.payload)
+        with m.If(self.take.ready | ~held):
+            m.d.sync += [held.eq(waiting | self.put.valid), waiting.eq(0),
+                         Value.cast(front).eq(Mux(waiting, back, self.put.payload))]
+        with m.Elif(self.put.valid):
+            m.d.sync += waiting.eq(1)
+        return m
 
 
 class RegisteredQueue(Component):

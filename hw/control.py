@@ -1,6 +1,7 @@
 """The control unit: registers for a driver, the state of a run, and the counters."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import ceil_log2
 
@@ -26,6 +27,8 @@ class Control(Component):
     quiet. From the fault to the next reset, `halt` keeps every engine from doing anything new:
     what the queues still hold must not come to life. A START while running is itself a fault.
     Writes to the other registers are ignored while a program runs.
+
+    What the units tell is looked at a cycle later: it comes from all over the accelerator.
 
     Rate: a register write and a register read a cycle, neither ever refused.
 
@@ -64,7 +67,7 @@ class Control(Component):
     running : Out(1)
         A program runs, from the cycle after `reset` until it is done or has failed.
     halt : Out(1)
-        Begin nothing new: from the cycle after the first fault until the next reset.
+        Begin nothing new: from two cycles after the first fault until the next reset.
     interrupt : Out(1)
         High from the end of a run, if enabled, until the driver lowers it or starts another.
     """
@@ -89,6 +92,7 @@ class Control(Component):
         self.fault = Signal(FAULT)
         start = Signal()
         m.d.comb += start.eq(self._written(registers.Control.START))
+        self._look(m)
         self._run(m, start)
         readable = {
             "identity": Const(registers.IDENTITY, WORD), "isa_version": Const(ISA_VERSION, WORD),
@@ -101,6 +105,29 @@ class Control(Component):
         }
         self._read(m, readable)
         return m
+
+    def _look(self, m):
+        """Note what the units told in the cycle before; nothing of an earlier run."""
+        told = {**{engine.name.lower(): Value.cast(getattr(self, engine.name.lower()).fault)
+                   for engine in Engine},
+                **{f"{engine.name.lower()}_end": getattr(self, engine.name.lower()).end_position
+                   for engine in Engine},
+                **{name: Value.cast(getattr(self, name))
+                   for name in ("fetch_fault", "overflow", "dispatched")}}
+        for engine in Engine:
+            events = getattr(self, engine.name.lower())
+            told |= {f"{engine.name.lower()}_{name}": getattr(events, name)
+                     for name in ("busy", "wait", "wait_memory", "bytes")}
+        self.seen = {name: Signal(len(value), name=f"seen_{name}") for name, value in told.items()}
+        for name, value in told.items():
+            m.d.sync += self.seen[name].eq(Mux(self.reset, 0, value))
+        self.counting = Signal()            # what was seen belongs to a running cycle
+        m.d.sync += self.counting.eq(self.running)
+        self.raised = {name: Signal(name=f"{name}_raised") for name in (
+            "fetch_fault", *(engine.name.lower() for engine in Engine))}
+        for name, raised in self.raised.items():
+            fault = data.View(FAULT, told[name])
+            m.d.sync += raised.eq(~self.reset & (fault.cause != Fault.NONE))
 
     def _status(self, m):
         status = Signal(WORD)
@@ -121,7 +148,8 @@ class Control(Component):
         with m.If(self.reset):
             m.d.sync += [self.reset.eq(0), self.running.eq(1), self.halt.eq(0)]
         with m.Elif(self.running):
-            with m.If(~self.halt & (first.cause != Fault.NONE)):
+            with m.If(~self.halt & (Cat(*self.raised.values()).any() | self.seen["overflow"].any()
+                                    | start)):
                 m.d.sync += [self.halt.eq(1), self.fault.eq(first)]
             with m.Elif(self.quiet & (self.halt | self.finished)):
                 m.d.comb += stopped.eq(1)
@@ -139,17 +167,17 @@ class Control(Component):
             m.d.sync += self.interrupt.eq(0)
 
     def _first_fault(self, m, start):
-        """Of the faults raised in this cycle, the one that is reported."""
-        first = Signal(FAULT)
-        with m.If(self.fetch_fault.cause != Fault.NONE):
-            m.d.comb += first.eq(self.fetch_fault)
+        """Of the faults raised in the cycle before, the one that is reported."""
+        first, seen = Signal(FAULT), self.seen
+        with m.If(self.raised["fetch_fault"]):
+            m.d.comb += first.eq(seen["fetch_fault"])
         for engine in Engine:
-            source = getattr(self, engine.name.lower())
-            with m.If(source.fault.cause != Fault.NONE):
-                m.d.comb += first.eq(source.fault)
-            with m.If(self.overflow[engine]):
+            name = engine.name.lower()
+            with m.If(self.raised[name]):
+                m.d.comb += first.eq(seen[name])
+            with m.If(seen["overflow"][engine]):
                 m.d.comb += [first.cause.eq(Fault.TOKEN_OVERFLOW),
-                             first.position.eq(source.end_position)]
+                             first.position.eq(seen[f"{name}_end"])]
         with m.If(start):
             m.d.comb += [first.cause.eq(Fault.RESTARTED), first.position.eq(0)]
         return first
@@ -184,19 +212,21 @@ class Control(Component):
         return registers
 
     def _counters(self, m):
-        """Add up what the engines tell, from the first running cycle to the last."""
-        steps = {"cycles": Const(1), "instructions": self.dispatched}
+        """Add up what the engines told, from the first running cycle to the last."""
+        seen = self.seen
+        steps = {"cycles": Const(1), "instructions": seen["dispatched"]}
         for engine in Engine:
-            name, events = engine.name.lower(), getattr(self, engine.name.lower())
-            steps |= {f"{name}_busy": events.busy, f"{name}_wait_memory": events.wait_memory,
-                      f"{name}_bytes": events.bytes}
-            steps |= {f"{name}_wait_{other.name.lower()}": events.wait[other] for other in Engine}
+            name = engine.name.lower()
+            steps |= {each: seen[each]
+                      for each in (f"{name}_busy", f"{name}_wait_memory", f"{name}_bytes")}
+            steps |= {f"{name}_wait_{other.name.lower()}": seen[f"{name}_wait"][other]
+                      for other in Engine}
         registers = {}
         for name in counter_names():
             value = Signal(COUNTER_BITS, name=name)
             with m.If(self.reset):
                 m.d.sync += value.eq(0)
-            with m.Elif(self.running):
+            with m.Elif(self.running if name == "cycles" else self.counting):
                 m.d.sync += value.eq(value + steps[name])
             registers[f"{name}_low"] = value[:WORD]
             registers[f"{name}_high"] = value[WORD:]

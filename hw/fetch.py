@@ -1,7 +1,7 @@
 """FETCH: reads the program, checks every word and hands it to its engine."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
-from amaranth.lib import stream
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import Component, In, Out
 
@@ -15,6 +15,10 @@ from .logic import is_among
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
 AHEAD = 2 * BURST   # instructions fetched before they are wanted
 
+# An instruction in the buffer: a word that could be read or is `broken`, and what it is.
+BUFFERED = data.StructLayout({"word": 8 * INSTRUCTION_BYTES, "broken": 1, "illegal": 1,
+                              "engines": len(Engine), "sync": 1, "end": 1})
+
 
 class Fetch(Component):
     """Brings instructions from DRAM to the engines' queues, in program order.
@@ -23,18 +27,20 @@ class Fetch(Component):
     no instruction stops it with a fault. A sync waits until all engines are idle; an end then
     raises `finished` for good. It begins when `running` rises after a reset.
 
-    Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: an
-    instruction can leave two cycles after its last beat came. Back-pressure: an instruction waits
-    for room in the queue of its engine, and all behind it wait with it.
+    Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: the
+    first request comes in the second cycle; an instruction can leave three cycles after its last
+    beat came; it is judged while it enters the buffer, together with whom it is for. A sync leaves
+    in the second cycle in which all is idle. Back-pressure: an instruction waits for room in the
+    queue of its engine, and all behind it wait with it.
 
     Members
     -------
     running : In(1)
         The program runs. Low: request and dispatch nothing.
     base : In(address_bits)
-        Address of the program, a multiple of 4096. Stable while running.
+        Address of the program, a multiple of 4096. Stable while running and two cycles before.
     count : In(32)
-        Instructions in the program. Stable while running.
+        Instructions in the program. Stable while running and two cycles before.
     requests : Out(stream of burst_request)
         To the reader: bursts of the program, in order.
     beats : In(stream of read_beat)
@@ -72,88 +78,104 @@ class Fetch(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.buffer = buffer = SyncFIFOBuffered(
-            width=8 * INSTRUCTION_BYTES + 1, depth=AHEAD)
+        m.submodules.buffer = buffer = SyncFIFOBuffered(width=BUFFERED.size, depth=AHEAD)
+        self.position = Signal(POSITION_BITS)               # the one to dispatch next
         self._request(m)
         self._assemble(m, buffer)
         self._dispatch(m, buffer)
         return m
 
     def _request(self, m):
-        """Ask for the next burst when the buffer has room for it and all that is on its way."""
-        self.asked = asked = Signal(POSITION_BITS)          # instructions requested so far
-        self.position = Signal(POSITION_BITS)               # the one to dispatch next
-        left = Signal(POSITION_BITS)
-        size = Signal(range(BURST + 1))
-        room = Signal(range(AHEAD + 1))
+        """Ask for the next burst when the buffer has room for it and all that is on its way.
+
+        A burst waits in a register until it is taken. By the time the next one is considered, what
+        follows from `left` has been found out.
+        """
+        left = Signal(POSITION_BITS, reset_less=True)       # instructions not asked for
+        size = Signal(range(BURST + 1), reset_less=True)    # how many of them come next
+        room = Signal(range(AHEAD + 1), init=AHEAD)         # in the buffer, for others than those
+        address = Signal(self.config.address_bits, reset_less=True)
+        request = Signal(burst_request(self.config), reset_less=True)
+        waiting, prepares = Signal(), Signal()
         m.d.comb += [
-            left.eq(self.count - asked),
-            size.eq(BURST),
-            room.eq(AHEAD - (asked - self.position)),
-            self.requests.payload.address.eq(self.base + asked * INSTRUCTION_BYTES),
-            self.requests.payload.beats.eq(
-                size * (INSTRUCTION_BYTES // self.config.bus_bytes) - 1),
-            self.requests.valid.eq(self.running & ~self.halt & (left != 0) & (room >= size)),
+            prepares.eq(self.running & ~self.halt & ~waiting & (size != 0) & (room >= size)),
+            self.requests.payload.eq(request), self.requests.valid.eq(waiting & ~self.halt),
         ]
-        with m.If(left < BURST):
-            m.d.comb += size.eq(left)
+        m.d.sync += [
+            size.eq(Mux(left < BURST, left, BURST)),
+            room.eq(Mux(prepares, room - size, room) + self.dispatched),
+        ]
+        with m.If(~self.running):
+            m.d.sync += [left.eq(self.count), address.eq(self.base)]
+        with m.If(prepares):
+            m.d.sync += [
+                left.eq(left - size), address.eq(address + BURST * INSTRUCTION_BYTES),
+                request.address.eq(address),
+                request.beats.eq(size * (INSTRUCTION_BYTES // self.config.bus_bytes) - 1),
+                waiting.eq(1),
+            ]
         with m.If(self.requests.valid & self.requests.ready):
-            m.d.sync += asked.eq(asked + size)
+            m.d.sync += waiting.eq(0)
 
     def _assemble(self, m, buffer):
         """Collect the beats of an instruction; the buffer has room, for it was reserved."""
         beats = INSTRUCTION_BYTES // self.config.bus_bytes
         payload = self.beats.payload
-        if beats == 1:
-            word, error, last = payload.data, payload.error, Const(1)
-        else:
-            held = Signal((beats - 1) * self.config.bus_bits, reset_less=True)
-            held_error = Signal()
-            number = Signal(range(beats))
-            with m.If(self.beats.valid):
-                m.d.sync += [
-                    held.eq(Cat(held, payload.data)[self.config.bus_bits:]),
-                    number.eq(number + 1),
-                    held_error.eq((held_error | payload.error) & (number != beats - 1)),
-                ]
-            word, error = Cat(held, payload.data), held_error | payload.error
-            last = number == beats - 1
-        m.d.comb += [
-            self.beats.ready.eq(1),
-            buffer.w_data.eq(Cat(word, error)),
-            buffer.w_en.eq(self.beats.valid & last & ~self.halt),
-        ]
+        word = Signal(8 * INSTRUCTION_BYTES, reset_less=True)
+        number = Signal(range(max(beats, 2)))
+        broken, complete = Signal(), Signal()               # a beat of it was; all are there
+        first, last = number == 0, number == beats - 1
+        m.d.comb += self.beats.ready.eq(1)
+        m.d.sync += complete.eq(self.beats.valid & last)
+        with m.If(self.beats.valid):
+            m.d.sync += [
+                word.eq(Cat(word, payload.data)[self.config.bus_bits:]),
+                number.eq(Mux(last, 0, number + 1)),
+                broken.eq((broken & ~first) | payload.error),
+            ]
+        buffered = data.View(BUFFERED, buffer.w_data)
+        m.d.comb += [buffered.word.eq(word), buffered.broken.eq(broken),
+                     buffer.w_en.eq(complete & ~self.halt)]
+        self._judge(m, word, buffered)
 
-    def _dispatch(self, m, buffer):
-        """Hand the oldest instruction to its engine, or execute it here."""
-        word = buffer.r_data[:8 * INSTRUCTION_BYTES]
-        broken = buffer.r_data[-1]
-        legal, taken = Signal(), Signal()
-        at_end = Signal()
-        valid = Signal()
-        m.d.comb += valid.eq(buffer.r_rdy & self.running & ~self.halt & ~self.finished)
+    def _judge(self, m, word, buffered):
+        """Whether a word is an instruction, and whose."""
+        legal = Signal()
         with m.Switch(opcode_of(word)):
             for instruction in ISA:
                 with m.Case(instruction.opcode):
                     m.d.comb += legal.eq(~illegal(instruction, word))
                     if instruction is Sync:
-                        m.d.comb += taken.eq(self.idle)
-                        m.d.comb += at_end.eq(is_among(unpack(Sync, word).action, SyncAction, {
-                            SyncAction.BARRIER: False, SyncAction.END: True}))
+                        action = unpack(Sync, word).action
+                        m.d.comb += [buffered.sync.eq(legal), buffered.end.eq(is_among(
+                            action, SyncAction,
+                            {SyncAction.BARRIER: False, SyncAction.END: True}))]
                     else:
-                        queue = getattr(self, instruction.engine.name.lower())
-                        m.d.comb += queue.valid.eq(valid & legal & ~broken)
-                        m.d.comb += taken.eq(queue.ready)
-        for engine in Engine:
-            queue = getattr(self, engine.name.lower())
-            m.d.comb += [queue.payload.word.eq(word), queue.payload.position.eq(self.position)]
-        m.d.comb += self.dispatched.eq(valid & legal & ~broken & taken)
-        m.d.comb += buffer.r_en.eq(self.dispatched)
+                        m.d.comb += buffered.engines[instruction.engine].eq(legal)
+        m.d.comb += buffered.illegal.eq(~legal)
+
+    def _dispatch(self, m, buffer):
+        """Hand the oldest instruction to its engine, or execute it here."""
+        oldest = data.View(BUFFERED, buffer.r_data)
+        queues = [getattr(self, engine.name.lower()) for engine in Engine]
+        valid, whole, was_idle = Signal(), Signal(), Signal()
+        m.d.comb += [
+            valid.eq(buffer.r_rdy & self.running & ~self.halt & ~self.finished),
+            whole.eq(valid & ~oldest.broken),
+            self.dispatched.eq(whole & Cat(
+                oldest.sync & was_idle, (goes & queue.ready for goes, queue
+                                         in zip(oldest.engines, queues, strict=True))).any()),
+            buffer.r_en.eq(self.dispatched),
+        ]
+        for goes, queue in zip(oldest.engines, queues, strict=True):
+            m.d.comb += [queue.valid.eq(whole & goes), queue.payload.word.eq(oldest.word),
+                         queue.payload.position.eq(self.position)]
+        m.d.sync += was_idle.eq(self.idle & ~self.dispatched)
         with m.If(self.dispatched):
             m.d.sync += self.position.eq(self.position + 1)
-            with m.If(at_end):
+            with m.If(oldest.sync & oldest.end):
                 m.d.sync += self.finished.eq(1)
-        self._fault(m, valid, legal, broken)
+        self._fault(m, valid, ~oldest.illegal, oldest.broken)
 
     def _fault(self, m, valid, legal, broken):
         ran_out = self.running & ~self.finished & (self.position == self.count)

@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from ..isa.config import INDEX_BITS, Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
+from .buffered import RegisterSlice
 from .interfaces import FAULT, fill_port, read_beat
 from .layouts import POSITION_BITS, buffers_of
 from .load_steps import LoadSteps
@@ -34,10 +35,9 @@ class LoadWriter(Component):
     arrived; what is taken in cycle t is written in t + 1, if its port is ready. A load ends in the
     cycle of its last write; one that writes nothing ends like a write.
 
-    A step waits while the write before it waits for its port (`write_waits`), and a step with
-    data while there is no beat (`wait_memory`). A tile outside its scratchpad (INDEX) and a beat
-    with an error (READ_ERROR) are not written and raise a fault for one cycle, after which `stop`
-    must be high.
+    A step waits while two writes before it wait for their port, and a step with data while there
+    is no beat (`wait_memory`). A tile outside its scratchpad (INDEX) and a beat with an error
+    (READ_ERROR) are not written: in that cycle they raise a fault, after which `stop` must be high.
 
     Members
     -------
@@ -56,7 +56,7 @@ class LoadWriter(Component):
     end_position : Out(32)
         Its number in the program.
     fault : Out(FAULT)
-        The step at hand cannot be taken. Raised for one cycle.
+        The oldest write cannot be done. Raised for one cycle.
     busy : Out(1)
         A load has arrived and is not complete.
     wait_memory : Out(1)
@@ -84,52 +84,39 @@ class LoadWriter(Component):
         m.submodules.steps = steps = self.steps
         wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
         self.step = steps.steps.payload
-        self.pending = Signal()                         # `write` is to be done
-        self.write = Signal(self._write_layout(), reset_less=True)
-        self.write_waits = Signal()
+        m.submodules.writes = self.writes = RegisterSlice(self._write_layout())
         self._take(m)
         self._write(m)
-        m.d.comb += self.busy.eq(self.instructions.valid | self.pending)
+        m.d.comb += self.busy.eq(self.instructions.valid | self.writes.take.valid)
         return m
 
     def _write_layout(self):
         step = self.step.shape()
         return data.StructLayout({
             "buffer": Shape.cast(Buffer), "data": self.config.bus_bits, "whole": 1, "enable": 1,
-            "index": INDEX_BITS, **{name: step[name].shape for name in
-                                    ("part", "word_lanes", "bytes", "last", "post", "position")},
+            "index": INDEX_BITS, "broken": 1, **{name: step[name].shape for name in (
+                "outside", "part", "word_lanes", "bytes", "last", "post", "position")},
         })
 
     def _take(self, m):
-        """Take the next step, and its beat, into the write register."""
-        step, beat = self.step, self.beats.payload
-        attempt = Signal()
-        sound = Signal()
+        """Take the next step, and its beat, and have them written."""
+        step, beat, write = self.step, self.beats.payload, self.writes.put.payload
+        taken = Signal()
         m.d.comb += [
-            attempt.eq(self.steps.steps.valid & (~step.data | self.beats.valid)
-                       & ~self.write_waits & ~self.stop),
+            taken.eq(self.steps.steps.valid & (~step.data | self.beats.valid)
+                     & self.writes.put.ready & ~self.stop),
             self.wait_memory.eq(self.steps.steps.valid & step.data & ~self.beats.valid
                                 & ~self.stop),
-            sound.eq(attempt & (self.fault.cause == Fault.NONE)),
-            self.steps.steps.ready.eq(sound),
-            self.beats.ready.eq(self.stop | (sound & step.data & step.ends_beat)),
-            self.fault.position.eq(step.position),
+            self.steps.steps.ready.eq(taken),
+            self.beats.ready.eq(self.stop | (taken & step.data & step.ends_beat)),
+            self.writes.put.valid.eq(taken),
+            write.data.eq(Mux(step.data, self._from_beat(m), self._padding())),
+            write.whole.eq(~step.data), write.broken.eq(step.data & beat.error),
+            write.enable.eq(~step.empty & ~step.outside & ~write.broken),
+            *(write[name].eq(step[name]) for name in (
+                "buffer", "index", "outside", "part", "word_lanes", "bytes", "last", "post",
+                "position")),
         ]
-        with m.If(attempt & step.outside):
-            m.d.comb += self.fault.cause.eq(Fault.INDEX)
-        with m.Elif(attempt & step.data & beat.error):
-            m.d.comb += self.fault.cause.eq(Fault.READ_ERROR)
-
-        with m.If(~self.write_waits):
-            m.d.sync += self.pending.eq(sound)
-        with m.If(sound):
-            m.d.sync += [
-                self.write.data.eq(Mux(step.data, self._from_beat(m), self._padding())),
-                self.write.whole.eq(~step.data), self.write.enable.eq(~step.empty),
-                *(self.write[name].eq(step[name]) for name in (
-                    "buffer", "index", "part", "word_lanes", "bytes", "last", "post",
-                    "position")),
-            ]
 
     def _padding(self):
         """The value in every lane of the border, as wide as the bus."""
@@ -156,9 +143,9 @@ class LoadWriter(Component):
         return result
 
     def _write(self, m):
-        """Do the write in the register, or tell that it has to wait."""
-        write = self.write
-        ready = Signal()
+        """Do the oldest write, unless it has to wait or something is wrong with it."""
+        write, pending = self.writes.take.payload, self.writes.take.valid
+        ready, waits, done = Signal(), Signal(), Signal()
         with m.Switch(write.buffer):
             for buffer, target in TARGETS.items():
                 with m.Case(buffer):
@@ -168,16 +155,24 @@ class LoadWriter(Component):
             addressed = Cat(write.buffer == buffer for buffer, name in TARGETS.items()
                         if name == target).any()
             m.d.comb += [
-                port.enable.eq(self.pending & write.enable & addressed & ~self.stop),
+                port.enable.eq(pending & write.enable & addressed & ~self.stop),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
                 port.data.eq(write.data),
                 port.widen.eq(Const(target == "acc") & (write.buffer == Buffer.ACC8)),
             ]
         m.d.comb += [
-            self.write_waits.eq(self.pending & write.enable & ~ready),
-            self.end.eq(self.pending & write.last & ~self.write_waits & ~self.stop),
+            waits.eq(pending & write.enable & ~ready),
+            self.writes.take.ready.eq(~waits),
+            done.eq(pending & ~waits & ~write.outside & ~write.broken & ~self.stop),
+            self.end.eq(done & write.last),
             self.end_post.eq(Mux(self.end, write.post, 0)),
             self.end_position.eq(write.position),
-            self.bytes.eq(Mux(self.pending & write.enable & ready & ~self.stop, write.bytes, 0)),
+            self.bytes.eq(Mux(done & write.enable, write.bytes, 0)),
+            self.fault.position.eq(write.position),
         ]
+        with m.If(pending & ~self.stop):
+            with m.If(write.outside):
+                m.d.comb += self.fault.cause.eq(Fault.INDEX)
+            with m.Elif(write.broken):
+                m.d.comb += self.fault.cause.eq(Fault.READ_ERROR)

@@ -4,12 +4,12 @@ from enum import IntEnum
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from .arbiter import RoundRobin
 from .axi import ID_BITS, is_error, read_channels, set_constants
+from .buffered import RegisterSlice
 from .interfaces import burst_request, read_beat
 
 
@@ -97,22 +97,21 @@ class Reader(Component):
         """Queue what comes. Returns whether a burst has come to its end."""
         bus = self.bus
         arrived = data.StructLayout({"beat": read_beat(self.config), "client": ID_BITS})
-        m.submodules.queue = queue = SyncFIFO(width=arrived.size, depth=2)
-        last = data.View(arrived, queue.w_data)
-        first = data.View(arrived, queue.r_data)
+        m.submodules.queue = queue = RegisterSlice(arrived)
+        last, first = queue.put.payload, queue.take.payload
         m.d.comb += [
-            bus.rready.eq(queue.w_rdy),
-            queue.w_en.eq(bus.rvalid),
+            bus.rready.eq(queue.put.ready),
+            queue.put.valid.eq(bus.rvalid),
             last.beat.data.eq(bus.rdata),
             last.beat.error.eq(is_error(bus.rresp)),
             last.client.eq(bus.rid),
-            self.quiet.eq((self.in_flight == 0) & ~queue.r_rdy),
+            self.quiet.eq((self.in_flight == 0) & ~queue.take.valid),
         ]
         for client, beats in enumerate(self.beats):
             m.d.comb += [
-                beats.valid.eq(queue.r_rdy & (first.client == client)),
+                beats.valid.eq(queue.take.valid & (first.client == client)),
                 beats.payload.eq(first.beat),
             ]
             with m.If(first.client == client):
-                m.d.comb += queue.r_en.eq(beats.ready)
+                m.d.comb += queue.take.ready.eq(beats.ready)
         return bus.rvalid & bus.rready & bus.rlast

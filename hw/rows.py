@@ -18,6 +18,7 @@ MOST_BEATS = 64                         # of a burst
 # A row starts where a row that was inside its window started (32 bits, no sign), plus a stride
 # (32 bits, signed), and is no longer than 2**28 bytes: its first and last byte fit in 34 bits.
 REACH_BITS = SIZE_BITS + 2
+CELL_BITS = 20                          # of 64 beats of 8 bytes or more: a row has fewer than 2**20
 
 
 def box_layout(config: Config) -> data.StructLayout:
@@ -69,8 +70,8 @@ class RowWalker(Component):
 
     A box is faulty when its offset or a stride is not a multiple of its tile (ALIGNMENT), or when
     a row leaves the window (ADDRESS). Rows are judged one by one, in order: the bursts of the rows
-    before a bad one may have been issued, those of the bad one are not. A fault is raised for one
-    cycle, the first in which the row is held, and `stop` must be high in the next.
+    before a bad one have been issued, those of the bad one are not. A fault is raised for one
+    cycle, that in which the row's first burst would be valid, and `stop` must be high in the next.
 
     Parameters
     ----------
@@ -108,10 +109,9 @@ class RowWalker(Component):
         self.box = Signal(box_layout(self.config), reset_less=True)
         self.misaligned = Signal(reset_less=True)
         self.empty = Signal(reset_less=True)
-        self.row_start = Signal(signed(REACH_BITS), reset_less=True)
-        self.row_end = Signal(signed(REACH_BITS))               # its last byte
+        self.row_start, self.row_end = (Signal(signed(REACH_BITS), name=name, reset_less=True)
+                                        for name in ("row_start", "row_end"))   # first, last byte
         self.last_row = Signal()
-        self._check(m)
         hand_over = self._cut(m)
         self._walk(m, hand_over)
         m.d.comb += self.busy.eq(self.held | self.cutting)
@@ -120,32 +120,37 @@ class RowWalker(Component):
     def _walk(self, m, hand_over):
         """Go from row to row as they are handed over."""
         offered, box = self.boxes.payload, self.box
-        plane_start = Signal(signed(REACH_BITS), reset_less=True)
+        plane_start, plane_end = (Signal(signed(REACH_BITS), name=name, reset_less=True)
+                                  for name in ("plane_start", "plane_end"))     # of its first row
         planes_left, rows_left = (Signal(COUNT_BITS, name=name, reset_less=True)
                                   for name in ("planes_left", "rows_left"))     # this one included
-        extent = Signal(SIZE_BITS, reset_less=True)             # bytes of a row, less one
-        next_plane = Signal(signed(REACH_BITS))
+        next_start, next_end = (Signal(signed(REACH_BITS), name=name)
+                                for name in ("next_start", "next_end"))         # of the next plane
+        last_byte = offered.offset + self._by_buffer(
+            lambda tile: offered.tiles << exact_log2(tile)) - 1
         m.d.comb += [
             self.boxes.ready.eq(~self.held & ~self.stop),
-            self.row_end.eq(self.row_start + extent),
             self.last_row.eq(self.empty | ((rows_left == 1) & (planes_left == 1))),
-            next_plane.eq(plane_start + box.plane_stride),
+            next_start.eq(plane_start + box.plane_stride),
+            next_end.eq(plane_end + box.plane_stride),
         ]
         with m.If(hand_over):
             m.d.sync += self.held.eq(~self.last_row)
             with m.If(rows_left == 1):
                 m.d.sync += [planes_left.eq(planes_left - 1), rows_left.eq(box.rows),
-                             plane_start.eq(next_plane), self.row_start.eq(next_plane)]
+                             plane_start.eq(next_start), self.row_start.eq(next_start),
+                             plane_end.eq(next_end), self.row_end.eq(next_end)]
             with m.Else():
                 m.d.sync += [rows_left.eq(rows_left - 1),
-                             self.row_start.eq(self.row_start + box.row_stride)]
+                             self.row_start.eq(self.row_start + box.row_stride),
+                             self.row_end.eq(self.row_end + box.row_stride)]
         with m.If(self.boxes.valid & self.boxes.ready):
             m.d.sync += [
                 self.held.eq(1),
                 box.eq(offered),
                 planes_left.eq(offered.planes), rows_left.eq(offered.rows),
                 plane_start.eq(offered.offset), self.row_start.eq(offered.offset),
-                extent.eq(self._by_buffer(lambda tile: offered.tiles << exact_log2(tile)) - 1),
+                plane_end.eq(last_byte), self.row_end.eq(last_byte),
                 self.misaligned.eq(self._by_buffer(
                     lambda tile: (_low(offered.offset, tile) | _low(offered.plane_stride, tile)
                                   | _low(offered.row_stride, tile)) != 0)),
@@ -160,56 +165,62 @@ class RowWalker(Component):
             result = Mux(self.boxes.payload.buffer == buffer, value, result)
         return result
 
-    def _check(self, m):
-        outside = Signal()
-        m.d.comb += outside.eq((self.row_start < 0) | (self.row_end >= self.box.size))
-        m.d.comb += self.fault.position.eq(self.box.position)
-        with m.If(self.held & ~self.stop):
-            with m.If(self.misaligned):
-                m.d.comb += self.fault.cause.eq(Fault.ALIGNMENT)
-            with m.Elif(outside & ~self.empty):
-                m.d.comb += self.fault.cause.eq(Fault.ADDRESS)
-
     def _cut(self, m):
-        """Cut the row that was handed over last into bursts. Returns when the next one is."""
-        here, end = (Signal(SIZE_BITS - self.beat_bits, name=name, reset_less=True)
-                     for name in ("here", "end"))       # in beats of the window: next and last one
+        """Cut the row that was handed over last into bursts, unless it is a bad one. Returns when
+        the next row is handed over."""
+        here = Signal(SIZE_BITS - self.beat_bits, reset_less=True)      # next beat of the window
+        grid = exact_log2(MOST_BEATS)
+        last_beat = Signal(grid, reset_less=True)               # of the row, in its burst
+        more = Signal(CELL_BITS, reset_less=True)               # bursts after this one
+        ends_row = Signal(reset_less=True)                      # there is none
         base = Signal(self.config.address_bits, reset_less=True)
         final = Signal(reset_less=True)
         no_bytes = Signal(reset_less=True)
+        cause = Signal(Fault, reset_less=True)
         burst = self.bursts.payload
         post, position = (Signal.like(each, name=name, reset_less=True) for name, each
                           in (("post", burst.post), ("position", burst.position)))
         self.cutting = Signal()                         # a row is being cut
-        ends_row = Signal()
-        hand_over = Signal()
+        hand_over, sound = Signal(), Signal()
 
-        grid = exact_log2(MOST_BEATS)
         page = exact_log2(PAGE_BYTES)
         in_page = page - self.beat_bits
         m.d.comb += [
-            ends_row.eq(here[grid:] == end[grid:]),
-            self.bursts.valid.eq(self.cutting & ~self.stop),
+            sound.eq(cause == Fault.NONE),
+            self.fault.cause.eq(Mux(self.cutting & ~self.stop, cause, Fault.NONE)),
+            self.fault.position.eq(position),
+            self.bursts.valid.eq(self.cutting & sound & ~self.stop),
             burst.address.eq(Cat(Const(0, self.beat_bits), here[:in_page],
                                  (base[page:] + here[in_page:])[:len(base) - page])),
-            burst.beats.eq(Mux(ends_row, end[:grid], MOST_BEATS - 1) - here[:grid]),
+            burst.beats.eq(Mux(ends_row, last_beat, MOST_BEATS - 1) - here[:grid]),
             burst.last.eq(final & ends_row), burst.empty.eq(no_bytes),
             burst.post.eq(post), burst.position.eq(position),
-            hand_over.eq(self.held & ~self.stop & (self.fault.cause == Fault.NONE)
-                         & (~self.cutting | (self.bursts.ready & ends_row))),
+            hand_over.eq(self.held & ~self.stop
+                         & (~self.cutting | (self.bursts.ready & ends_row & sound))),
         ]
         with m.If(self.bursts.valid & self.bursts.ready):
-            m.d.sync += [self.cutting.eq(~ends_row), here.eq((here[grid:] + 1) << grid)]
+            m.d.sync += [self.cutting.eq(~ends_row), here.eq((here[grid:] + 1) << grid),
+                         more.eq(more - 1), ends_row.eq(more == 1)]
         with m.If(hand_over):
+            start, end = (Value.cast(each)[self.beat_bits:] for each
+                          in (self.row_start, self.row_end))
             m.d.sync += [
                 self.cutting.eq(1),
-                here.eq(self.row_start >> self.beat_bits),
-                end.eq(Mux(self.empty, self.row_start, self.row_end) >> self.beat_bits),
+                here.eq(start), last_beat.eq(Mux(self.empty, start[:grid], end[:grid])),
+                more.eq(end[grid:] - start[grid:]),
+                ends_row.eq(self.empty | (start[grid:] == end[grid:])),
+                cause.eq(self._judged()),
                 base.eq(self.box.base),
                 final.eq(self.last_row), no_bytes.eq(self.empty),
                 post.eq(self.box.post), position.eq(self.box.position),
             ]
         return hand_over
+
+    def _judged(self):
+        """What is wrong with the row at hand, if anything."""
+        outside = (self.row_start < 0) | (self.row_end >= self.box.size)
+        return Mux(self.misaligned, Fault.ALIGNMENT,
+                   Mux(outside & ~self.empty, Fault.ADDRESS, Fault.NONE))
 
 
 def _low(value: Value, tile: int) -> Value:

@@ -30,8 +30,8 @@ class StoreEngine(TransferEngine):
                                      out, acc
 
     Rate: a burst a cycle, and a beat a cycle (see `StoreReader`). Latency: a store that starts in
-    cycle t requests its first burst in t + 2 and takes its first step in t + 2, so that its first
-    beat is offered in t + 5. A store ends, and posts, in the cycle in which the answer to its
+    cycle t requests its first burst in t + 2 and takes its first step in t + 3, so that its first
+    beat is offered in t + 6. A store ends, and posts, in the cycle in which the answer to its
     last burst arrives; one without bursts as soon as it is the oldest. For when a store can start
     see `TransferEngine`. A burst waits while the list of those awaited is full (`list_full`).
 

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Store
+from .buffered import RegisterSlice
 from .interfaces import FAULT, granted_read_port, read_port, write_beat
 from .layouts import buffers_of
 from .store_steps import StoreSteps
@@ -30,9 +31,11 @@ class StoreReader(Component):
 
     Rate: one step a cycle: a beat, or, where smaller tiles have different lanes in the scratchpad
     and in the beat (see `Packing`), a tile. A tile of several beats is read once. No bubble
-    between rows, one between stores. Latency: the first step can be taken in the cycle after the
-    store arrived; what is taken in cycle t lands in t + 2, when the data of its read are there,
+    between rows, one between stores. Latency: the first step can be taken in the second cycle after
+    the store arrived; what is taken in cycle t lands in t + 2, when the data of its read are there,
     and a beat that is then complete is offered from t + 3 on.
+
+        StoreSteps ──► two places ──► read ──► one cycle ago ──► two cycles ago ──► beat ──► queue
 
     A step waits while four beats are under way between a read and the writer (`reserved`), and
     while the accumulator does not grant its read (`read_waits`). A tile outside its scratchpad is
@@ -41,7 +44,8 @@ class StoreReader(Component):
     Members
     -------
     instructions : In(stream of prepared_layout)
-        Stores, in order, as `steps.prepare` gives them. Each is taken with its last step.
+        Stores, in order, as `steps.prepare` gives them. Each is taken when its last step has a
+        place.
     out : Out(read_port)
         From the result scratchpad, whole words: the tile and all that share a beat with it.
     acc : Out(granted_read_port)
@@ -76,7 +80,9 @@ class StoreReader(Component):
         m = Module()
         m.submodules.steps = steps = self.steps
         wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
-        self.step = steps.steps.payload
+        m.submodules.reads = self.reads = RegisterSlice(steps.steps.payload.shape())
+        wiring.connect(m, steps.steps, self.reads.put)
+        self.step = self.reads.take.payload
         landing = self._take(m)
         self._land(m, landing)
         return m
@@ -88,16 +94,16 @@ class StoreReader(Component):
         attempt, read, read_waits, taken = (
             Signal(name=name) for name in ("attempt", "read", "read_waits", "taken"))
         m.d.comb += [
-            attempt.eq(self.steps.steps.valid & (self.reserved != QUEUE_DEPTH) & ~self.stop),
+            attempt.eq(self.reads.take.valid & (self.reserved != QUEUE_DEPTH) & ~self.stop),
             read.eq(attempt & step.read & ~step.outside),
             self.out.enable.eq(read & (step.buffer == Buffer.OUT)),
             self.acc.enable.eq(read & (step.buffer == Buffer.ACC)),
             self.out.index.eq(step.index), self.acc.index.eq(step.index),
             read_waits.eq(self.acc.enable & ~self.acc.granted),
             taken.eq(attempt & ~step.outside & ~read_waits),
-            self.steps.steps.ready.eq(taken),
+            self.reads.take.ready.eq(taken),
             self.bytes.eq(Mux(taken & ~step.empty, step.bytes, 0)),
-            self.busy.eq(self.instructions.valid | (self.reserved != 0)),
+            self.busy.eq(self.instructions.valid | self.reads.take.valid | (self.reserved != 0)),
             self.fault.position.eq(step.position),
         ]
         with m.If(attempt & step.outside):

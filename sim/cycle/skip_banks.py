@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...isa.instructions import Engine
-from ..twins import alu, gemm
+from ..twins import alu, gemm, store_reader
 from ..twins.alu_results import PLACES
 from ..twins.registers import inlined
 from ..twins.types import Code, Machine, MicroOps, Numbers, Settings, Unit
@@ -142,12 +142,17 @@ def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
 @inlined
 def _store_banks(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
                  times: int) -> int:
-    if machine.store.queue == 0:
-        return 0
-    box = code[positions[STORE, machine.store.reading]]
-    if box.in_acc == 0:
-        return 0
-    return _swept_tiles(machine.store_steps.at, kept.store_steps.at, box.parts, times, config)
+    reads, before, mask = machine.store_beats, kept.store_beats, 0
+    if reads.steps and code[reads.front_of].in_acc:
+        mask |= _swept_tiles(reads.front_at, before.front_at, code[reads.front_of].parts, 0, config)
+    if reads.steps == store_reader.PLACES and code[reads.back_of].in_acc:
+        mask |= _swept_tiles(reads.back_at, before.back_at, code[reads.back_of].parts, 0, config)
+    if machine.store.queue:
+        box = code[positions[STORE, machine.store.reading]]
+        if box.in_acc:
+            mask |= _swept_tiles(machine.store_steps.at, kept.store_steps.at, box.parts, times,
+                                 config)
+    return mask
 
 
 @inlined
@@ -155,7 +160,8 @@ def _reads_alike(machine: Machine, kept: Machine, code: Code, positions: Numbers
     """Whether STORE asks for tiles in the same cycles of every period: it reads a tile of several
     beats only once, with the first beat."""
     moved = machine.store_steps.at - kept.store_steps.at
-    return moved % code[positions[STORE, machine.store.reading]].parts == 0
+    return moved == 0 or (machine.store.queue != 0 and moved % code[
+        positions[STORE, machine.store.reading]].parts == 0)
 
 
 @inlined
@@ -165,6 +171,9 @@ def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, p
     if write.pending and write.enable and code[write.position].in_acc:
         parts = code[write.position].parts
         mask |= _swept_tiles(write.at, before.at, parts, 0, config)
+    if write.back and write.back_enable and code[write.back_position].in_acc:
+        parts = code[write.back_position].parts
+        mask |= _swept_tiles(write.back_at, before.back_at, parts, 0, config)
     if machine.load.queue:
         box = code[positions[LOAD, machine.load.writing]]
         if box.in_acc:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...isa.instructions import Engine
 from ..llvm.marks import Blank, called, inlined
-from ..twins import control, dram, fetch
+from ..twins import control, dram, fetch, store_reader
 from ..twins.top import (
     FALLING,
     FIRST_COUNTER,
@@ -58,10 +58,15 @@ def _is_apart(machine: Machine, given: Given) -> bool:
     starts or ends: FETCH is not waiting for the others to become idle, and LOAD and STORE do not
     use the accumulator."""
     load, store, code = machine.load, machine.store, given.code
-    if (machine.control.halt | machine.fetch.finished | load.fault | store.fault
-            or compute_is_idle(machine)):
+    if (machine.control.halt | machine.control.seen | machine.fetch.finished
+            | load.fault | store.fault or compute_is_idle(machine)):
         return False
-    if machine.load_write.pending and code[machine.load_write.position].in_acc:
+    write, beats = machine.load_write, machine.store_beats
+    if (write.pending and code[write.position].in_acc) or (
+            write.back and code[write.back_position].in_acc):
+        return False
+    if (beats.steps and code[beats.front_of].in_acc) or (
+            beats.steps == store_reader.PLACES and code[beats.back_of].in_acc):
         return False
     for number in range(load.queue):
         if code[given.positions[LOAD, load.writing + number]].in_acc:

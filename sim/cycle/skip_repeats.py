@@ -125,13 +125,19 @@ def skip_memory(state: State, kept: State, given: Given, most: int, forever: boo
 
 @inlined
 def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
-    """Whether no load or store in progress will reach beyond its scratchpad, and a load's write
-    moves like its walk. In the first period after a new row it may not."""
+    """Whether no load or store in progress will reach beyond its scratchpad, and writes and reads
+    move like the walks that they follow. In the first periods after a new row they may not."""
     if (machine.load_steps.at != kept.load_steps.at and machine.load.queue != 0
             and code[positions[LOAD, machine.load.writing]].inside == 0):
         return False
     if (machine.store_steps.at != kept.store_steps.at and machine.store.queue != 0
             and code[positions[STORE, machine.store.reading]].inside == 0):
         return False
-    return (machine.load_write.pending == 0 or machine.load_write.at - kept.load_write.at
-            == machine.load_steps.at - kept.load_steps.at)
+    load, store = (machine.load_steps.at - kept.load_steps.at,
+                   machine.store_steps.at - kept.store_steps.at)
+    write, before = machine.load_write, kept.load_write
+    reads, before_reads = machine.store_beats, kept.store_beats
+    return ((write.pending == 0 or write.at - before.at == load)
+            and (write.back == 0 or write.back_at - before.back_at == load)
+            and (reads.steps == 0 or reads.front_at - before_reads.front_at == store)
+            and (reads.steps < 2 or reads.back_at - before_reads.back_at == store))

@@ -16,7 +16,9 @@ INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
 COUNTERS = len(counter_names())
 
 # `now` is the cycle of the run. The counters of the hardware belong to either side of the machine.
-REGISTERS = Registers(same=("halt", "ended"), noted=("fault", "fault_position"))
+# `seen` is the fault of the cycle before.
+REGISTERS = Registers(same=("halt", "ended", "seen"),
+                      noted=("seen_position", "fault", "fault_position"))
 CLOCK = Registers(moving=("now",))
 MEMORY_COUNTS = Registers(moving=tuple(
     name for name in counter_names() if name.startswith(("cycles", "load_", "store_"))))
@@ -52,13 +54,15 @@ def first_fault(machine: Machine, wires: Wires, overflow: int) -> tuple[int, int
 
 @inlined
 def step(machine: Machine, wires: Wires, overflow: int) -> None:
-    """A run is over when FETCH has finished or a fault has occurred, and the bus is quiet."""
+    """A run is over when FETCH has finished or a fault has occurred, and the bus is quiet. Faults
+    are looked at a cycle later."""
     control = machine.control
-    cause, position = first_fault(machine, wires, overflow)
-    if control.halt == 0 and cause:
-        control.halt, control.fault, control.fault_position = 1, cause, position
+    if control.halt == 0 and control.seen:
+        control.halt, control.fault = 1, control.seen
+        control.fault_position = control.seen_position
     elif wires.quiet and (control.halt or wires.finished):
         control.ended = 1
+    control.seen, control.seen_position = first_fault(machine, wires, overflow)
     machine.clock.now += 1
 
 

@@ -14,18 +14,29 @@ LOAD, GEMM, ALU = int(Engine.LOAD), int(Engine.GEMM), int(Engine.ALU)
 BURST, AHEAD = 8, 16        # instructions: in a burst, and fetched before they are wanted
 READ_ERROR, ILLEGAL, NO_END = int(Fault.READ_ERROR), int(Fault.ILLEGAL), int(Fault.NO_END)
 
-# `broken` is the first instruction that came with a bus error, -1 if none did.
-REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished"),
-                      noted=("held_error", "broken"))
+# A request `waits` to be taken; `asked` counts its instructions, too. `complete`: all beats of an
+# instruction have come, and it enters the buffer. `was_idle`: all was idle in the cycle before, and
+# nothing left. `broken` is the first instruction that came with a bus error, -1 if none did.
+REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", "waits", "complete",
+                            "was_idle"),
+                      noted=("held_error", "broken", "request_beats", "request_address"))
 
 
 @inlined
-def offer(fetch: Unit, wires: Wires, config: Settings, halt: int) -> None:
-    """Ask for the next burst."""
-    wires.fetch_requests = halt == 0 and wants(fetch, config)
+def offer(fetch: Unit, wires: Wires, halt: int) -> None:
+    """Ask for the burst that waits."""
+    wires.fetch_requests = halt == 0 and fetch.waits != 0
+    wires.fetch_beats, wires.fetch_address = fetch.request_beats, fetch.request_address
+
+
+@inlined
+def _prepare(fetch: Unit, config: Settings) -> None:
+    """Have the next burst wait."""
     size = min(BURST, config.count - fetch.asked)
-    wires.fetch_beats = size * (INSTRUCTION_BYTES // config.bus_bytes)
-    wires.fetch_address = config.code_base + fetch.asked * INSTRUCTION_BYTES
+    fetch.waits = 1
+    fetch.request_beats = size * (INSTRUCTION_BYTES // config.bus_bytes)
+    fetch.request_address = config.code_base + fetch.asked * INSTRUCTION_BYTES
+    fetch.asked += size
 
 
 @inlined
@@ -40,7 +51,8 @@ def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
     """Whether nothing happens here until a beat arrives or a command leaves its queue, as long as
     some engine is working."""
     fetch, buffer = machine.fetch, machine.buffer
-    if wants(fetch, config) or (buffer.inner != 0 and buffer.ready == 0):
+    if fetch.waits | fetch.complete or wants(fetch, config) or (
+            buffer.inner != 0 and buffer.ready == 0):
         return False
     if buffer.ready == 0:
         return fetch.position != config.count
@@ -64,10 +76,13 @@ def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     dispatched = _dispatch(machine, wires, config, code, halt)
     wires.dispatched = dispatched
     if wires.fetch_granted:
-        fetch.asked += min(BURST, config.count - fetch.asked)
-    complete = _assemble(fetch, wires, config, machine.reader)
-    queue.step(buffer, complete and halt == 0, dispatched)
+        fetch.waits = 0
+    elif fetch.waits == 0 and halt == 0 and wants(fetch, config):
+        _prepare(fetch, config)
+    queue.step(buffer, fetch.complete != 0 and halt == 0, dispatched)
+    fetch.complete = _assemble(fetch, wires, config, machine.reader)
     fetch.position += dispatched
+    fetch.was_idle = wires.idle != 0 and not dispatched
 
 
 @inlined
@@ -87,9 +102,9 @@ def _dispatch(machine: Machine, wires: Wires, config: Settings, code: Code, halt
         wires.fetch_fault = ILLEGAL
         return False
     if instruction.engine >= SYNC:
-        if wires.idle and instruction.engine == END:
+        if fetch.was_idle and instruction.engine == END:
             fetch.finished = 1
-        return wires.idle != 0
+        return fetch.was_idle != 0
     if not _has_room(machine, instruction.engine, config.queue_depth):
         return False
     wires.put_to = instruction.engine

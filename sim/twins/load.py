@@ -23,7 +23,8 @@ def offer(machine: Machine, wires: Wires, code: Code, config: Settings) -> None:
     """Ask the reader for the current burst."""
     walker = machine.load_rows
     wires.load_requests = 0
-    if walker.cutting and not (machine.control.halt or machine.load.fault) and not walker.no_bytes:
+    stop = machine.control.halt != 0 or machine.load.fault != 0
+    if rows.offers(walker, stop) and not walker.no_bytes:
         wires.load_requests = 1
         wires.load_beats = rows.beats(walker)
         wires.load_address = (code[walker.cut_position].base
@@ -44,10 +45,10 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
         wires.load_wait = missing
         if missing == 0:
             started = int(commands.position)
-    bad_row = rows.fault(walker, code, stop)
-    bad_position = walker.position
+    bad_row = rows.fault(walker, stop)
+    bad_position = walker.cut_position
     rows.step(walker, code, config.bus_bytes,
-              walker.cutting and (wires.load_granted or walker.no_bytes), stop, bad_row)
+              rows.offers(walker, stop) and (wires.load_granted != 0 or walker.no_bytes != 0), stop)
     if started >= 0:
         rows.take(walker, started, code[started])
     finished = load_writer.step(machine, wires, code, config, positions, stop)

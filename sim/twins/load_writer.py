@@ -14,9 +14,11 @@ INDEX, READ_ERROR = int(Fault.INDEX), int(Fault.READ_ERROR)
 TOP, MIDDLE, BOTTOM = range(3)          # sections of a plane
 LEFT, BODY, RIGHT = range(3)            # runs of a row
 
-# The write that is to be done; `at` is its place in the scratchpad, as in `packing`.
-REGISTERS = Registers(same=("pending", "enable", "last", "bytes"), noted=("position",),
-                      moving=("at",))
+# The write that is to be done, and the one behind it; `at` is its place in the scratchpad, as in
+# `packing`, and `fault` what is wrong with it.
+REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "fault", "back", "back_enable",
+                            "back_last", "back_bytes", "back_fault"),
+                      noted=("position", "back_position"), moving=("at", "back_at"))
 
 
 @inlined
@@ -25,70 +27,78 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     """Returns whether the oldest load has taken its last step."""
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
     load = machine.load
-    wires.load_writer_fault = 0
     waits = write.pending and write.enable and not wires.fill_ready
-    valid = load.queue != 0
-    _complete(write, wires, code, waits, stop)
+    valid, has_room = load.queue != 0, write.back == 0
     wires.load_busy = valid or write.pending != 0
     wires.load_wait_memory = 0
+    _complete(write, wires, waits, stop)
     beat_here = reader.queue != 0 and reader.front_client == CLIENT
     if stop:
         if beat_here:
             wires.beat_taken = 1
-        if not waits:
-            write.pending = 0
         return False
-    if not waits:
-        write.pending = 0
     if not valid:
         return False
     if steps.begun == 0:
         steps.of = positions[LOAD, load.writing]
         _begin(steps, code[steps.of], config.bus_bytes)
         return False
-    return _take(machine, wires, code[steps.of], steps.of, config.bus_bytes, waits, beat_here)
+    return _take(machine, wires, code[steps.of], config.bus_bytes, has_room, beat_here)
 
 
 @inlined
-def _complete(write: Unit, wires: Wires, code: Code, waits: int, stop: int) -> None:
-    """What the write in the register does in this cycle."""
+def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
+    """What the oldest write does in this cycle."""
     wires.load_end = -1
     wires.load_bytes = 0
-    if write.pending and not waits and not stop:
+    wires.load_writer_fault = 0
+    if waits or write.pending == 0:
+        return
+    if not stop:
+        wires.load_writer_fault, wires.load_writer_position = write.fault, write.position
         if write.enable:
             wires.load_bytes = write.bytes
-        if write.last:
+        if write.last and write.fault == 0:
             wires.load_end = write.position
+    write.pending, write.enable, write.last = write.back, write.back_enable, write.back_last
+    write.bytes, write.fault = write.back_bytes, write.back_fault
+    write.position, write.at = write.back_position, write.back_at
+    write.back = 0
 
 
 @inlined
-def _take(machine: Machine, wires: Wires, box: Settings, position: int, bus_bytes: int, waits: int,
+def _take(machine: Machine, wires: Wires, box: Settings, bus_bytes: int, has_room: int,
           beat_here: int) -> bool:
-    """Take the next step, and its beat, into the write register."""
+    """Take the next step, and its beat, and have them written."""
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
     data = box.no_tiles == 0 and steps.section == MIDDLE and steps.run == BODY
     if data and not beat_here:
         wires.load_wait_memory = 1
         return False
-    if waits:
+    if not has_room:
         return False
     moved = packing.tiles_moved(steps, box) if data else 1
-    if box.inside == 0 and packing.is_outside(steps, box, moved):
-        wires.load_writer_fault, wires.load_writer_position = INDEX, position
-        return False
+    fault = 0
     if data and reader.front_error:
-        wires.load_writer_fault, wires.load_writer_position = READ_ERROR, position
-        return False
+        fault = READ_ERROR
+    if box.inside == 0 and box.no_tiles == 0 and packing.is_outside(steps, box, moved):
+        fault = INDEX
     if data and packing.ends_beat(steps, box):
         wires.beat_taken = 1
-    write.pending, write.enable, write.position = 1, box.no_tiles == 0, position
-    write.at = steps.at
-    write.bytes = (moved * box.tile_bytes if box.lanes > 1 else bus_bytes) if data else 0
-    write.last = box.no_tiles != 0 or _advance(steps, box, data, moved, bus_bytes)
-    if write.last:
+    enable, at, position = box.no_tiles == 0 and fault == 0, steps.at, steps.of
+    size = (moved * box.tile_bytes if box.lanes > 1 else bus_bytes) if data else 0
+    last = box.no_tiles != 0 or _advance(steps, box, data, moved, bus_bytes)
+    write.back_enable, write.back_last, write.back_bytes = enable, last, size
+    write.back_fault, write.back_position, write.back_at = fault, position, at
+    if write.pending:
+        write.back = 1
+    else:
+        write.pending, write.enable, write.last, write.bytes = 1, enable, last, size
+        write.fault, write.position, write.at = fault, position, at
+    if last:
         steps.begun = 0
         steps.turns += 1
-    return write.last != 0
+    return last
 
 
 @inlined

@@ -12,19 +12,29 @@ ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
 
 # A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
 # are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
-# window. `changes` counts the cycles in which any of them changed.
+# window, `cause` is what is wrong with the row. `changes` counts the cycles in which any of them
+# changed.
 REGISTERS = Registers(same=("changes",),
                       noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
-                             "cut_position", "position", "rows_left", "planes_left", "row_start",
-                             "plane_start"))
+                             "cut_position", "cause", "position", "rows_left", "planes_left",
+                             "row_start", "plane_start"))
 
 
 @inlined
-def fault(walker: Unit, code: Code, stop: int) -> int:
+def fault(walker: Unit, stop: int) -> int:
+    """What is wrong with the row that is to be cut, if anything."""
+    return int(walker.cause) if walker.cutting and not stop else 0
+
+
+@inlined
+def offers(walker: Unit, stop: int) -> bool:
+    """Whether there is a burst, or what stands for none."""
+    return walker.cutting != 0 and walker.cause == 0 and not stop
+
+
+@inlined
+def _judged(walker: Unit, box: Settings) -> int:
     """What is wrong with the current row of the box, if anything."""
-    if walker.held == 0 or stop:
-        return 0
-    box = code[walker.position]
     if box.misaligned:
         return ALIGNMENT
     end = walker.row_start + box.tiles * box.tile_bytes - 1
@@ -46,12 +56,12 @@ def beats(walker: Unit) -> int:
 
 
 @inlined
-def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int, bad: int) -> None:
-    """`taken`: the current burst is sent. `bad`: the current row of the box is faulty."""
+def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int) -> None:
+    """`taken`: the current burst is sent."""
     if stop:
         return
     ends = ends_row(walker)
-    hand_over = walker.held != 0 and bad == 0 and (walker.cutting == 0 or (taken and ends))
+    hand_over = walker.held != 0 and (walker.cutting == 0 or (taken and ends))
     walker.changes += taken or hand_over
     if taken:
         walker.cutting = not ends
@@ -64,6 +74,7 @@ def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int, bad: i
 def _hand_over(walker: Unit, box: Settings, bus_bytes: int) -> None:
     final = box.no_bytes != 0 or (walker.rows_left == 1 and walker.planes_left == 1)
     walker.cutting = 1
+    walker.cause = _judged(walker, box)
     walker.here = walker.row_start // bus_bytes
     end = int(walker.row_start)
     if box.no_bytes == 0:

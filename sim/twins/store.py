@@ -30,8 +30,7 @@ def answers_ready(store: Unit) -> bool:
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the store that starts, or -1. `reading` counts those read."""
     store, walker, commands = machine.store, machine.store_rows, machine.store_queue
-    if (walker.held | walker.cutting | store.awaited | store.queue
-            | machine.store_beats.reserved == 0):
+    if walker.held | walker.cutting | store.awaited == 0 and not store_reader.is_busy(machine):
         return _rest(machine, wires, code)
     stop = machine.control.halt != 0 or store.fault != 0
     wires.store_busy = walker.held != 0 or walker.cutting != 0 or store.awaited != 0
@@ -42,10 +41,10 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
         wires.store_wait = missing
         if missing == 0:
             started = int(commands.position)
-    bad_row, bad_position = rows.fault(walker, code, stop), walker.position
+    bad_row, bad_position = rows.fault(walker, stop), walker.cut_position
     badly, badly_position, awaits = _complete(store, machine.writer, wires, stop)
     taken, of, final, no_bytes = _request(machine, wires, code, config, stop, awaits)
-    rows.step(walker, code, config.bus_bytes, taken, stop, bad_row)
+    rows.step(walker, code, config.bus_bytes, taken, stop)
     if taken:
         _await(store, of, final, no_bytes)
     if started >= 0:
@@ -104,7 +103,7 @@ def _request(machine: Machine, wires: Wires, code: Code, config: Settings, stop:
     walker = machine.store_rows
     wires.store_granted = 0
     of, final = walker.cut_position, walker.final != 0 and rows.ends_row(walker)
-    if walker.cutting == 0 or stop or awaits == config.writes_in_flight + 2:
+    if not rows.offers(walker, stop) or awaits == config.writes_in_flight + 2:
         return False, of, final, walker.no_bytes
     if walker.no_bytes == 0:
         if not writer.may_request(machine.writer, wires, config, machine.control.halt):

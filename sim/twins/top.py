@@ -155,7 +155,7 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
     _bus(machine, wires, timing, machine.clock.now, False)
     _look(machine, wires)
     accumulator.arbitrate(machine, wires, code, config, uops)
-    fetch.offer(machine.fetch, wires, config, halt)
+    fetch.offer(machine.fetch, wires, halt)
     load.offer(machine, wires, code, config)
     reader.take_request(machine.reader, wires, config, halt)
     wires.load_start = load.step(machine, wires, code, config, positions)
@@ -180,7 +180,7 @@ def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, t
     wires.fill_ready = 1
     wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
     if fetches:
-        fetch.offer(machine.fetch, wires, config, 0)
+        fetch.offer(machine.fetch, wires, 0)
     load.offer(machine, wires, code, config)
     reader.take_request(machine.reader, wires, config, 0)
     wires.load_start = load.step(machine, wires, code, config, positions)

@@ -180,6 +180,20 @@ class StreamPassesInOrder(ItemsPassInOrder):
         m.d.comb += self.invariant(~followed | (Mux(ahead == 0, shown, held) == value))
 
 
+class SlicePassesInOrder(StreamPassesInOrder):
+    """The claim for the two places of a register slice."""
+
+    def __init__(self, unit, *, width: int):
+        self.unit, self.depth, self.buffered = unit, 2, False
+        Claim.__init__(self, {"put": 1, "item": width, "take": 1, "choose": 1},
+                       {"waiting": ("unit.waiting", 1), "back": ("unit.back", width)})
+
+    def _add_invariants(self, m, count, followed, ahead, value, shows, shown):
+        m.d.comb += self.invariant(
+            count == shows + self.waiting, shows | ~self.waiting, ~followed | (ahead < count),
+            ~followed | (Mux(ahead == 0, shown, self.back) == value))
+
+
 class CommandsPassInOrder(ItemsPassInOrder):
     """The claim for the command queue, whole commands included."""
 

@@ -69,6 +69,7 @@ def fetch(instructions, *, config=tiny, seed=0, stall=0.3, error_at=None, cycles
     async def testbench(ctx):
         ctx.set(unit.base, BASE)
         ctx.set(unit.count, len(content) // INSTRUCTION_BYTES if count is None else count)
+        await ctx.tick().repeat(2)
         ctx.set(unit.running, 1)
         for cycle in range(cycles):
             ctx.set(unit.idle, rng.random() < 0.2)

@@ -10,7 +10,7 @@ import pytest
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 
 from microtron.hw.arbiter import RoundRobin
-from microtron.hw.buffered import RegisteredQueue
+from microtron.hw.buffered import RegisteredQueue, RegisterSlice
 from microtron.hw.queue import CommandQueue
 from microtron.hw.tokens import Tokens
 from microtron.isa.config import tiny
@@ -19,6 +19,7 @@ from .claims import (
     CommandsPassInOrder,
     FifoPassesInOrder,
     NobodyStarves,
+    SlicePassesInOrder,
     StreamPassesInOrder,
     TokensAreCounted,
 )
@@ -46,6 +47,10 @@ def registered_queue(depth, unit=RegisteredQueue):
     return StreamPassesInOrder(unit(WIDTH, depth), depth=depth, width=WIDTH)
 
 
+def register_slice(unit=RegisterSlice):
+    return SlicePassesInOrder(unit(WIDTH), width=WIDTH)
+
+
 def test_token_counters_equal_posts_minus_takes_and_refuse_only_what_overflows():
     prove(TokensAreCounted(SMALL, Tokens), steps=5)
 
@@ -55,6 +60,19 @@ def test_token_counters_equal_posts_minus_takes_and_refuse_only_what_overflows()
         (fifo, buffered_fifo, command_queue, registered_queue), (2, 3, 4))])
 def test_queues_neither_lose_nor_double_nor_reorder_nor_hold_back(claim, depth):
     prove(claim(depth), steps=depth + 3)
+
+
+def test_a_register_slice_neither_loses_nor_doubles_nor_reorders_nor_holds_back():
+    prove(register_slice(), steps=5)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("put.ready.eq(~waiting)", "put.ready.eq(1)"),                  # loses one
+    ("with m.If(~waiting)", "with m.If(1)"),                        # overwrites the one that waits
+    ("held.eq(waiting | self.put.valid)", "held.eq(self.put.valid)"),       # forgets it
+])
+def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
+    assert counterexample(register_slice(broken(RegisterSlice, right, wrong)), steps=8)
 
 
 @pytest.mark.parametrize(("right", "wrong"), [

@@ -8,6 +8,7 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
+from microtron.hw.fetch import BUFFERED
 from microtron.hw.load_steps import LoadSteps
 from microtron.hw.store_steps import StoreSteps
 from microtron.hw.top import MODULE, TRACE
@@ -101,12 +102,11 @@ def expected_memories(config):
            for bank in range(config.acc_banks)},
         **{f"{engine.name.lower()}_queue.fifo.storage": (config.queue_depth - 1, command)
            for engine in Engine},             # the last command is in a register
-        "fetch.buffer.storage": (15, 8 * INSTRUCTION_BYTES + 1),
+        "fetch.buffer.storage": (15, BUFFERED.size),
         **{f"{name}.queue.storage": (3, prepared_bits(steps, config))
            for name, steps in (("load", LoadSteps), ("store", StoreSteps))},
         "store.awaited.storage": (config.writes_in_flight + 2, 38),
         "store.reader.queue.storage": (4, beat + beat // 8),
-        "reader.queue.storage": (2, beat + 2),
         "writer.lengths.storage": (config.writes_in_flight, 8),
         "alu.results.result_memory": (16, tile[Buffer.ACC]), "alu.results.ticket_memory": (16, 56),
     }
