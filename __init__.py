@@ -81,14 +81,11 @@ def compile_op(spec: Description, config: Config | str, *, form: Form | None = N
 
 
 def simulated_cost(memory: MemoryTiming | None = None) -> Callable[[Program], int]:
-    """What the compiler asks for the cycles of a program: the simulator, with this memory."""
-    def cycles(program: Program) -> int:
-        from .sim.simulate import simulate
-
-        found = simulate(program, memory=memory).cycles
-        assert found is not None, "the simulator counts cycles"
-        return found
-    return cycles
+    """What the compiler asks for the cycles of a program: the simulator, with this memory, which
+    knows those of programs that it has seen before."""
+    from .isa.timing import MemoryTiming
+    from .sim.known_cycles import SimulatedCost
+    return SimulatedCost(memory or MemoryTiming())
 
 
 def __getattr__(name: str) -> Any:

@@ -33,7 +33,8 @@ for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operat
               "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
 for rooms in ("arguments", "timeline", "placement", "tokens", "counts", "limit", "compiled",
-              "functional", "llvm", "twins", "cycle", "report", "simulate", "many"):
+              "functional", "llvm", "twins", "cycle", "report", "simulate", "known_cycles",
+              "many"):
     ROOMS["sim"][rooms] = set(ROOMS["sim"])
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")

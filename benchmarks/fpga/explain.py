@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from microtron.boards.bare import NAME
-
 from .netlist import Bit, Cell, Netlist
 from .paths import Path
+from .wrapper import NAME
 
 
 @dataclass(frozen=True)

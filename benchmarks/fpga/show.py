@@ -47,8 +47,7 @@ def _code(source: str | None) -> str:
 
 @cache
 def _text(file: str) -> list[str]:
-    ours = File(microtron.__file__).parent
-    parents = {"hw": ours, "boards": ours,
+    parents = {"hw": File(microtron.__file__).parent, "fpga": File(__file__).parents[1],
                "amaranth": File(amaranth.__file__).parents[1]}
     return (parents[file.partition("/")[0]] / file).read_text(encoding="utf-8").splitlines()
 

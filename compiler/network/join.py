@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...isa.config import Config
 from ...isa.program import Tensor
 from ..graph.graph import Graph
 from ..graph.operations.shape import Reshape
-from ..operators.choice import Cost
+from ..operators.choice import Cost, Remembering
 from ..operators.layout import Layout
 from .groups import Group
 from .link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
 from .network import AcceleratorStep, LayerReport, Transfer
 from .places import Grid, Place
-from .plan import Life, planned
+from .plan import Life, Plan, planned
+from .stream_parts import parts_of
 
 
 def timed(graph: Graph, group: Group, config: Config, cost: Cost) -> int:
-    """What the program of a group costs."""
+    """What the program of a group costs. It is not even linked if the cost is known."""
     if group.cycles is None:
-        group.cycles = cost(joined(graph, group, config).program)
+        if isinstance(cost, Remembering):
+            linked = _prepared(graph, group, config)
+            group.cycles = cost.known(parts_of(linked.layers, config, linked.sizes),
+                                      lambda: joined(graph, group, config).program)
+        else:
+            group.cycles = cost(joined(graph, group, config).program)
     return group.cycles
 
 
@@ -29,8 +37,30 @@ def joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
     return group.step
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A group before its streams are linked: layers with places for all their tensors."""
+
+    layers: list[Layer]
+    sizes: Sizes
+    tensors: list[Tensor]
+    inputs: tuple[Transfer, ...]
+    outputs: tuple[Transfer, ...]
+    plan: Plan
+
+
 def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
     """Places for the tensors of a group, and one stream."""
+    ready = _prepared(graph, group, config)
+    program = link(ready.layers, config, ready.sizes, ready.tensors)
+    labels = sorted(program.labels, key=lambda name: program.labels[name])
+    reports = tuple(LayerReport(layer.node, label, layer.kernel.form.description,
+                                layer.kernel.form.work, layer.kernel.form.note)
+                    for layer, label in zip(group.layers, labels, strict=True))
+    return AcceleratorStep(program, ready.inputs, ready.outputs, reports, ready.plan)
+
+
+def _prepared(graph: Graph, group: Group, config: Config) -> Prepared:
     lives, inputs, outputs = _lives(graph, group)
     grid = Grid.of(config)
     plan = planned(lives, grid)
@@ -52,12 +82,8 @@ def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
                for segment, transfers, offsets in (
                    (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
                for each, offset in zip(transfers, offsets, strict=True)]
-    program = link(layers, config, Sizes(input_size, output_size, plan.peak), tensors)
-    labels = sorted(program.labels, key=lambda name: program.labels[name])
-    reports = tuple(LayerReport(layer.node, label, layer.kernel.form.description,
-                                layer.kernel.form.work, layer.kernel.form.note)
-                    for layer, label in zip(group.layers, labels, strict=True))
-    return AcceleratorStep(program, tuple(inputs), tuple(outputs), reports, plan)
+    return Prepared(layers, Sizes(input_size, output_size, plan.peak), tensors, tuple(inputs),
+                    tuple(outputs), plan)
 
 
 def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:

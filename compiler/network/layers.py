@@ -82,14 +82,14 @@ class LayerCompiler:
     def estimate(self, spec: Any) -> float:
         """What a description takes, roughly, without compiling it."""
         operator = operator_of(spec)
-        forms: list[Any] = list(operator.forms(spec, self.config))
-        return ranked(operator.template, forms, self.memory or MemoryTiming())[0].estimate
+        return ranked(operator.template, operator.forms_of(spec, self.config),
+                      self.memory or MemoryTiming())[0].estimate
 
     def _best(self, spec: Any, config: Config, form: Form | None, cost: Cost | None) -> Kernel:
         """The longer a layer takes, the more schedules are tried."""
         timing, operator = self.memory or MemoryTiming(), operator_of(spec)
         least = min(each.work.bound(config, timing).cycles for each in (
-            operator.forms(spec, config) if form is None else (form,)))
+            operator.forms_of(spec, config) if form is None else (form,)))
         return operator.compiled(spec, config, Options(
             form=form, cost=cost, memory=timing, built=self.built,
             effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))

@@ -30,9 +30,9 @@ from ...isa.instructions import (
     Store,
     Sync,
 )
+from ...isa.known_tokens import with_known_tokens
 from ...isa.program import Access, Program, Segment, Tensor
 from ...isa.stream import Stream, encode
-from ...isa.tokens import with_tokens
 from ..errors import CompileError
 from ..graph.types import Array
 from .footprint import footprint
@@ -129,7 +129,7 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
         Segment(NAMES[OUTPUTS], max(1, sizes.outputs), Access.WRITE),
         Segment(NAMES[ARENA], max(1, sizes.arena), Access.WRITE)]
     whole = np.concatenate([*code, encode([Sync()])])
-    return with_tokens(Program(config, whole, tuple(segments), tuple(tensors), labels))
+    return with_known_tokens(Program(config, whole, tuple(segments), tuple(tensors), labels))
 
 
 def _fresh(name: str, taken: Mapping[str, int]) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from ...isa.errors import ConfigError, ExecutionError
 from ...isa.instructions import Buffer
@@ -22,6 +23,14 @@ from ..errors import CompileError
 from .form import Template, TensorForm
 
 Cost = Callable[[Program], int]
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A cost that knows programs by what they follow from, before they are made."""
+
+    def known(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int: ...
+
 
 CLOSE = 1.02                # to the bound: there is nothing left to gain
 TRIALS = 3                  # programs that are compiled and timed, at most
@@ -91,7 +100,7 @@ def columns_of(template: Template, form: Any) -> Any | None:
 def candidates(template: Template, form: Any) -> list[Any]:
     """All knobs that fit, one by one."""
     columns = columns_of(template, form)
-    return [] if columns is None else [_row(columns, place) for place in range(_length(columns))]
+    return [] if columns is None else _rows(columns, np.arange(_length(columns)))
 
 
 def ranked(template: Template, forms: Iterable[TensorForm],
@@ -110,8 +119,9 @@ def ranked(template: Template, forms: Iterable[TensorForm],
         if columns is None:
             continue
         cycles = np.broadcast_to(template.estimate(form, columns, memory), _length(columns))
-        found += [Candidate(float(cycles[place]) * form.handicap, form, _row(columns, int(place)))
-                  for place in np.argsort(cycles, kind="stable")[:LOOKED_AT]]
+        best = np.argsort(cycles, kind="stable")[:LOOKED_AT]
+        found += [Candidate(estimate * form.handicap, form, knobs) for estimate, knobs
+                  in zip(cycles[best].tolist(), _rows(columns, best), strict=True)]
         expected = max(least, float(cycles.min()) * form.handicap)
         hopeless = expected if hopeless is None else min(hopeless, expected)
     if not found:
@@ -196,6 +206,10 @@ def _length(columns: Any) -> int:
     return max(len(value) for _, value in _items(columns) if isinstance(value, np.ndarray))
 
 
-def _row(columns: Any, place: int) -> Any:
-    return type(columns)(**{name: value[place].item() if isinstance(value, np.ndarray) else value
-                            for name, value in _items(columns)})
+def _rows(columns: Any, places: npt.NDArray[np.intp]) -> list[Any]:
+    """Some of the candidates in columns, one by one."""
+    lists = [value[places].tolist() if isinstance(value, np.ndarray) else [value] * len(places)
+             for _, value in _items(columns)]
+    names = [name for name, _ in _items(columns)]
+    return [type(columns)(**dict(zip(names, row, strict=True)))
+            for row in zip(*lists, strict=True)]

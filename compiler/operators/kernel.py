@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 
@@ -15,16 +16,19 @@ import numpy.typing as npt
 from ...isa.config import Config
 from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ...isa.timing import MemoryTiming
-from ..accelerator.pipeline import build
+from ..accelerator.emit import emit
+from ..accelerator.pipeline import accelerated
 from ..errors import CompileError
 from ..nest.nest import Nest
 from .choice import INSTRUCTIONS, Candidate, Cost, checked_knobs, fastest, ranked
 from .description import Description
 from .form import Form, Template
+from .kept import kept
 from .packing import Array, checked
 
 OUTPUT = "output"           # what programs call their result
 PARAMETER_BYTES = 4         # parameters have 32 bits, all other tensors 8 or less
+REMEMBERED = 64             # descriptions whose forms are kept
 
 
 Built = dict[tuple[int, Any], "Kernel"]     # by the identity of their form, and by their knobs
@@ -54,12 +58,17 @@ class Options:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A compiled operator: the form and the knobs that were chosen, its loops and its program."""
+    """A compiled operator: the form and the knobs that were chosen, and its program."""
 
     form: Form
     knobs: Any
-    nest: Nest
     program: Program
+    loops: Callable[[], Nest] = field(repr=False, compare=False)
+
+    @property
+    def nest(self) -> Nest:
+        """Its loops. They are made when somebody asks, if the program was kept from before."""
+        return self.loops()
 
     def pack(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         """What the program takes, from operands as a user has them; they are checked."""
@@ -84,14 +93,23 @@ class Operator:
     def name(self) -> str:
         return self.description.operator
 
+    def forms_of(self, spec: Any, config: Config) -> tuple[Any, ...]:
+        """Its forms, as made before if that was not long ago."""
+        return _forms(self, spec, config)
+
     def compiled(self, spec: Any, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
         return (self.compile or compiled_by_form)(self, spec, config, options)
 
 
+@lru_cache(REMEMBERED)
+def _forms(operator: Operator, spec: Any, config: Config) -> tuple[Form, ...]:
+    return tuple(operator.forms(spec, config))
+
+
 def compiled_by_form(operator: Operator, spec: Any, config: Config, options: Options) -> Kernel:
     """An operator that is one tensor expression."""
-    forms = list(operator.forms(spec, config) if options.form is None
+    forms = list(operator.forms_of(spec, config) if options.form is None
                  else [_fitting(options.form, spec, config)])
     check_sizes(forms[-1])
     return best_kernel(operator.template, forms, options)
@@ -141,6 +159,10 @@ def _kernel(template: Template, candidate: Candidate, options: Options) -> Kerne
 
 
 def _built(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Kernel:
-    nest, program = build(template.schedule(form, knobs), form.config, form.intrinsics,
-                          hide_latency=hide_latency)
-    return Kernel(form, knobs, nest, program)
+    @cache
+    def loops() -> Nest:
+        return accelerated(template.schedule(form, knobs), form.config, form.intrinsics)
+
+    program = kept(lambda: emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency),
+                   form.config, template.schedule, form, knobs, hide_latency)
+    return Kernel(form, knobs, program, loops)

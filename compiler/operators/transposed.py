@@ -13,8 +13,9 @@ stride.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import ClassVar
 
@@ -25,13 +26,14 @@ from ...isa.instructions import PARAMETER_TILES
 from ..accelerator.emit import emit
 from ..accelerator.intrinsic import requantize
 from ..errors import CompileError
-from ..nest.nest import Buffer
+from ..nest.nest import Buffer, Nest
 from ..nest.views import View, joined
 from . import conv2d
 from .conv2d import Conv2d
 from .conv2d_schedule import TEMPLATE
 from .description import Epilogue, activation, border, extent
 from .form import Form, blocks_of
+from .kept import kept
 from .kernel import Kernel, Operator, Options, best_kernel, check_sizes
 from .layout import Layout, tiled_images
 from .packing import (
@@ -273,22 +275,34 @@ def compiled(operator: Operator, spec: Transposed, config: Config, options: Opti
         raise CompileError("transposed: every phase has knobs of its own; none can be given")
     form = form_of(spec, config)
     check_sizes(form)
+    kernels = [best_kernel(operator.template, [conv2d.form_of(phase.spec, config)], options)
+               for phase in form.phases]
+    knobs = tuple(each.knobs for each in kernels)
+
+    @cache
+    def loops() -> Nest:
+        return _together(form, kernels)
+
+    last = requantize(config, spec.requantization())
+    program = kept(lambda: emit(loops(), config, [last], hide_latency=options.hide_latency),
+                   config, compiled, form, knobs, options.hide_latency)
+    return Kernel(form, knobs, program, loops)
+
+
+def _together(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
+    """The loops of all phases, on the same tensors."""
     data, weights, parameters, output = (
         Buffer(name, shape, "int32" if name == "parameters" else "int8")
         for name, shape in form.shapes.items())
-    parts, knobs = [], []
-    for number, phase in enumerate(form.phases):
-        kernel = best_kernel(operator.template, [conv2d.form_of(phase.spec, config)], options)
+    parts = []
+    for number, (phase, kernel) in enumerate(zip(form.phases, kernels, strict=True)):
         views = {"data": View(data), "weights": View(weights, {0: number}),
                  "parameters": View(parameters, {0: number}),
                  "output": View(output, {3: phase.y.number, 5: phase.x.number})}
-        parts.append((kernel.nest, {buffer: views[buffer.name] for buffer
-                                    in (*kernel.nest.inputs, *kernel.nest.outputs)}))
-        knobs.append(kernel.knobs)
-    together = joined(parts, (data, weights, parameters), (output,))
-    last = requantize(config, spec.requantization())
-    program = emit(together, config, [last], hide_latency=options.hide_latency)
-    return Kernel(form, tuple(knobs), together, program)
+        nest = kernel.nest
+        parts.append((nest, {buffer: views[buffer.name]
+                             for buffer in (*nest.inputs, *nest.outputs)}))
+    return joined(parts, (data, weights, parameters), (output,))
 
 
 OPERATOR = Operator(description=Transposed, forms=lambda spec, config: [form_of(spec, config)],

@@ -1,0 +1,53 @@
+"""The accelerator between shift registers, so that it fits any package and every path counts.
+
+    data_in ─▶ register ─▶ register ─▶ …         one for each bit of an input
+                  │           │
+                  ▼           ▼
+                 the accelerator
+                  │           │
+                  ▼           ▼
+               register ─▶ register ─▶ … ─▶ data_out       one for each bit of an output
+
+A board would have a processor or a memory controller there, which also starts and ends paths at
+registers. Traces stay open, as on a board.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.lib.wiring import Flow
+
+from microtron.hw.top import Accelerator
+from microtron.isa.config import Config
+
+NAME = "accelerator"
+
+
+class Wrapper(Elaboratable):    # type: ignore[misc]     # Amaranth has no types
+    """Pins: `data_in`, `data_out`, and `load`, with which the registers behind take the outputs."""
+
+    def __init__(self, config: Config):
+        self.accelerator = Accelerator(config)
+        self.data_in = Signal()
+        self.data_out = Signal()
+        self.load = Signal()
+
+    def elaborate(self, platform: object) -> Any:
+        m = Module()
+        m.submodules[NAME] = inner = self.accelerator
+        ports = {name: (member.flow, getattr(inner, name))
+                 for name, member in inner.signature.members.items()
+                 if not name.startswith("trace_")}
+        inputs = Cat(port for flow, port in ports.values() if flow == Flow.In)
+        outputs = Cat(port for flow, port in ports.values() if flow == Flow.Out)
+        before = Signal(len(inputs), reset_less=True)
+        behind = Signal(len(outputs), reset_less=True)
+        loads = Signal()
+        m.d.sync += [
+            before.eq(Cat(self.data_in, before)), loads.eq(self.load),
+            behind.eq(Mux(loads, outputs, behind >> 1)), self.data_out.eq(behind[0]),
+        ]
+        m.d.comb += inputs.eq(before)
+        return m

@@ -1,1 +1,0 @@
-"""FPGA boards: facts about them, and how a configuration becomes a bitstream for one."""

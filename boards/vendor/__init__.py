@@ -1,1 +1,0 @@
-"""Projects for the vendors' own tools, from the same facts."""

@@ -1,0 +1,123 @@
+"""What takes long to compute, kept between runs.
+
+A result is a file in the cache, named after a digest of all that it was computed from, so it is
+never out of date. It begins with a checksum, and what is damaged is computed again. The oldest
+files go when there are too many. A store that cannot be read or written costs time and nothing
+else. `MICROTRON_ANEW=1` leaves the store alone: everything is computed, for measurements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from .atomic import write_atomically
+from .cache import cache_folder
+from .errors import MicrotronError
+from .instructions import INSTRUCTION_BYTES
+from .program import Program
+
+FOLDER = "results"              # of the cache
+ANEW = "MICROTRON_ANEW"
+MOST_BYTES = 128 << 20          # of all results together, each in whole blocks
+BLOCK = 4096                    # bytes that even the smallest file takes
+LEFT = 0.75                     # the part that stays when some have to go
+CHECKED_AFTER = 256             # results that are written before somebody looks at the sum again
+DIGEST = hashlib.sha256
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Store:
+    """Results by name. Those of all processes are in one folder."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES):
+        self.most_bytes = most_bytes
+        self.written = 0
+
+    def get(self, name: str) -> bytes | None:
+        """What was kept under a name; None if there is nothing, or nothing whole."""
+        if not is_used():
+            return None
+        try:
+            content = (cache_folder(FOLDER) / name).read_bytes()
+        except (OSError, MicrotronError):
+            return None
+        size = DIGEST().digest_size
+        return content[size:] if DIGEST(content[size:]).digest() == content[:size] else None
+
+    def put(self, name: str, result: bytes) -> None:
+        """Keep a result under a name, if possible."""
+        if not is_used():
+            return
+        with suppress(OSError, MicrotronError):
+            folder = cache_folder(FOLDER)
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.written % CHECKED_AFTER == 0:
+                _make_room(folder, self.most_bytes)
+            write_atomically(folder / name, DIGEST(result).digest() + result)
+            self.written += 1
+
+
+STORE = Store()
+
+
+def is_used() -> bool:
+    """Whether results are kept and found, as the environment says."""
+    wish = os.environ.get(ANEW, "")
+    if wish not in ("", "0", "1"):
+        raise MicrotronError(f"{ANEW} is {wish[:40]!r}, but must be 1, to compute everything anew, "
+                             f"or 0")
+    return wish != "1"
+
+
+def name_of(kind: str, *parts: bytes) -> str:
+    """The name of a result of some kind that was computed from these parts."""
+    digest = DIGEST(kind.encode())
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return f"{kind}-{digest.hexdigest()[:40]}"
+
+
+@cache
+def sources(folders: tuple[str, ...], root: Path = ROOT) -> bytes:
+    """A digest of the names and texts of all modules in these folders of ours: what is computed by
+    them depends on it. A list of files would one day be incomplete."""
+    digest = DIGEST()
+    for path in sorted(path for folder in folders for path in (root / folder).rglob("*.py")):
+        text = path.read_bytes()
+        digest.update(f"{path.relative_to(root)} {len(text)}\n".encode())
+        digest.update(text)
+    return digest.digest()
+
+
+def program_parts(program: Program) -> list[bytes]:
+    """All that running a program depends on. Data is part of it, since micro-ops are data."""
+    parts = [repr(program.config).encode(), program.code.view(f"V{INSTRUCTION_BYTES}").tobytes()]
+    for segment in program.segments:
+        parts += [repr((segment.name, segment.size, segment.access)).encode(),
+                  b"" if segment.data is None else np.ascontiguousarray(segment.data).tobytes()]
+    return parts
+
+
+def _make_room(folder: Path, most_bytes: int) -> None:
+    """Remove the oldest results if all together are too large."""
+    found = []
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):       # another process makes room, too
+            status = entry.stat()
+            found.append((status.st_mtime_ns, -(-status.st_size // BLOCK) * BLOCK, entry.path))
+    total = sum(size for _, size, _ in found)
+    if total <= most_bytes:
+        return
+    for _, size, path in sorted(found):
+        if total <= LEFT * most_bytes:
+            break
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        total -= size

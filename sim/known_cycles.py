@@ -1,0 +1,46 @@
+"""Cycles of programs, each simulated once and then kept: for compilers, which ask again and again.
+
+Cycles follow from the program, the memory and the sources of the simulator. All of them are in the
+name under which the number is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..isa.program import Program
+from ..isa.store import STORE, name_of, program_parts, sources
+from ..isa.timing import MemoryTiming
+
+KIND = "cycles"
+FOLDERS = ("isa", "native", "sim")
+BYTES = 8
+
+
+@dataclass(frozen=True)
+class SimulatedCost:
+    """What the compiler asks for the cycles of a program: the simulator, with this memory."""
+
+    memory: MemoryTiming = field(default_factory=MemoryTiming)
+
+    def __call__(self, program: Program) -> int:
+        """The cycles of a program that reaches its end."""
+        return self.known(program_parts(program), lambda: program)
+
+    def known(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int:
+        """The same for a program that follows from some parts, and is made if it is unknown."""
+        name = name_of(KIND, sources(FOLDERS), repr(self.memory).encode(), *parts)
+        content = STORE.get(name)
+        if content is not None and len(content) == BYTES:
+            return int.from_bytes(content, "little")
+        cycles = self._simulated(make())
+        STORE.put(name, cycles.to_bytes(BYTES, "little"))
+        return cycles
+
+    def _simulated(self, program: Program) -> int:
+        from .simulate import simulate
+
+        cycles = simulate(program, memory=self.memory).cycles
+        assert cycles is not None, "the simulator counts cycles"
+        return cycles

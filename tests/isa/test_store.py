@@ -1,0 +1,115 @@
+"""Results are kept whole or not at all, are never out of date, and never take too much room."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import microtron
+from microtron.compiler.operators import kept
+from microtron.isa import known_tokens, store
+from microtron.isa.errors import MicrotronError
+from microtron.isa.store import BLOCK, CHECKED_AFTER, LEFT, Store, name_of, sources
+from microtron.sim import known_cycles
+
+ROOT = Path(microtron.__file__).parent
+FOLDERS = {"kernels": kept.FOLDERS, "cycles": known_cycles.FOLDERS, "tokens": known_tokens.FOLDERS}
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv(store.ANEW, raising=False)
+    return tmp_path / "cache" / store.FOLDER
+
+
+def test_what_was_put_is_found_by_others(folder):
+    Store().put("a", b"result")
+    assert Store().get("a") == b"result"
+    assert Store().get("b") is None
+    assert [each.name for each in folder.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("damage", [
+    lambda content: content[:-1], lambda content: b"", lambda content: content[1:],
+    lambda content: content[:-1] + b"X", lambda content: content + b"X"])
+def test_a_damaged_result_is_none(folder, damage):
+    Store().put("a", b"result")
+    (folder / "a").write_bytes(damage((folder / "a").read_bytes()))
+    assert Store().get("a") is None
+
+
+def test_with_anew_nothing_is_kept_or_found(folder, monkeypatch):
+    Store().put("a", b"result")
+    monkeypatch.setenv(store.ANEW, "1")
+    Store().put("b", b"result")
+    assert Store().get("a") is None
+    monkeypatch.setenv(store.ANEW, "0")
+    assert Store().get("a") == b"result"
+    assert Store().get("b") is None
+
+
+def test_anew_is_refused_if_it_says_something_else(folder, monkeypatch):
+    monkeypatch.setenv(store.ANEW, "yes")
+    with pytest.raises(MicrotronError, match=r"MICROTRON_ANEW is 'yes', but must be 1, .* or 0"):
+        Store().get("a")
+
+
+@pytest.mark.parametrize("trouble", ["file", "full", "homeless"])
+def test_a_store_that_cannot_be_used_is_no_reason_to_stop(folder, monkeypatch, trouble):
+    if trouble == "file":
+        folder.parent.write_text("a file is in the way")
+    elif trouble == "full":
+        def full(file, content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        monkeypatch.setattr("microtron.isa.atomic._write", full)
+    else:
+        def homeless():
+            raise RuntimeError("Could not determine home directory.")
+        monkeypatch.delenv("MICROTRON_CACHE")
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setattr("pathlib.Path.home", homeless)
+    Store().put("a", b"result")
+    assert Store().get("a") is None
+
+
+def test_the_oldest_results_go_when_there_are_too_many(folder):
+    most = 20
+    small = Store(most * BLOCK)
+    for number in range(most + 1):
+        small.put(f"{number:04}", b"result")
+        os.utime(folder / f"{number:04}", ns=(number, number))
+    for number in range(most + 1, CHECKED_AFTER + 1):       # the last one makes room first
+        small.put(f"{number:04}", b"result")
+    left = sorted(each.name for each in folder.iterdir())
+    assert len(left) == int(LEFT * most) + 1
+    assert left[-1] == f"{CHECKED_AFTER:04}"
+    assert not {f"{number:04}" for number in range(most + 1)} & set(left)
+
+
+def test_names_tell_parts_apart():
+    names = [name_of("kind", *parts) for parts in ((b"ab",), (b"a", b"b"), (b"", b"ab"),
+                                                   (b"ab", b""), (b"b", b"a"))]
+    names.append(name_of("other", b"ab"))
+    assert len(set(names)) == len(names)
+    assert name_of("kind", b"ab") == names[0]
+
+
+@pytest.mark.parametrize("folders", FOLDERS.values(), ids=FOLDERS)
+def test_a_change_of_any_source_is_another_result(folders, tmp_path):
+    for each in folders:
+        shutil.copytree(ROOT / each, tmp_path / each, ignore=shutil.ignore_patterns("__pycache__"))
+    before = sources.__wrapped__(folders, tmp_path)
+    assert before == sources(folders)
+    for path in (path for each in folders for path in (tmp_path / each).rglob("*.py")):
+        text = path.read_bytes()
+        path.write_bytes(text + b"#")
+        assert sources.__wrapped__(folders, tmp_path) != before, path
+        path.write_bytes(text)
+    added = tmp_path / folders[-1] / "added.py"
+    added.touch()
+    with_it = sources.__wrapped__(folders, tmp_path)
+    added.rename(added.with_name("renamed.py"))
+    assert len({before, with_it, sources.__wrapped__(folders, tmp_path)}) == 3
