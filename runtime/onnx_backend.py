@@ -28,6 +28,7 @@ from onnx.defs import onnx_opset_version
 
 from ..compiler.frontends.onnx.read import read_onnx
 from ..compiler.frontends.onnx.reader import NotConstantError
+from ..compiler.graph.graph import Graph
 from ..compiler.graph.operations.suppression import NonMaxSuppression
 from ..compiler.graph.types import Array
 from ..isa.config import Config
@@ -111,25 +112,33 @@ class PreparedModel(BackendRep):
 
     def _compiled(self, arrays: Mapping[str, Array]) -> Specialized:
         """The model for inputs of these shapes, and these values where they are decisive."""
-        while True:
-            fixed = ModelProto()
-            fixed.CopyFrom(self.model)
-            fixed.graph.initializer.extend(numpy_helper.from_array(arrays[name], name)
-                                           for name in self._decisive)
-            shapes = {name: arrays[name].shape for name in self.inputs
-                      if name not in self._decisive}
-            try:
-                graph = read_onnx(fixed.SerializeToString(), self.model.graph.name, shapes)
-            except NotConstantError as error:
-                if not error.inputs:
-                    raise
-                self._decisive += error.inputs
-                continue
-            compiled = compile_model(graph, self.config, ModelOptions(), version="")
-            roomy = frozenset(name for name in graph.outputs if name in graph.nodes and isinstance(
-                graph.nodes[name].operation, NonMaxSuppression))
-            return Specialized(Session(Model(**vars(compiled)), self.device,
-                                       backend=self.backend), roomy)
+        graph = specialized(self.model, arrays, self._decisive)
+        compiled = compile_model(graph, self.config, ModelOptions(), version="")
+        return Specialized(Session(Model(**vars(compiled)), self.device, backend=self.backend),
+                           roomy_outputs(graph))
+
+
+def specialized(model: ModelProto, arrays: Mapping[str, Array], decisive: list[str]) -> Graph:
+    """The graph of a model for inputs of these shapes, and these values of the decisive ones, to
+    which those are added that turn out to be."""
+    while True:
+        fixed = ModelProto()
+        fixed.CopyFrom(model)
+        fixed.graph.initializer.extend(numpy_helper.from_array(arrays[name], name)
+                                       for name in decisive)
+        shapes = {name: each.shape for name, each in arrays.items() if name not in decisive}
+        try:
+            return read_onnx(fixed.SerializeToString(), model.graph.name, shapes)
+        except NotConstantError as error:
+            if not error.inputs:
+                raise
+            decisive += error.inputs
+
+
+def roomy_outputs(graph: Graph) -> frozenset[str]:
+    """Outputs that have room for the largest result."""
+    return frozenset(name for name in graph.outputs if name in graph.nodes and isinstance(
+        graph.nodes[name].operation, NonMaxSuppression))
 
 
 def used_rows(array: Array) -> Array:

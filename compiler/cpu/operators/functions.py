@@ -74,7 +74,7 @@ REAL: dict[UnaryKind, Function] = {
     UnaryKind.GELU_TANH: _plain(_gelu_tanh),
     UnaryKind.ELU: lambda x, alpha, beta: _elu(x, alpha),
     UnaryKind.SELU: lambda x, alpha, beta: _elu(x, alpha) * beta,
-    UnaryKind.CELU: lambda x, alpha, beta: _elu(x / alpha, 1) * alpha,
+    UnaryKind.CELU: lambda x, alpha, beta: select(x < 0, _elu(x / alpha, 1) * alpha, x),
     UnaryKind.LEAKY_RELU: lambda x, alpha, beta: select(x < 0, x * alpha, x),
     UnaryKind.THRESHOLDED_RELU: lambda x, alpha, beta: select(alpha < x, x, 0)}
 INTEGER: dict[UnaryKind, Function] = {

@@ -82,6 +82,8 @@ def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
             return saturated(between(value.cast("float64") / count, low, high), result.dtype)
         if kind == ReduceKind.MEAN:
             value = value / count
+        if operation.wraps(x.type):
+            return value.cast(result.dtype)
         if result.dtype == BOOL:
             value = nonzero(value)
         return clamped(operation, result, value)

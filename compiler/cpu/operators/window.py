@@ -84,6 +84,9 @@ def convolution(operation: Conv, result: TensorType, x: Operand, weights: Operan
 def transposed_convolution(operation: TransposedConv, result: TensorType, x: Operand,
                            weights: Operand, *bias: Operand) -> Tensor | Scheduled:
     """A convolution with the window turned around, of images whose pixels are apart."""
+    if x.type.is_float and min(weights.type.shape) and (
+            weights.array is None or not np.isfinite(weights.array).all()):
+        return _of_pixels(operation, result, x, weights, bias)
     border = Constant(zero_point(x.type) if x.type.is_integer else 0, x.type.dtype)
     _, rows, columns, _ = operation.image(result)
     pad: list[int] = []
@@ -94,6 +97,33 @@ def transposed_convolution(operation: TransposedConv, result: TensorType, x: Ope
         pad += [before, side + reach - before - (size - 1) * operation.stride[axis] - 1]
     images = with_border(operation, x, border, tuple(pad), operation.stride)
     return _convolved(operation, result, images, weights, bias, (1, 1), turned=True)
+
+
+def _of_pixels(operation: TransposedConv, result: TensorType, x: Operand, weights: Operand,
+               bias: tuple[Operand, ...]) -> Tensor:
+    """The same of pixels alone, without zeros between and around them: with an infinite weight,
+    their product is no number."""
+    outputs, depth, *taps = weights.type.shape
+    c, a, b = (reduce_axis(name, size) for name, size in zip("cab", (depth, *taps), strict=True))
+    group, dtype = outputs // operation.groups, product_type(x.type)
+
+    def product(*i: Expression) -> Expression:
+        n, row, column, output = split(i, operation.channel_axis)
+        inside, there = [], []
+        for index, tap, before, apart, step, size in zip(
+                (row, column), (a, b), operation.pad[::2], operation.dilation, operation.stride,
+                operation.image(x.type)[1:3], strict=True):
+            place = index + before - tap * apart
+            inside += [place >= 0, place < (size - 1) * step + 1, (place % step).equals(0)]
+            there.append(place // step)
+        channel = c if operation.groups == 1 else output // group * depth + c
+        pixel = x.tensor[joined(n, there[0], there[1], channel, operation.channel_axis)]
+        weight = weights.tensor[output, c, a, b].cast(dtype)
+        return total(Select(both(*inside), pixel.cast(dtype) * weight,
+                            as_expression(0.0, dtype)), a, b, c)
+
+    sums = compute("sums", result.shape, product)
+    return finished(operation, result, lambda i: sums[i], operation.channel_axis, bias)
 
 
 def _convolved(operation: Conv | TransposedConv, result: TensorType, x: Operand, weights: Operand,

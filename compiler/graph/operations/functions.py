@@ -129,7 +129,7 @@ FUNCTIONS: dict[UnaryKind, Function] = ON_INTEGERS | {
         lambda x: x / 2 * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))),
     UnaryKind.ELU: lambda x, alpha, beta: _elu(x, alpha),
     UnaryKind.SELU: lambda x, alpha, beta: beta * _elu(x, alpha),
-    UnaryKind.CELU: lambda x, alpha, beta: alpha * _elu(x / alpha, 1),
+    UnaryKind.CELU: lambda x, alpha, beta: np.where(x < 0, alpha * _elu(x / alpha, 1), x),
     UnaryKind.LEAKY_RELU: lambda x, alpha, beta: np.where(x < 0, alpha * x, x),
     UnaryKind.THRESHOLDED_RELU: lambda x, alpha, beta: np.where(x > alpha, x, 0)}
 

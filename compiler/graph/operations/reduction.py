@@ -38,7 +38,8 @@ def reduced(shape: Shape, axes: tuple[int, ...], keep: bool) -> Shape:
 class Reduce(Scaled):
     """One number for all those along some axes. The largest and the least of quantized tensors are
     stored numbers; of truth values they mean any and all. Of nothing, they are the least and the
-    largest number that there is, and a mean is none. A quantized sum or mean is
+    largest number that there is, and a mean is none. Sums and products of plain integers wrap,
+    unless there are bounds. A quantized sum or mean is
 
         y = z + scale(sum of (q − z1), real), where `scales` has the one `real`
 
@@ -86,10 +87,15 @@ class Reduce(Scaled):
         if self.kind == ReduceKind.MEAN and not x.type.is_float:
             wide = x.array.astype(np.float64)
             return self.clamped(np.trunc(wide.mean(axis=axes, keepdims=self.keep)), result)
-        if x.array.dtype == np.uint64:
-            return self.clamped(function(x.array, axis=axes, keepdims=self.keep), result)
-        wide = x.array.astype(np.float64 if x.type.is_float else np.int64)
-        return self.clamped(function(wide, axis=axes, keepdims=self.keep), result)
+        wide = x.array if x.array.dtype == np.uint64 else (
+            x.array.astype(np.float64 if x.type.is_float else np.int64))
+        found = function(wide, axis=axes, keepdims=self.keep)
+        return found.astype(result.dtype) if self.wraps(x.type) else self.clamped(found, result)
+
+    def wraps(self, x: TensorType) -> bool:
+        """Whether a sum or product that its type does not hold is what remains of it there."""
+        return x.is_integer and not self.scales and self.kind in (
+            ReduceKind.SUM, ReduceKind.PROD) and self.low is None and self.high is None
 
     def least_or_largest(self, x: TensorType) -> float:
         """What a maximum or a minimum of nothing is."""

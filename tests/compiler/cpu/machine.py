@@ -1,8 +1,9 @@
-"""Loop nests on this processor."""
+"""Loop nests and graphs on this processor."""
 
 from __future__ import annotations
 
 from ctypes import c_int32, c_int64, c_void_p
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from microtron.compiler.expression.evaluate import numpy_type
 from microtron.compiler.nest.run import undefined
 from microtron.native.machine_code import Library, object_file
 from microtron.native.target import host
+from microtron.runtime.compiled_host import CompiledBackend
 
 
 def compiled(nest, target=None):
@@ -33,3 +35,13 @@ def run(nest, given, pieces=((0, None),)):
     for first, last in pieces:
         status |= function(table, first, kernel.iterations if last is None else last)
     return status, {buffer: arrays[buffer] for buffer in nest.outputs}
+
+
+def computed(graph, inputs):
+    """The outputs of a graph, all of which the CPU computes."""
+    known = {name: graph.array(name) if name in graph.constants else inputs[name]
+             for name in graph.outputs if name not in graph.nodes}
+    part = replace(graph, outputs=tuple(name for name in graph.outputs if name not in known))
+    if part.outputs:
+        known |= CompiledBackend(1).nodes(part)({name: inputs[name] for name in part.inputs})
+    return [known[name] for name in graph.outputs]

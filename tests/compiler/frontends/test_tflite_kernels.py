@@ -21,22 +21,32 @@ OPTIMIZED = {("ELU", "int8"), ("ELU", "float32"), ("CEIL", "float32"), ("ROUND",
 ONE_OFF = {("RESIZE_BILINEAR", "uint8"), ("SUM", "int8"), ("GELU", "int8"), ("GELU", "uint8")}
 
 
-def check(name, dtype, seed):
+def drawn(name, dtype, seed):
+    """A model's file and numbers for its inputs."""
     rng = np.random.default_rng([seed, *f"{name} {dtype}".encode()])
     model, arrays = CASES[name, dtype](rng, dtype, name)
-    data = model.data()
+    return model.data(), arrays
+
+
+def agree(name, dtype, found, data, arrays):
+    """Results are what TFLite's kernel gives."""
+    right = reference(data, arrays, optimized=(name, dtype) in OPTIMIZED)
+    for output, wanted in zip(found, right, strict=True):
+        assert output.dtype == wanted.dtype
+        if wanted.dtype.kind == "f":
+            np.testing.assert_allclose(output, wanted, rtol=2e-5, atol=2e-5)
+        elif (name, dtype) in ONE_OFF:
+            assert output.shape == wanted.shape
+            assert np.abs(output.astype(int) - wanted).max() <= 1
+        else:
+            np.testing.assert_array_equal(output, wanted, strict=True)
+
+
+def check(name, dtype, seed):
+    data, arrays = drawn(name, dtype, seed)
     graph = read_tflite(data, "random.tflite")
     found = evaluate(graph, dict(zip(graph.inputs, arrays, strict=True)))
-    right = reference(data, arrays, optimized=(name, dtype) in OPTIMIZED)
-    for output, wanted in zip(graph.outputs, right, strict=True):
-        assert found[output].dtype == wanted.dtype
-        if wanted.dtype.kind == "f":
-            np.testing.assert_allclose(found[output], wanted, rtol=2e-5, atol=2e-5)
-        elif (name, dtype) in ONE_OFF:
-            assert found[output].shape == wanted.shape
-            assert np.abs(found[output].astype(int) - wanted).max() <= 1
-        else:
-            np.testing.assert_array_equal(found[output], wanted, strict=True)
+    agree(name, dtype, [found[each] for each in graph.outputs], data, arrays)
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)

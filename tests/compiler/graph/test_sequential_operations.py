@@ -1,5 +1,5 @@
 """Operations that scatter, sort, repeat, sample and shift: what they refuse, and that they can be
-saved. What they compute, ONNX's evaluators judge (tests/runtime/test_onnx_reference.py)."""
+saved. What they compute, ONNX's evaluators judge (tests/runtime/reference)."""
 
 from __future__ import annotations
 
