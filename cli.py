@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from . import __version__
+from .cli_boards import boards, build
 from .cli_devices import compare, profile, run
 from .cli_entry import BAD_INPUT, run_command
 from .cli_files import AsJson, ProgramFile, assembled, load_program, write_text
@@ -125,6 +126,8 @@ app.command()(inspect)
 app.command()(run)
 app.command()(profile)
 app.command()(compare)
+app.command()(boards)
+app.command()(build)
 app.add_typer(kernels, name="kernel")
 
 

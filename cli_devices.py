@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .cli_files import AsJson, ProgramFile, check_apart, load_program, tensor_files
-from .cli_model import check_unused, is_model, profile_model, run_model
+from .cli_model import check_unused, is_model, profile_model, run_model, show_profiles
 from .cli_options import Limit, Memory, ModelConfig, ModelShapes
 from .isa.errors import MicrotronError
 
@@ -96,26 +96,36 @@ def profile(program: ProgramFile,
             limit: Limit = None,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
+            board: Annotated[str, typer.Option(
+                metavar="NAME", help="With the memory and the clock of this board; a network is "
+                                     "compiled for its preset unless --config is given.")] = "",
             as_json: AsJson = False) -> None:
     """Say where a program's cycles go: by engine and cause, and how far from the best possible.
 
     For a network, each of its programs.
     Example: microtron profile matmul.mt --memory read_latency=64
     """
+    chosen = None
+    if board:
+        from .boards.catalogue import board as known
+        from .boards.speed import memory_option
+
+        if memory:
+            raise MicrotronError("--board has a memory of its own; leave out --memory, or --board")
+        chosen = known(board)
+        memory = memory_option(chosen)
     if is_model(program):
+        if chosen is not None and program.suffix != ".mt":
+            name = name or chosen.preset
         profile_model(program, memory=memory, limit=limit, config=name, shapes=shapes,
-                      as_json=as_json)
+                      board=chosen, as_json=as_json)
         return
     check_unused(name, shapes, f"{program} is a program")
     from .isa.timing import parse_timing
     from .runtime.profile import profile as measure
 
-    found = measure(load_program(program), parse_timing(memory), limit=limit)
-    if as_json:
-        typer.echo(json.dumps(found.to_dict()))
-    else:
-        from .runtime.tables import show_profile
-        show_profile(str(program), found)
+    show_profiles([str(program)], [measure(load_program(program), parse_timing(memory),
+                                           limit=limit)], chosen, as_json=as_json)
 
 
 def compare(program: ProgramFile,

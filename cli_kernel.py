@@ -250,4 +250,4 @@ def _cycles(costs: dict[str, Any]) -> Iterator[str]:
     yield f"    bound: {costs['bound']:,.0f} cycles, set by {costs['limit']}:"
     yield (f"    {costs['products']:,} tile products; {costs['bytes']:,} bytes in "
            f"{bounds['memory']:,.0f} cycles;")
-    yield f"    {costs['passes']:,} vectors through the ALU"
+    yield f"    {costs['passes']:,} vectors through the ALU in {bounds['alu']:,.0f} cycles"

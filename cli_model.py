@@ -15,11 +15,13 @@ from .cli_options import Limit, Memory, ModelConfig, ModelShapes
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
+    from .boards.board import Board
     from .compiler.graph.graph import Graph
     from .compiler.graph.types import TensorType
     from .isa.atomic import Content
     from .isa.verifier import Verdict
     from .runtime.model import Model
+    from .runtime.profile import Profile
 
 PARTS = ("graph", "passes", "placement", "plan")
 REAL = ("float32", "float64", "float16")        # what stands for integers with a scale
@@ -260,7 +262,7 @@ def _files(option: str, given: list[str] | None, types: Any) -> dict[str, Path]:
 
 
 def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
-                  shapes: list[str] | None, as_json: bool) -> None:
+                  shapes: list[str] | None, board: Board | None, as_json: bool) -> None:
     """What `microtron profile` does with a network: a profile of each program."""
     from .isa.progress import watched
     from .runtime.profile import profile
@@ -269,12 +271,31 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
     timing = _timing(memory) or model.memory
     with watched("simulating"):
         found = [profile(program, timing, limit=limit) for program in model.programs]
-    if as_json:
-        typer.echo(json.dumps({"programs": [each.to_dict() for each in found]}))
-        return
+    places = [_numbered(path, number, len(found)) for number in range(len(found))]
+    show_profiles(places, found, board, as_json=as_json, together=True)
+
+
+def show_profiles(places: list[str], found: list[Profile], board: Board | None, *, as_json: bool,
+                  together: bool = False) -> None:
+    """Profiles for people, or as one JSON object; with a board also the time that each takes."""
     from .runtime.tables import show_profile
-    for number, each in enumerate(found):
-        show_profile(_numbered(path, number, len(found)), each)
+
+    times: list[dict[str, Any]] = [{}] * len(found)
+    if board is not None:
+        from .boards.speed import speed_of
+
+        speeds = [speed_of(board, each.report.config) for each in found]
+        times = [{"board": board.name, "mhz": speed.mhz,
+                  "milliseconds": speed.milliseconds(each.report.cycles or 0)}
+                 for speed, each in zip(speeds, found, strict=True)]
+    if as_json:
+        dictionaries = [{**each.to_dict(), **more}
+                        for each, more in zip(found, times, strict=True)]
+        typer.echo(json.dumps({"programs": dictionaries} if together else dictionaries[0]))
+        return
+    for place, each, more in zip(places, found, times, strict=True):
+        time = "{milliseconds:,.3f} ms at {mhz:g} MHz on {board}".format(**more) if more else None
+        show_profile(place, each, time)
 
 
 def _numbered(path: Path, number: int, count: int) -> str:

@@ -17,8 +17,8 @@ from fpga.paths import INPUT, OUTPUT, REGISTER, Path, Timing
 from fpga.place import place
 from fpga.placed import as_path, base_name
 from fpga.synthesis import Synthesis, check_unit, elaborate, synthesize, units, yosys_version
-from fpga.tools import find
 
+from microtron.boards.tools import find
 from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
 
@@ -64,7 +64,7 @@ def estimated(text: str, depth: int) -> Outcome:
 
 def routed(text: str, family: Family, seeds: int, depth: int, *, route: bool) -> Outcome:
     """The same after place and route, with the best of several seeds."""
-    tool = find(family)
+    tool = find(family.tool)
     design = synthesize(text, family)
     owner = by_unit(design, units(text), depth)
     runs = [place(design.folder, family, tool, seed, route=route) for seed in range(1, seeds + 1)]

@@ -10,16 +10,19 @@ from ..isa.instructions import Buffer
 from .accumulator import granted_write_port
 from .alu_decode import TASK, decode, operands
 from .alu_issue import AluIssue
-from .alu_lanes import LATENCY, AluLanes
+from .alu_lanes import AluLanes, latency
 from .alu_results import DEPTH, AluResults
 from .interfaces import commands, events, granted_read_port, tokens
 from .scratchpad import write_port
 from .sequencer import Sequencer
 from .start import start_next
 
-# Cycles from start to end of an instruction with one undisturbed step: into the sequencer, into
-# its description, to the front, through the lanes, into the memory of results, to its head.
-START_TO_END = 1 + 1 + 1 + LATENCY + 1 + 1
+
+def start_to_end(config: Config, steps: int = 1) -> int:
+    """Cycles from start to end of an instruction whose steps nothing disturbs: into the sequencer,
+    into its description, to the front, through the lanes, into the memory of results, to its
+    head."""
+    return 1 + 1 + 1 + latency(config) + 1 + 1 + (steps - 1) * config.vector_cycles
 
 
 class AluEngine(Component):
@@ -29,14 +32,14 @@ class AluEngine(Component):
                                   │  ▲ tickets             │
                      left, right ◄┘  └─────────────────────┘
 
-    Rate: a vector a cycle, as long as its reads are in different banks and nothing more urgent
-    wants these; its write has a port of its own. Each outer iteration of a requantize takes three
-    more cycles, for its parameters. A read of a tile that an earlier step has yet to write waits
-    until the second cycle after that write, LATENCY + 4 cycles after the earlier step was issued.
-    Instructions follow one another without a bubble.
+    Rate: a vector every `vector_cycles` cycles, as long as its reads are in different banks and
+    nothing more urgent wants these; its write has a port of its own. Each outer iteration of a
+    requantize takes three more cycles, for its parameters. A read of a tile that an earlier step
+    has yet to write waits until the second cycle after that write, `latency` + 4 cycles after the
+    earlier step was issued. Instructions follow one another without a bubble.
 
-    Latency: N steps that nothing delays end START_TO_END + N - 1 cycles after the start; so does
-    an instruction without iterations, as if it had one step.
+    Latency: N steps that nothing delays end `start_to_end(config, N)` cycles after the start; an
+    instruction without iterations ends as if it had one step.
 
     Back-pressure: a command is taken when the sequencer has handed out the last slot of the one
     before. Whatever the accumulator refuses is requested again.

@@ -1,6 +1,6 @@
 """Issues the ALU's steps: checks their indices, waits for what they read, reads it."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import Component, In, Out
 
@@ -38,6 +38,7 @@ class AluIssue(Component):
     steps have yet to write a tile that it reads. In front it waits
 
         ~clear              until the writes of those have been made
+        pause               until the lanes have taken all parts of the vector before
         waits_for_bank      until the accumulator has granted its reads
         ~room               until a ticket is free for it
 
@@ -45,13 +46,15 @@ class AluIssue(Component):
     one that was granted first stay in its port. A slot with an index outside its scratchpad reads
     and writes nothing: its ticket carries the fault, and `stopped` lets no slot follow.
 
-    Rate: a step a cycle. Latency: a slot that is taken in one cycle can be issued in the second
+    Rate: a vector every `vector_cycles` cycles, a fetch every cycle. Latency: a slot that is taken
+    in one cycle can be issued in the second
     one after it. A step that reads what another writes can be issued in the second cycle after
     the write.
 
     Registers: `described`, `spare` and `front`, each with whether it holds a step, and `free`,
     whether a slot may be taken; `before`, the tickets that the front step has to wait for, and
-    `clear`; `left_asks` and `right_asks`, reads not yet granted to it; `parameter`, the next one
+    `clear`, that it need not wait for them nor for the lanes; `pause`, for how many cycles more it
+    has to; `left_asks` and `right_asks`, reads not yet granted to it; `parameter`, the next one
     to fetch, `following`, its tile unless it is the first, and `complete`; `stopped`.
 
     Members
@@ -158,17 +161,19 @@ class AluIssue(Component):
         ports, (described, described_valid) = self.tickets, described
         front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
         valid, clear, renew = Signal(name="front_valid"), Signal(), Signal()
-        still_clear = Signal()
+        still_clear, next_clear = Signal(), Signal()
+        may_follow = self._pause(m)
         m.d.comb += [
             renew.eq(~valid | taken), moves.eq(described_valid & renew),
             ports.reads_left.eq(described.reads_left), ports.left.eq(described.left),
             ports.reads_right.eq(described.reads_right), ports.right.eq(described.right),
             ports.ticket.eq(front.ticket), ports.held.eq(valid), ports.enter.eq(self.issued),
-            still_clear.eq(~(before & ports.pending).any()),
+            still_clear.eq(~(before & ports.pending).any() & may_follow),
+            next_clear.eq(described_valid & ~ports.must_wait & may_follow),
         ]
         with m.If(renew):
             m.d.sync += [front.eq(described), before.eq(ports.before), valid.eq(described_valid),
-                         clear.eq(described_valid & ~ports.must_wait)]
+                         clear.eq(next_clear)]
         with m.Else():
             m.d.sync += clear.eq(still_clear)
         self._issue(m, front, clear, taken)
@@ -176,12 +181,24 @@ class AluIssue(Component):
             asks = Signal(name=f"{name}_asks")
             m.d.comb += [port.enable.eq(asks), port.index.eq(front[name])]
             with m.If(renew):
-                m.d.sync += asks.eq(described_valid & described[f"reads_{name}"]
-                                    & ~ports.must_wait)
+                m.d.sync += asks.eq(described[f"reads_{name}"] & next_clear)
             with m.Elif(clear):
                 m.d.sync += asks.eq(asks & ~port.granted)
             with m.Else():
                 m.d.sync += asks.eq(front[f"reads_{name}"] & still_clear)
+
+    def _pause(self, m):
+        """Returns whether, in the next cycle, the lanes can do with another step being read: its
+        data replace what they have of the vector before."""
+        cycles = self.config.vector_cycles
+        if cycles == 1:
+            return Const(1, 1)
+        pause = Signal(range(cycles))
+        with m.If(self.issued):
+            m.d.sync += pause.eq(cycles - 1)
+        with m.Elif(pause != 0):
+            m.d.sync += pause.eq(pause - 1)
+        return ~self.issued & (pause <= 1)
 
     def _issue(self, m, front, clear, taken):
         """Issue the front step when everything that it asks for is granted."""

@@ -8,16 +8,13 @@ from amaranth.lib.wiring import Component, In, Out, Signature
 from ..isa.config import Config
 from ..isa.instructions import Buffer, Engine
 from .accumulator import granted_write_port
-from .alu_lanes import LATENCY
+from .alu_lanes import latency
 from .interfaces import bits_for, index
 from .layouts import POSITION_BITS
 from .requantizer import LANE_BITS
 from .scratchpad import write_port
 
 DEPTH = 16                  # tickets
-# At full rate a step that is issued finds those of the LATENCY + 2 steps before it under way: the
-# result of the oldest one has just been written.
-assert DEPTH >= LATENCY + 3
 
 # What is to happen when the result of a step is there.
 TICKET = data.StructLayout({
@@ -57,8 +54,8 @@ class AluResults(Component):
     is `outside` is never retired: the fault stays, and nothing behind it happens.
 
     Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the second
-    cycle after `finished` at the earliest. There is always room for the result of a step that has
-    entered. While `halt`, nothing is written and nothing completes.
+    cycle after its last part is `finished` at the earliest. There is always room for the result of
+    a step that has entered. While `halt`, nothing is written and nothing completes.
 
     Registers: `entered`, `stored` and `loaded` count steps modulo twice DEPTH, and `under_way`
     those that have entered and not retired; `oldest` and `result` are what is written next;
@@ -70,10 +67,10 @@ class AluResults(Component):
     tickets : In(tickets)
         Where steps enter when they are issued, and ask before that what they have to wait for.
         Nothing may enter while no ticket is free.
-    finished : In(1)
-        From the lanes: the result of the oldest step that has none yet is there.
-    results : In(acc tile)
-        From the lanes: that result.
+    finished : In(vector_cycles)
+        From the lanes, bit k: part k of the result of the oldest step that has none yet is there.
+    results : In(alu_lanes × 32 bits)
+        From the lanes: that part.
     acc : Out(granted_write_port)
         Writes to the accumulator, each requested until it is granted.
     out : Out(write_port)
@@ -94,10 +91,13 @@ class AluResults(Component):
         self.config = config
         self.lanes = config.batch * config.block_out
         self.acc_bits = 8 * config.tile_bytes(Buffer.ACC)
+        # At full rate a step that is issued finds those before it under way whose result has not
+        # been written two cycles after its last part came.
+        assert DEPTH * config.vector_cycles >= latency(config) + 3
         super().__init__({
             "tickets": In(tickets),
-            "finished": In(1),
-            "results": In(self.acc_bits),
+            "finished": In(config.vector_cycles),
+            "results": In(config.alu_lanes * LANE_BITS),
             "acc": Out(granted_write_port(self.acc_bits)),
             "out": Out(write_port(8 * config.tile_bytes(Buffer.OUT))),
             "end": Out(1),
@@ -116,16 +116,19 @@ class AluResults(Component):
         waiting, there, retire, renew = Signal(), Signal(), Signal(), Signal()
         m.submodules.ticket_memory, next_ticket = self._memory(
             m, TICKET, (self.tickets.room, entered, self.tickets.ticket), loaded)
-        m.submodules.result_memory, next_result = self._memory(
-            m, self.acc_bits, (self.finished, stored, self.results), loaded)
-        for counter, counts in ((entered, self.tickets.enter), (stored, self.finished),
+        next_result = []
+        for number, finished in enumerate(self.finished):       # a memory for each part
+            m.submodules[f"result_memory_{number}"], part = self._memory(
+                m, len(self.results), (finished, stored, self.results), loaded)
+            next_result.append(part)
+        for counter, counts in ((entered, self.tickets.enter), (stored, self.finished[-1]),
                                 (loaded, renew & there)):
             with m.If(counts):
                 m.d.sync += counter.eq(counter + 1)
 
         m.d.comb += [there.eq(stored != loaded), renew.eq(~waiting | retire)]
         with m.If(renew):
-            m.d.sync += [oldest.eq(next_ticket), result.eq(next_result), waiting.eq(there)]
+            m.d.sync += [oldest.eq(next_ticket), result.eq(Cat(next_result)), waiting.eq(there)]
         writes = waiting & ~self.halt
         m.d.comb += [
             self.acc.enable.eq(writes & oldest.to_acc),

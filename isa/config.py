@@ -12,12 +12,14 @@ from .instructions import SCRATCHPADS, Buffer, MicroOp
 from .values import SHOWN_BITS, integer, shown
 
 INDEX_BITS = 16             # tile indices in instructions and micro-ops
+VECTOR_CYCLES_LIMIT = 16    # of the ALU, for a vector
 PAGE_BYTES = 4096           # AXI bursts must not cross this; no tile is larger
 
 
-def choice(default: int, doc: str) -> Any:
-    """A field a person chooses, with its line of documentation."""
-    return dataclasses.field(default=default, metadata={"doc": doc})
+def choice(default: int, doc: str, *, later: bool = False) -> Any:
+    """A field a person chooses, with its line of documentation. One that came `later` is not spoken
+    of while it has its default, so that images and digests from before it stay what they were."""
+    return dataclasses.field(default=default, metadata={"doc": doc, "later": later})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,8 @@ class Config:
     token_bits: int = choice(8, "width of a token counter")
     reads_in_flight: int = choice(16, "bursts of reads that may be outstanding")
     writes_in_flight: int = choice(8, "bursts of writes that may be outstanding")
+    vector_cycles: int = choice(1, "cycles the ALU takes for a vector; it has batch × block_out / "
+                                   "vector_cycles lanes", later=True)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -68,6 +72,11 @@ class Config:
             value = getattr(self, name)
             if not 1 <= value <= most or value & value - 1:
                 raise ConfigError(f"{name} is {value}, but must be a power of two from 1 to {most}")
+        cycles, vector = self.vector_cycles, self.batch * self.block_out
+        most = min(vector, VECTOR_CYCLES_LIMIT)
+        if not 1 <= cycles <= most or cycles & cycles - 1:
+            raise ConfigError(f"vector_cycles is {cycles}, but must be a power of two from 1 to "
+                              f"{most}: a vector has {vector} lanes")
 
     def _check_widths(self) -> None:
         for name, right in (("inp_bits", (8,)), ("wgt_bits", (4, 8)), ("acc_bits", (32,)),
@@ -130,6 +139,11 @@ class Config:
         return min(self.block_in, self.block_out)
 
     @property
+    def alu_lanes(self) -> int:
+        """Lanes of a vector that the ALU works on in one cycle."""
+        return self.batch * self.block_out // self.vector_cycles
+
+    @property
     def acc_bank_tiles(self) -> int:
         """Accumulator tiles in one bank; bank b holds the b-th such run of tiles."""
         return self.tiles(Buffer.ACC) // self.acc_banks
@@ -150,10 +164,15 @@ class Config:
     def to_dict(self) -> dict[str, int]:
         return dict(vars(self))     # every run asks; `asdict` would copy number by number
 
+    def stated(self) -> dict[str, int]:
+        """The fields that have to be told: all but those that came later and have their default."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+                if not field.metadata["later"] or getattr(self, field.name) != field.default}
+
     @property
     def digest(self) -> str:
         """Sixteen hexadecimal digits that differ between any two configurations."""
-        text = ",".join(f"{name}={value}" for name, value in sorted(self.to_dict().items()))
+        text = ",".join(f"{name}={value}" for name, value in sorted(self.stated().items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

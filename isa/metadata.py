@@ -30,7 +30,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")   # all but t
 def describe(program: Program) -> dict[str, object]:
     """The metadata of a program."""
     return {
-        "config": program.config.to_dict(),
+        "config": program.config.stated(),
         "labels": {label: int(position) for label, position in program.labels.items()},
         "provenance": dict(program.provenance),
         "segments": [{"name": each.name, "size": each.size, "access": each.access.value}
@@ -88,11 +88,18 @@ def build(metadata: object, code: Stream, contents: Mapping[int, Octets]) -> Pro
 
 
 def _config(value: object) -> Config:
-    fields = _object(value, "config", tuple(each.name for each in dataclasses.fields(Config)))
+    known = dataclasses.fields(Config)
+    later = tuple(each.name for each in known if each.metadata["later"])
+    fields = _object(value, "config", tuple(each.name for each in known), optional=later)
     try:
-        return Config(**{name: _integer(each, f"config: {name}") for name, each in fields.items()})
+        config = Config(**{name: _integer(each, f"config: {name}")
+                           for name, each in fields.items()})
     except ConfigError as error:
         raise ImageError(f"config: {error}") from None
+    for name in fields:
+        if name not in config.stated():
+            raise ImageError(f"config: {name} is {fields[name]}, which is to be left out")
+    return config
 
 
 def _segment(value: object, place: str, data: Octets | None) -> Segment:
@@ -118,11 +125,12 @@ def _tensor(value: object, place: str) -> Tensor:
                   dtype=_name(fields["dtype"], f"{place}: dtype"))
 
 
-def _object(value: object, place: str, keys: tuple[str, ...] | None = None) -> dict[str, object]:
+def _object(value: object, place: str, keys: tuple[str, ...] | None = None, *,
+            optional: tuple[str, ...] = ()) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ImageError(f"{place} is {shown(value)}, but must be an object")
     for key in keys or ():
-        if key not in value:
+        if key not in value and key not in optional:
             raise ImageError(f"{place} has no {key}")
     for key in value:
         if keys is not None and key not in keys:

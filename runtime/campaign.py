@@ -20,7 +20,7 @@ from .wrong_programs import spoiled
 # Small, so that they are soon compiled and run, and apart in everything that matters for time.
 SMALL = {
     "tiny": tiny,
-    "batch": replace(tiny, batch=2, block_in=8, bus_bits=128),
+    "batch": replace(tiny, batch=2, block_in=8, bus_bits=128, vector_cycles=4),
     "int4": replace(tiny, wgt_bits=4, block_out=8, bus_bits=256, acc_banks=2, queue_depth=2,
                     reads_in_flight=2, writes_in_flight=1),
 }
@@ -44,7 +44,7 @@ def random_config(seed: int) -> Config:
     rng = random.Random(f"configuration {seed}")
     while True:
         try:
-            return Config(
+            config = Config(
                 batch=rng.choice((1, 1, 2, 4)), block_in=rng.choice((1, 2, 4, 8, 16)),
                 block_out=rng.choice((1, 2, 4, 8, 16)), wgt_bits=rng.choice((8, 8, 4)),
                 uop_bytes=rng.choice((256, 2048)), inp_bytes=rng.choice((1024, 8192)),
@@ -56,6 +56,8 @@ def random_config(seed: int) -> Config:
                 writes_in_flight=rng.choice((1, 2, 3, 8, 64)))
         except MicrotronError:
             continue            # what does not fit together
+        lanes = config.batch * config.block_out
+        return replace(config, vector_cycles=min(lanes, rng.choice((1, 1, 2, 4, 8, 16))))
 
 
 def right_case(config: Config, seed: int) -> Case:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ctypes import c_int32, c_int64, c_void_p
+from concurrent.futures import Future, ThreadPoolExecutor
+from ctypes import Structure, c_int32, c_int64, c_void_p, cast
 from typing import Any
 
 import numpy as np
 
-from ..compiler.cpu.part import RUN, Part, compile_function, compile_part
+from ..compiler.cpu.code.entry import RUN_STEPS, Entry, running_steps
+from ..compiler.cpu.part import Part, compile_function, compile_part
 from ..compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
 from ..compiler.graph.graph import Graph
 from ..compiler.graph.types import Array, GraphError, TensorType
@@ -22,7 +24,14 @@ from .host import Nodes, Pack, Unpack
 from .thread_pool import Kernel, pool_of, thread_count
 
 ALIGNED = 64                # bytes: a cache line
+WORD = "i64"                # of a machine that runs this
 WORTH_SHARING = 1 << 16     # elements of a kernel from which on threads share it
+
+
+class _Step(Structure):
+    """A kernel as `running_steps` reads it."""
+
+    _fields_ = (("function", c_void_p), ("places", c_void_p), ("iterations", c_int64))
 
 
 class LoadedPart:
@@ -30,9 +39,14 @@ class LoadedPart:
 
     def __init__(self, part: Part, threads: int) -> None:
         self.part, self.threads = part, threads
-        library = Library(*map(_compiled, part.module.pieces()))
-        self._run = library.function(RUN, c_int32, c_void_p, c_int32, c_int32)
-        self._steps = list(self._stretches(library))
+        self._places: list[Any] = []        # of each kernel; steps have their addresses
+        bodies = part.module.pieces()
+        library = Library(*map(_compiled, (running_steps(WORD), *bodies.values())))
+        self._functions = {name: library.function(name, c_int32, c_void_p, c_void_p, c_int64,
+                                                  c_int64) for name in bodies}
+        self._run = library.function(RUN_STEPS, c_int32, c_void_p, c_void_p, c_int32, c_int32)
+        self._steps = (_Step * len(part.kernels))(*map(self._step, part.module.entries))
+        self._stretches = list(self._all_stretches())
         self._memory = np.empty(part.scratch_bytes + ALIGNED, np.uint8)
         start = -self._memory.ctypes.data % ALIGNED + self._memory.ctypes.data
         self._table = (c_void_p * max(1, part.places))()
@@ -41,18 +55,29 @@ class LoadedPart:
         for place, array in part.constants.items():
             self._table[place] = array.ctypes.data
 
-    def _stretches(self, library: Library) -> Iterator[tuple[int, int, Kernel | None]]:
+    def _step(self, entry: Entry) -> _Step:
+        places = (c_int32 * len(entry.places))(*entry.places)
+        self._places.append(places)
+        return _Step(cast(self._functions[entry.body], c_void_p), cast(places, c_void_p),
+                     entry.iterations)
+
+    def _all_stretches(self) -> Iterator[tuple[int, int, Kernel | None]]:
         """Kernels that run in a row, from … to before …, or one that threads share."""
         first = 0
         for number, kernel in enumerate(self.part.kernels):
             if self.threads > 1 and kernel.iterations > 1 and kernel.work >= WORTH_SHARING:
                 if number > first:
                     yield first, number, None
-                yield number, number + 1, library.function(kernel.name, c_int32, c_void_p, c_int64,
-                                                           c_int64)
+                yield number, number + 1, self._shared(number)
                 first = number + 1
         if first < len(self.part.kernels):
             yield first, len(self.part.kernels), None
+
+    def _shared(self, number: int) -> Kernel:
+        """A kernel for threads to share."""
+        function = self._functions[self.part.module.entries[number].body]
+        places = self._places[number]
+        return lambda table, first, last: int(function(table, places, first, last))
 
     def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         part, given = self.part, []
@@ -65,9 +90,9 @@ class LoadedPart:
             type_ = part.types[name]
             outputs[name] = np.empty(type_.shape, type_.dtype)
             self._table[place] = outputs[name].ctypes.data
-        for first, last, shared in self._steps:
+        for first, last, shared in self._stretches:
             if shared is None:
-                failed = self._run(self._table, first, last)
+                failed = self._run(self._table, self._steps, first, last)
             else:
                 kernel = part.kernels[first]
                 failed = last if pool_of(self.threads).run(shared, self._table,
@@ -92,25 +117,31 @@ class CompiledBackend:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = thread_count(threads)
+        self._compiler = ThreadPoolExecutor(1, "microtron compiler")
 
     def nodes(self, part: Graph) -> Nodes:
-        loaded = LoadedPart(compile_part(part, host()), self.threads)
+        loading = self._loading(compile_part(part, host()))
         empty = {name: np.empty(part.type_of(name).shape, part.type_of(name).dtype)
                  for name in part.outputs if part.type_of(name).size == 0}
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            values = {**loaded(inputs), **empty}
+            values = {**loading.result()(inputs), **empty}
             return {name: values[name] for name in part.outputs}
         return run
 
     def pack(self, layout: Layout, type_: TensorType) -> Pack:
-        loaded = LoadedPart(compile_function(packed(layout, type_.dtype), host()), self.threads)
+        loading = self._loading(compile_function(packed(layout, type_.dtype), host()))
 
         def pack(tensor: Array) -> Bytes:
-            tiles: Any = loaded({PLAIN: tensor})[TILES]
+            tiles: Any = loading.result()({PLAIN: tensor})[TILES]
             return tiles.view(np.uint8).reshape(-1)         # type: ignore[no-any-return]
         return pack
 
     def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
-        loaded = LoadedPart(compile_function(unpacked(layout, type_.dtype), host()), self.threads)
-        return lambda tiles: loaded({TILES: tiles})[PLAIN].reshape(type_.shape)
+        loading = self._loading(compile_function(unpacked(layout, type_.dtype), host()))
+        return lambda tiles: loading.result()({TILES: tiles})[PLAIN].reshape(type_.shape)
+
+    def _loading(self, part: Part) -> Future[LoadedPart]:
+        """A part that will be loaded. LLVM, which takes longest, works on it while Python prepares
+        the next."""
+        return self._compiler.submit(LoadedPart, part, self.threads)

@@ -55,7 +55,7 @@ class Roofline:
     balance: float              # of the accelerator: with fewer, memory is the limit
     mac_cycles: float           # if only the MAC array counted: a tile product each
     memory_cycles: float        # if only the bus counted
-    alu_cycles: float           # if only the ALU counted: a vector each
+    alu_cycles: float           # if only the ALU counted: `vector_cycles` a vector
     bound: float                # the largest of these three
     limit: str                  # what it comes from: macs, memory or alu
     efficiency: float           # bound / cycles
@@ -146,7 +146,8 @@ def _roofline(report: Report, memory: MemoryTiming) -> Roofline:
     assert report.cycles
     rate = config.bus_bytes / memory.cycles_per_beat
     loaded, stored = sum(counts.bytes_loaded.values()), sum(counts.bytes_stored.values())
-    cycles = {"macs": float(counts.tile_products), "alu": float(counts.alu_vectors),
+    cycles = {"macs": float(counts.tile_products),
+              "alu": float(counts.alu_vectors * config.vector_cycles),
               "memory": (loaded + stored if memory.shared else max(loaded, stored)) / rate}
     limit = max(("macs", "memory", "alu"), key=lambda name: cycles[name])
     return Roofline(

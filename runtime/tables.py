@@ -57,8 +57,8 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-def show_profile(title: str, profile: Profile) -> None:
-    """All that a profile knows, on one screen."""
+def show_profile(title: str, profile: Profile, time: str | None = None) -> None:
+    """All that a profile knows, on one screen; `time` says how long it takes, where known."""
     report, roofline = profile.report, profile.roofline
     assert report.cycles is not None
     assert report.utilization is not None
@@ -66,6 +66,7 @@ def show_profile(title: str, profile: Profile) -> None:
         f"{roofline.macs_per_byte:,.2f} MACs a byte")
     show(title, [
         ("cycles", f"{report.cycles:,}"),
+        *([] if time is None else [("time", time)]),
         ("multiply-adds", f"{report.macs:,}: {report.utilization:.1%} of what the array can do"),
         ("bytes loaded", _listed(report.counts.bytes_loaded)),
         ("bytes stored", _listed(report.counts.bytes_stored)),

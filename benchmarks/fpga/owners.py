@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from microtron.boards.bare import NAME
+
 from .families import Family
 from .synthesis import Synthesis
-from .wrapper import NAME
 
 NOWHERE = ""                    # outside all units: the top module itself
 JOINTS = "(joints)"             # what joins the units, and the wrapper around them

@@ -10,11 +10,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from microtron.boards.cached import cached
+from microtron.boards.tools import Tool
 from microtron.isa.errors import MicrotronError
 
-from .cached import cached
 from .families import Family
-from .tools import Tool
 
 TARGET = 150                    # MHz: more than is reached, so that every path is pressed
 # Results of a run, as this program and the cache know them.
@@ -45,7 +45,7 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
                               text=True, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()[-300:]
-            raise MicrotronError(f"{family.tool} failed: {' '.join(said.split())}")
+            raise MicrotronError(f"{family.tool.name} failed: {' '.join(said.split())}")
         (folder / "cells.json").unlink()
         _compress(folder / DELAYS)
 

@@ -47,7 +47,8 @@ def _code(source: str | None) -> str:
 
 @cache
 def _text(file: str) -> list[str]:
-    parents = {"hw": File(microtron.__file__).parent, "fpga": File(__file__).parents[1],
+    ours = File(microtron.__file__).parent
+    parents = {"hw": ours, "boards": ours,
                "amaranth": File(amaranth.__file__).parents[1]}
     return (parents[file.partition("/")[0]] / file).read_text(encoding="utf-8").splitlines()
 

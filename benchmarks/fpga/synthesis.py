@@ -11,15 +11,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import microtron
+from microtron.boards.bare import NAME, TOP, elaborated
+from microtron.boards.cached import cached
 from microtron.isa.config import Config
 from microtron.isa.errors import MicrotronError
 
-from .cached import cached
 from .families import Family
 from .netlist import Netlist, read
-from .wrapper import NAME, Wrapper
 
-TOP = "top"
 INSIDE = f"{TOP}.{NAME}."       # in front of units' places
 # Runs in a process of its own, which gives the memory back and can be interrupted.
 SCRIPT = """
@@ -43,13 +42,9 @@ class Synthesis:
 def elaborate(config: Config) -> str:
     """The wrapped accelerator in Yosys's language, with lines of source on what they describe."""
     import amaranth
-    from amaranth.back import rtlil
 
-    wrapper = Wrapper(config)
-    text: str = rtlil.convert(wrapper, name=TOP, emit_src=True,
-                              ports=(wrapper.data_in, wrapper.data_out, wrapper.load))
-    for folder in (Path(microtron.__file__).parent, Path(amaranth.__file__).parents[1],
-                   Path(__file__).parents[1]):
+    text = elaborated(config, emit_src=True)
+    for folder in (Path(microtron.__file__).parent, Path(amaranth.__file__).parents[1]):
         text = text.replace(f"{folder}/", "")       # the same design, wherever it lies
     return text
 

@@ -33,7 +33,7 @@ def default_schedule(output: Tensor, target: Target) -> Schedule:
     computed = [stage for stage in schedule.stages.values() if not stage.inlined]
     for stage in computed:
         if not _has_lane_sums(stage.tensor):
-            arrange(stage, target)
+            arrange(schedule, stage, target)
     for stage in computed:
         if _has_lane_sums(stage.tensor):
             _arrange_lane_sums(schedule, stage)
@@ -98,7 +98,16 @@ def lanes_of(tensor: Tensor, target: Target) -> int:
     return 1 if lanes == 1 else min(lanes * VECTORS, MOST_LANES)
 
 
-def arrange(stage: Stage, target: Target) -> None:
+def _lanes_of_stage(schedule: Schedule, stage: Stage, target: Target) -> int:
+    """The same of a stage and of what is computed on its way."""
+    inside = [stage.tensor]
+    for tensor in inside:
+        inside += [each for each in tensor.inputs() if each not in inside
+                   and each in schedule.stages and schedule[each].inlined]
+    return min(lanes_of(each, target) for each in inside)
+
+
+def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
     """Loops for a tensor that is computed as a whole."""
     tensor = stage.tensor
     if any(_has_lane_sums(each) for each in tensor.inputs()):
@@ -107,7 +116,7 @@ def arrange(stage: Stage, target: Target) -> None:
     loops = _fused(stage, strides_of(tensor))
     if not loops:
         return
-    lanes = min(lanes_of(tensor, target), loops[-1].extent)
+    lanes = min(_lanes_of_stage(schedule, stage, target), loops[-1].extent)
     # LLVM for AArch64 cannot cut vectors of three numbers of 64 bits to 8 bits.
     if lanes > 1 and lanes != 3:
         loops[-1], inside = stage.split(loops[-1], lanes)

@@ -50,7 +50,7 @@ class Part:
     @property
     def text(self) -> str:
         """The module in LLVM's language."""
-        return self.module.text()
+        return self.module.text(RUN)
 
     @property
     def places(self) -> int:
@@ -228,7 +228,6 @@ def assembled(target: Target, kernels: Sequence[Kernel], known: Mapping[Buffer, 
     module = Module(target)
     for kernel in kernels:
         module.add(kernel, places)
-    module.add_run(RUN, kernels)
     plan = planned(kernels, between)
     return Part(target, tuple(kernels), {name: places[each] for name, each in inputs.items()},
                 {name: places[each] for name, each in outputs.items()},

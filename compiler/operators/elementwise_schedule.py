@@ -82,7 +82,7 @@ def estimate(form: ElementwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     pieces = -(-tiles // knobs.tiles)
     moved = ((len(form.wide) + 1) * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat
              / config.bus_bytes)
-    passes = len(form.steps) + 1
+    passes = (len(form.steps) + 1) * config.vector_cycles
     apart = (moved + passes) * knobs.tiles * (1 if knobs.doubled else pieces)
     return max(moved, passes) * tiles + pieces * STEP_START + apart
 

@@ -53,6 +53,7 @@ class Steps:
         latency = memory.read_latency + ROUND_TRIP
         beat = memory.cycles_per_beat / config.bus_bytes
         fetch = INSTRUCTION_BYTES * beat
+        vectors = self.vectors * config.vector_cycles
         inp, wgt, out = (size * beat + RUN * runs for size, runs in (
             (self.inp, self.runs), (self.wgt, self.wgt_runs), (self.out, self.out_runs)))
         # Short runs do not fill the bus: the number in flight is limited.
@@ -60,7 +61,7 @@ class Steps:
                               for beats, runs in ((inp, self.runs), (wgt, self.wgt_runs)))
         other = out + fetch * (2 * self.parts + self.pieces * (1 + 2 * self.parts))
         least = np.maximum(self.pieces * (self.products + OVERHEAD * self.parts),
-                           self.vectors + latency)
+                           vectors + latency)
 
         def pace(inputs: Any, weights: Any, steps: Any = 1) -> Any:
             """Cycles of all steps, with this many loads of inputs and weights among them."""
@@ -78,5 +79,5 @@ class Steps:
         alone = np.minimum(inp_load + wgt_load / self.parts, self.products)
         begin = self.parameters * beat + alone + 2 * latency
         rest = np.maximum(0, (out - self.products) * (1 - 1 / self.parts))
-        end = self.last * ((self.vectors + out) / self.parts + rest) + 2 * latency
+        end = self.last * ((vectors + out) / self.parts + rest) + 2 * latency
         return first + (self.groups - 1) * later + begin + end

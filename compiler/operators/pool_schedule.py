@@ -169,7 +169,7 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     rate = config.bus_bytes / memory.cycles_per_beat
     load = loaded * tile / rate
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
-    passes = _passes(form, knobs, slow=np.where(_apart(config, own, loaded), 1, 2))
+    passes = _passes(form, knobs, shared=np.where(_apart(config, own, loaded), 0, 1))
     alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
     return np.maximum(alu, bus) + count * STEP_START + (
@@ -182,17 +182,19 @@ def _parameter_bytes(form: PoolForm) -> int:
     return rows * columns * sets * PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
 
 
-def _passes(form: PoolForm, knobs: Knobs, *, slow: Any) -> Any:
-    """Cycles of the ALU for one tile of the output."""
+def _passes(form: PoolForm, knobs: Knobs, *, shared: Any) -> Any:
+    """Cycles of the ALU for one tile of the output. Where both operands have one bank to share,
+    a vector takes one more."""
     height, width = form.spec.kernel
-    results = knobs.blocks * knobs.rows * knobs.columns
-    late = np.maximum(1.0, LATENCY / results)
-    ends = 2 + len(form.steps) + (
+    results, vector = knobs.blocks * knobs.rows * knobs.columns, form.config.vector_cycles
+    late = np.maximum(1.0, LATENCY / (results * vector))
+    ends = vector * (2 + len(form.steps)) + (
         PARAMETER_TILES / knobs.blocks if max(form.parameters.shape[:2]) > 1 else 0)
     if form.columns is None:
-        return height * width * late * slow + ends
+        return height * width * late * (vector + shared) + ends
     columns = box(form, knobs)[1] * -(-width // knobs.window[1]) / knobs.columns
-    return columns * (height * slow + 1) + width * np.maximum(late, 2) + ends
+    return (columns * (height * (vector + shared) + vector)
+            + width * np.maximum(late * vector, vector + 1) + ends)
 
 
 def _apart(config: Config, own: Any, loaded: Any) -> Any:

@@ -18,7 +18,7 @@ class Bound:
 
     macs: float             # cycles of the MAC array: one tile product each
     memory: float           # cycles of the bus at full speed, every byte moved once
-    alu: float              # cycles of the ALU: one vector each
+    alu: float              # cycles of the ALU: `vector_cycles` for each vector
 
     @property
     def cycles(self) -> float:
@@ -43,7 +43,7 @@ class Work:
     def bound(self, config: Config, memory: MemoryTiming) -> Bound:
         return Bound(macs=self.products,
                      memory=self.bytes * memory.cycles_per_beat / config.bus_bytes,
-                     alu=self.passes)
+                     alu=self.passes * config.vector_cycles)
 
     def utilization(self, cycles: float, config: Config) -> float:
         """The part of the MAC array's products that the result needed."""

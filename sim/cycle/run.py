@@ -41,7 +41,7 @@ def run_cycles(program: Program, *, config: Config | None = None,
     """Run a program for its time only: no tensor is touched.
 
     config      another accelerator than the program was made for, with the same tiles and
-                scratchpads: what may differ is the bus, the queues, the banks
+                scratchpads: what may differ is the bus, the queues, the banks, the ALU's lanes
     timing      how memory behaves; the reference system unless told otherwise
     limit       cycles after which to give up
     failing     DRAM addresses that answer with a bus error
@@ -130,4 +130,4 @@ def check_meaning(config: Config, made_for: Config) -> None:
 
 # Fields of a configuration on which a program's meaning does not depend.
 FREE = ("acc_banks", "bus_bits", "queue_depth", "token_bits", "reads_in_flight",
-        "writes_in_flight")
+        "writes_in_flight", "vector_cycles")

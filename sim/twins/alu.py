@@ -23,11 +23,12 @@ SEQUENCER = Registers(
             "rhs", "rhs_of_inner", "rhs_of_middle"))
 
 # The steps on their way to the lanes: described, a spare one behind it, and in front. What each
-# reads, and which tickets it has to wait for; the front one asks when it is `clear`. `delays`
-# counts the cycles in which one of them waited for a ticket.
+# reads, and which tickets it has to wait for; the front one asks when it is `clear`, which it is
+# not during the `pause` in which the lanes take the vector before it, part by part. `delays` counts
+# the cycles in which one of them waited for a ticket.
 PLACES = ("front", "next", "spare")
 ISSUE = Registers(
-    same=(*PLACES, "clear", "left_read", "right_read", "parameter", "stopped",
+    same=(*PLACES, "clear", "pause", "left_read", "right_read", "parameter", "stopped",
           *(f"{place}_{name}" for place in PLACES
             for name in ("before", "reads_left", "reads_right", "fetches"))),
     moving=(*(f"{place}_{name}" for place in PLACES for name in ("left", "right")), "delays"))
@@ -62,8 +63,9 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
             started = int(commands.position)
     issued, taken = _read(issue, wires, results.under_way != alu_results.DEPTH)
     retired = int(alu_results.retire(results, wires, halt))
+    issue.pause = config.vector_cycles - 1 if issued else max(0, issue.pause - 1)
     _enter(machine, code, config, entering, fetches, taken, retired, last)
-    alu_results.advance(results, int(issued), retired)
+    alu_results.advance(results, int(issued), retired, config.alu_latency)
     if advance:
         _advance(sequencer, code[sequencer.of], last)
     if started >= 0:
@@ -158,12 +160,13 @@ def _shift(issue: Unit, taken: int, retired: int) -> bool:
     the next one. What is written in this cycle is noticed in the one after it."""
     moves = issue.front == 0 or taken
     if moves:
-        issue.front, issue.clear = issue.next, issue.next != 0 and issue.next_before == 0
+        issue.front = issue.next
+        issue.clear = issue.next != 0 and issue.next_before == 0 and issue.pause == 0
         issue.front_reads_left, issue.front_left = issue.next_reads_left, issue.next_left
         issue.front_reads_right, issue.front_right = issue.next_reads_right, issue.next_right
         issue.front_fetches, issue.front_before = issue.next_fetches, issue.next_before >> retired
     else:
-        issue.clear = issue.front_before == 0
+        issue.clear = issue.front_before == 0 and issue.pause == 0
         issue.front_before >>= retired
         issue.next_before >>= retired
     issue.spare_before >>= retired

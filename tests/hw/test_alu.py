@@ -24,7 +24,7 @@ from .alu_bench import Bench, Model
 from .simulate import simulate
 
 TWO_ROWS = replace(tiny, batch=2, block_in=8, block_out=2, acc_bytes=4 << 10, out_bytes=512,
-                   acc_banks=2)
+                   acc_banks=2, vector_cycles=2)
 ONE_LANE = replace(tiny, block_out=1, acc_bytes=256, out_bytes=16, acc_banks=8, bus_bits=128)
 CONFIGS = {"tiny": tiny, "two_rows": TWO_ROWS, "one_lane": ONE_LANE}
 

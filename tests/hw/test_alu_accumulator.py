@@ -8,7 +8,7 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import connect
 
 from microtron.hw.accumulator import Accumulator
-from microtron.hw.alu import START_TO_END, AluEngine
+from microtron.hw.alu import AluEngine, start_to_end
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
 
@@ -108,4 +108,4 @@ def test_a_program_leaves_what_the_model_leaves(disturbance):
 
 def test_banks_that_do_not_conflict_give_a_vector_a_cycle():
     add = Alu(loops=(1, 1, 40), rhs=70, dst_stride=(0, 0, 1), rhs_stride=(0, 0, 1))
-    assert run([add]) == ([0], [START_TO_END + 40 - 1])
+    assert run([add]) == ([0], [start_to_end(CONFIG, 40)])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.hw.alu import START_TO_END
+from microtron.hw.alu import start_to_end
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
@@ -13,6 +13,7 @@ from .alu_bench import Bench
 
 SMALL = replace(tiny, block_out=1, acc_bytes=64, out_bytes=8, acc_banks=2)     # 16 and 8 tiles
 WIDEST = replace(tiny, block_out=1, acc_bytes=4 << 16, out_bytes=1 << 16)
+START_TO_END = start_to_end(SMALL)
 ALONG, BACK = (0, 0, 1), (0, 0, -1)
 BEFORE = AluI(op=AluOp.MOVE, loops=(1, 1, 3), dst_stride=ALONG, immediate=9)
 BEHIND = AluI(op=AluOp.MOVE, loops=(1, 1, 8), dst_stride=ALONG, immediate=-7)

@@ -102,7 +102,8 @@ def configs(draw: st.DrawFn) -> Config:
                   acc_banks=acc_banks, **sizes,
                   bus_bits=draw(st.sampled_from([64, 128, 256])),
                   address_bits=draw(st.integers(32, 64)),
-                  queue_depth=draw(st.integers(2, 1024)), token_bits=draw(st.integers(2, 16)))
+                  queue_depth=draw(st.integers(2, 1024)), token_bits=draw(st.integers(2, 16)),
+                  vector_cycles=draw(powers(1, min(16, batch * block_out))))
 
 
 IDENTIFIERS = st.from_regex(r"[^\W\d]\w{0,8}", fullmatch=True).filter(str.isidentifier)

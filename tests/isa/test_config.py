@@ -99,6 +99,10 @@ POWER = "but must be a power of two from 1 to"
     ({"address_bits": 65}, "address_bits is 65, but must be from 32 to 64"),
     ({"queue_depth": 1}, "queue_depth is 1, but must be from 2 to 1024"),
     ({"token_bits": 17}, "token_bits is 17, but must be from 2 to 16"),
+    ({"batch": 2, "block_out": 4, "vector_cycles": 16},
+     "vector_cycles is 16, but must be a power of two from 1 to 8: a vector has 8 lanes"),
+    ({"batch": 2, "vector_cycles": 32},
+     "vector_cycles is 32, but must be a power of two from 1 to 16: a vector has 32 lanes"),
 ])
 def test_what_cannot_be_is_refused_with_the_reason(fields, message):
     with refuses(message):
@@ -131,6 +135,16 @@ def test_a_configuration_comes_back_from_its_dictionary(config):
 def test_digests_tell_configurations_apart(one, other):
     assert (one.digest == other.digest) == (one == other)
     assert re.fullmatch("[0-9a-f]{16}", one.digest)
+
+
+def test_digests_are_those_from_before_fields_came_later():
+    assert [each.digest for each in (tiny, small, base, wide)] == [
+        "6971e1cfc757460a", "7deed1603cc02181", "c3d840f40d11ac34", "e9cc3300c7e9faaa"]
+
+
+def test_the_lanes_of_the_alu_follow_from_the_cycles_of_a_vector():
+    assert [dataclasses.replace(base, batch=2, vector_cycles=cycles).alu_lanes
+            for cycles in (1, 2, 4, 8, 16)] == [32, 16, 8, 4, 2]
 
 
 def test_a_file_comes_back(tmp_path):

@@ -103,6 +103,8 @@ LONG = "x" * 1025
     (["config", "batch"], True, "config: batch is True, but must be an integer from 0 to"),
     (["config", "batch"], -1, "config: batch is -1, but must be an integer from 0 to 4294967295"),
     (["config", "batch"], 3, "config: batch is 3, but must be a power of two from 1 to 16"),
+    (["config", "vector_cycles"], 1, "config: vector_cycles is 1, which is to be left out"),
+    (["config", "vector_cycles"], 3, "config: vector_cycles is 3, but must be a power of two"),
     (["config", "batches"], 1, "config has 'batches', but only batch, block_in, "),
     (["segments"], {}, "segments is {}, but must be a list"),
     (["segments"], None, "segments is None, but must be a list"),

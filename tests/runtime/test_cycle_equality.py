@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,9 +136,8 @@ def test_random_configurations_take_the_twin_s_cycles(seed):
 
 # What the twins repeat from the hardware.
 
-def test_depths_and_latencies_are_the_hardware_s():
+def test_depths_are_the_hardware_s():
     pairs = [(twin.alu_results.DEPTH, alu_results.DEPTH),
-             (twin.alu_results.LATENCY, alu_lanes.LATENCY + 1),       # and to the head
              (twin.fetch.BURST, fetch.BURST), (twin.fetch.AHEAD, fetch.AHEAD),
              (twin.gemm.STOP, gemm.STOP), (twin.load.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.LEVELS_PER_STAGE, mac.LEVELS_PER_STAGE),
@@ -155,6 +155,12 @@ def test_the_stages_of_gemm_are_the_hardware_s(config):
     settings = twin.settings(config, 0, 0)[0]
     assert settings["gemm_latency"] == gemm.write_stage(config)
     assert settings["gemm_read_stage"] == gemm.PRODUCT + mac.tree_stages(config) - 2
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16])
+def test_the_latency_of_the_alu_is_the_hardware_s(cycles):
+    config = replace(base, vector_cycles=cycles)
+    assert twin.settings(config, 0, 0)[0]["alu_latency"] == alu_lanes.latency(config) + 1
 
 
 def test_the_twins_have_places_for_the_most_that_can_be_under_way():

@@ -1,6 +1,7 @@
 """Profiles: every cycle of every engine has one cause, and the bound is what the design says."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,6 +123,9 @@ def test_the_alu_can_be_what_sets_the_bound():
     assert (found.roofline.mac_cycles, found.roofline.alu_cycles) == (500, 900)
     assert (found.roofline.bound, found.roofline.limit) == (900, "alu")
     assert found.roofline.utilization == 500 / found.report.cycles
+    moves = AluI(op=AluOp.MOVE, loops=(1, 30, 30))
+    slow = profile(replace(program(moves), config=replace(tiny, vector_cycles=4)))
+    assert slow.roofline.bound == slow.roofline.alu_cycles == 3600 < slow.report.cycles < 3700
 
 
 def test_a_depthwise_product_takes_a_cycle_and_uses_one_row_of_the_array():

@@ -9,13 +9,14 @@ iterations of the outermost loops, if these are parallel, and 0 and 1 otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import prod
 
 from ....native.target import Target
 from ...nest.nest import Assign, Buffer, Loop, Statement, shared_loops
+from .entry import INSIDE, Entry, calling, finding, running_all
 from .statements import NO_VECTORS, Statements
 from .values import Values
 from .writer import Writer
@@ -65,7 +66,7 @@ class Module:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.functions: list[str] = []              # that find a kernel's buffers in the table
+        self.entries: list[Entry] = []
         self.bodies: dict[str, _Body] = {}          # what kernels do, once for equal ones, by name
 
     def add(self, kernel: Kernel, places: Mapping[Buffer, int]) -> None:
@@ -83,47 +84,28 @@ class Module:
         text = _body(kernel, writer)
         name = f"body_{sha256(text.encode()).hexdigest()[:24]}"
         self.bodies[name] = _Body(text, len(kernel.buffers), frozenset(writer.declared))
-        self.functions.append(_entry(kernel, places, writer.word, name))
+        self.entries.append(Entry(kernel.name, name, tuple(places[each] for each in kernel.buffers),
+                                  kernel.iterations))
 
-    def add_run(self, name: str, kernels: Iterable[Kernel]) -> None:
-        """A function that runs kernels `first` to before `last` one after the other, each as a
-        whole: 0, or the number of the one that failed, from 1 on."""
+    def text(self, run: str = "") -> str:
+        """All kernels as one module in LLVM's language, and a function of that name, if any, which
+        runs them in a row."""
         word = f"i{self.target.word_bits}"
-        lines = [f"define i32 @{name}(ptr %table, i32 %first, i32 %last) {{", "  br label %k0"]
-        count = 0
-        for number, kernel in enumerate(kernels):
-            count = number + 1
-            lines += [
-                f"k{number}:",
-                f"  %a{number} = icmp sle i32 %first, {number}",
-                f"  %b{number} = icmp sgt i32 %last, {number}",
-                f"  %c{number} = and i1 %a{number}, %b{number}",
-                f"  br i1 %c{number}, label %r{number}, label %k{count}",
-                f"r{number}:",
-                f"  %s{number} = call i32 @{kernel.name}(ptr %table, {word} 0, "
-                f"{word} {kernel.iterations})",
-                f"  %f{number} = icmp eq i32 %s{number}, 0",
-                f"  br i1 %f{number}, label %k{count}, label %e{number}",
-                f"e{number}:",
-                f"  ret i32 {count}"]
-        self.functions.append("\n".join([*lines, f"k{count}:", "  ret i32 0", "}", ""]))
-
-    def text(self) -> str:
-        """All functions as one module in LLVM's language; kernels and `run` are seen outside."""
         declared = sorted({each for body in self.bodies.values() for each in body.declared})
         bodies = [f"define internal i32 @{name}{body.text}" for name, body in self.bodies.items()]
-        return "\n".join((*declared, "", *bodies, *self.functions,
+        return "\n".join((*declared, "", *bodies,
+                          *(calling(each, word) for each in self.entries),
+                          *([running_all(run, self.entries, word)] if run else ()),
                           _mark("".join(body.text for body in self.bodies.values()))))
 
-    def pieces(self) -> tuple[str, ...]:
-        """The same as several modules, one for each body: other parts have some of them too, and
-        what was compiled for one is there for all."""
+    def pieces(self) -> dict[str, str]:
+        """Each body as a module of its own, which finds the places of its buffers in memory: other
+        parts have some of the same, and what was compiled for one is there for all."""
         word = f"i{self.target.word_bits}"
-        declared = [f"declare i32 @{name}({'ptr, ' * body.buffers}{word}, {word})"
-                    for name, body in self.bodies.items()]
-        return (*("\n".join((*sorted(body.declared), f"define i32 @{name}{body.text}",
-                             _mark(body.text))) for name, body in self.bodies.items()),
-                "\n".join((*declared, *self.functions)))
+        return {name: "\n".join((*sorted(body.declared),
+                                 f"define internal i32 @{INSIDE}{body.text}",
+                                 finding(name, INSIDE, body.buffers, word), _mark(body.text)))
+                for name, body in self.bodies.items()}
 
 
 @dataclass(frozen=True)
@@ -149,7 +131,7 @@ def _body(kernel: Kernel, writer: Writer) -> str:
         f"ptr noalias nocapture{'' if buffer in written else ' readonly'} %b{number}, "
         for number, buffer in enumerate(kernel.buffers))
     parallel = bool(shared_loops(kernel.body))
-    lines = [f"({parameters}{word} %begin, {word} %end) nounwind {{", "entry:",
+    lines = [f"({parameters}{word} %begin, {word} %end) noinline nounwind {{", "entry:",
              "  %status = alloca i32", *writer.entry, "  store i32 0, ptr %status"]
     if parallel:
         lines += [f"  %some = icmp ult {word} %begin, %end",
@@ -160,16 +142,3 @@ def _body(kernel: Kernel, writer: Writer) -> str:
     if parallel:
         lines += ["none:", "  ret i32 0"]
     return "\n".join([*lines, "}", ""])
-
-
-def _entry(kernel: Kernel, places: Mapping[Buffer, int], word: str, body: str) -> str:
-    lines = [f"define i32 @{kernel.name}(ptr %table, {word} %begin, {word} %end) nounwind "
-             f"noinline {{"]
-    arguments = ""
-    for number, buffer in enumerate(kernel.buffers):
-        lines += [f"  %p{number} = getelementptr inbounds ptr, ptr %table, {word} "
-                  f"{places[buffer]}",
-                  f"  %b{number} = load ptr, ptr %p{number}"]
-        arguments += f"ptr %b{number}, "
-    return "\n".join([*lines, f"  %s = call i32 @{body}({arguments}{word} %begin, "
-                              f"{word} %end)", "  ret i32 %s", "}", ""])

@@ -66,7 +66,7 @@ class Blocked:
                 elif each.name == ACROSS:
                     _arrange_across(other, target)
                 else:
-                    arrange(other, target)
+                    arrange(schedule, other, target)
 
     def _inside(self, schedule: Schedule) -> list[Tensor]:
         """The tensors that are computed for each block: sums, and perhaps a copy of them."""
@@ -84,7 +84,8 @@ class Blocked:
         before = [axes[each] for each in self.before]
         after = [each for each in axes if each not in (row, column, *before)]
         stage.reorder(*before, stripe, panel, *after, tile, rows, lanes)
-        stage.unroll(rows)
+        if not self.dot:        # what is scaled back takes many instructions
+            stage.unroll(rows)
         stage.vectorize(lanes)
         for each in (*before, stripe, panel, *after):
             stage.parallel(each)

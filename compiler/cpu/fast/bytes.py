@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...expression.expression import Expression, as_expression, select
+from ...expression.expression import Expression, select
 from ...expression.tensor import Tensor, compute, constant
 from ...graph.types import Array, TensorType
 from ..registry import Operand
+from ..setting import setting
 
 TERMS = 4
 HALF = 128
@@ -60,10 +61,11 @@ class Correction:
 
     def of(self, sums: Expression, i: Indices) -> Expression:
         if self.left_zero:
-            sums = sums - self.right_sums(i) * self.left_zero
+            sums = sums - self.right_sums(i) * setting("left_zero", self.left_zero, SUMS)
         if self.right_zeros is not None:
             zero = self.right_zeros(i)
-            sums = sums - zero * (self.left_sums(i) - self.terms * self.left_zero)
+            sums = sums - zero * (self.left_sums(i) - setting(
+                "left_zeros", self.terms * self.left_zero, SUMS))
         return sums
 
 
@@ -72,7 +74,7 @@ def per_column(name: str, values: Array, column: int) -> Callable[[Indices], Exp
     wrapped = values.astype(np.int64).astype(np.int32)
     if (wrapped == wrapped.flat[0]).all():
         number = int(wrapped.flat[0])
-        return lambda i: as_expression(number, SUMS)
+        return lambda i: setting(name, number, SUMS)
     table = constant(name, wrapped)
     return lambda i: table[i[column]]
 

@@ -120,7 +120,7 @@ def _sums(product: Callable[..., Expression], shape: Shape, window: Window, bloc
     n, rows, columns, channels = (shape[each] for each in window.axes)
     whole = (n, rows, max(block.height, columns), rounded_up(channels, block.lanes))
     blocked = Blocked(compute("sums", whole, product), *window.axes[2:], block, dot=dot)
-    stored = blocked.sums if channels % block.lanes == 0 else blocked.stored()
+    stored = blocked.sums if channels % block.lanes == 0 and not dot else blocked.stored()
     return Sums(lambda i: stored[tuple(i[each] for each in window.axes)], blocked)
 
 

@@ -108,7 +108,7 @@ def _sums(product: Callable[..., Expression], shape: Shape, block: Block, *, dot
     whole = (*others, max(rows, block.height), rounded_up(columns, block.lanes))
     blocked = Blocked(compute("sums", whole, product), len(others), len(others) + 1, block,
                       before=range(len(others)), dot=dot)
-    stored = blocked.sums if columns % block.lanes == 0 else blocked.stored()
+    stored = blocked.sums if columns % block.lanes == 0 and not dot else blocked.stored()
     return Sums(lambda i: stored[i], blocked)
 
 

@@ -22,8 +22,9 @@ from ...graph.operations.elementwise import HEADROOM, SCALED, Binary, BinaryKind
 from ...graph.types import TensorType
 from .. import functions
 from ..registry import Operand, lowers
+from ..setting import setting
 from .common import Axes, at, clamped, each, working
-from .fixed import WIDE, scaled
+from .fixed import WIDE, scaled, stored
 
 
 @lowers(Binary)
@@ -33,28 +34,27 @@ def element_wise(operation: Binary, result: TensorType, left: Operand, right: Op
     def element(i: Axes) -> Expression:
         one, other = at(left, i), at(right, i)
         if quantized:
-            value = _quantized(operation, result, left.type, right.type, one, other)
-        else:
-            value = _plain(operation.kind, one, other, right)
-        return clamped(operation, result, value)
+            return stored(operation, result, _quantized(operation, result, left.type, right.type,
+                                                        one, other))
+        return clamped(operation, result, _plain(operation.kind, one, other, right))
 
     return each(operation, result, element)
 
 
 def _quantized(operation: Binary, result: TensorType, left: TensorType, right: TensorType,
                one: Expression, other: Expression) -> Expression:
-    zero = result.known().zero_point
-    first, second = (value.cast(WIDE) - known.known().zero_point
+    wide = "int32" if {left.dtype, right.dtype} <= {"int8", "uint8"} else WIDE
+    first, second = (value.cast(wide) - setting("zero", known.known().zero_point, wide)
                      for value, known in ((one, left), (other, right)))
     if operation.kind == BinaryKind.MUL:
-        return scaled(first * second, operation.scales, operation.rounding) + zero
+        return scaled(first * second, operation.scales, operation.rounding)
     double = 2 * max(left.known().scale, right.known().scale)
     terms = [scaled(value << HEADROOM, [known.known().scale / double], operation.rounding)
              for value, known in ((first, left), (second, right))]
     # int32 holds both terms, but their sum wraps as the graph's does.
     total = (binary("+" if operation.kind == BinaryKind.ADD else "-", *terms)).cast("int32")
     last = double / ((1 << HEADROOM) * result.known().scale)
-    return scaled(total, [last], operation.rounding) + zero
+    return scaled(total, [last], operation.rounding)
 
 
 def _plain(kind: BinaryKind, left: Expression, right: Expression, operand: Operand) -> Expression:

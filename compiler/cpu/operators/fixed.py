@@ -24,23 +24,39 @@ from ...expression.expression import (
     as_expression,
     binary,
     both,
-    either,
+    maximum,
+    minimum,
     select,
 )
-from ...graph.types import Array
-from .common import between, table
+from ...graph.operations.scaled import SUMS, Clamped
+from ...graph.types import Array, TensorType
+from ..setting import setting
+from .common import between, clamped, table
 
 WIDE = "int64"
+NARROW = ("int8", "uint8", "int16", "uint16")
 Lane = Callable[[str, Array], Expression]       # a number of the channel that is computed
 
 
 def single(name: str, values: Array) -> Expression:
     """The number of all channels."""
-    return as_expression(int(values[0]), WIDE)
+    return setting(name, int(values[0]), values.dtype.name)
 
 
 def per_channel(channel: Expression) -> Lane:
     return lambda name, values: table(name, values, channel)
+
+
+def stored(operation: Clamped, result: TensorType, value: Expression) -> Expression:
+    """What an operation with bounds stores of a scaled value: it adds the zero point."""
+    zero = result.known().zero_point
+    if result.dtype not in NARROW:
+        return clamped(operation, result, value + setting("zero_point", zero, WIDE))
+    # Within its bounds before the zero point is added, a value is never too large for 32 bits.
+    low, high = (int(each) - zero for each in operation.bounds(result) if each is not None)
+    value = minimum(maximum(value.cast(SUMS), setting("low", low, SUMS)),
+                    setting("high", high, SUMS))
+    return (value + setting("zero_point", zero, SUMS)).cast(result.dtype)
 
 
 def scaled(value: Expression, scales: Sequence[float], rounding: int,
@@ -53,7 +69,8 @@ def scaled(value: Expression, scales: Sequence[float], rounding: int,
 def multiplied(value: Expression, multipliers: Array, shifts: Array, rounding: int,
                lane: Lane = single) -> Expression:
     """value × multiplier / 2^shift, likewise."""
-    product = value.cast(WIDE) * lane("multipliers", multipliers)
+    # Both factors have 32 bits, and are seen to: some processors have no larger products.
+    product = value.cast(WIDE) * lane("multipliers", multipliers.astype(np.int32)).cast(WIDE)
     if rounding == TWICE:
         return _rounded_twice(product, shifts, lane)
     return between(_rounded_once(product, shifts, rounding, lane), INT32_LOW, INT32_HIGH)
@@ -79,15 +96,13 @@ def _rounded_twice(product: Expression, shifts: Array, lane: Lane) -> Expression
 def _rounded_once(product: Expression, shifts: Array, rounding: int, lane: Lane) -> Expression:
     if not shifts.any():
         return product
-    shift = lane("shifts", shifts)
-    below = product >> shift
-    rest = product - (below << shift)
-    half = lane("halves", np.int64(1) << np.maximum(shifts - 1, 0))
-    tie = (below & 1).equals(1) if rounding == EVEN else product >= 0
-    up = either(rest > half, both(rest.equals(half), tie))
-    if not shifts.all():
-        up = both(up, shift > 0)
-    return below + up.cast(WIDE)
+    shift, half = lane("shifts", shifts), (np.int64(1) << shifts) >> 1
+    if rounding != EVEN:                # ties go away from zero
+        return (product + lane("halves", half) + (
+            (product >> 63) & lane("signs", -(shifts > 0).astype(np.int64)))) >> shift
+    # One less than a half, unless the whole number below is odd: then ties go up.
+    odd = (product >> shift) & (1 if shifts.all() else lane("odd", (shifts > 0).astype(np.int64)))
+    return (product + lane("halves", np.maximum(half - 1, 0)) + odd) >> shift
 
 
 def shifted_right(value: Expression, amount: Expression | int) -> Expression:

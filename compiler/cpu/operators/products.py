@@ -12,7 +12,7 @@ from ...graph.operations.scaled import SUMS, Scaled
 from ...graph.types import TensorType
 from ..registry import Operand
 from .common import Axes, clamped, each, table, working
-from .fixed import per_channel, scaled, single
+from .fixed import per_channel, scaled, single, stored
 
 
 def product_type(x: TensorType) -> str:
@@ -53,8 +53,8 @@ def finished(operation: Scaled, result: TensorType, sums: Callable[[Axes], Expre
             value = value + correction[i[channel]]
         if operation.scales:
             lane = single if len(operation.scales) == 1 else per_channel(i[channel])
-            value = scaled(value, operation.scales, operation.rounding, lane)
-            value = value + result.known().zero_point
+            return stored(operation, result, scaled(value, operation.scales, operation.rounding,
+                                                    lane))
         return clamped(operation, result, value)
 
     return each(operation, result, element)

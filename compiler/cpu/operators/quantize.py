@@ -18,16 +18,15 @@ from ...graph.operations.quantize import (
 )
 from ...graph.types import Quantization, TensorType
 from ..registry import Operand, lowers
+from ..setting import setting
 from .common import Axes, at, clamped, each, rounded_away, saturated, table, unordered, working
-from .fixed import WIDE, scaled
-
-SMALL = ("int8", "uint8", "int16", "uint16")        # whose numbers all real types hold
+from .fixed import NARROW, WIDE, scaled, stored
 
 
 @lowers(Quantize)
 def quantize(operation: Quantize, result: TensorType, x: Operand) -> Tensor:
     known, dtype = result.known(), x.type.dtype
-    wide = result.dtype not in SMALL or dtype != "float32"
+    wide = result.dtype not in NARROW or dtype != "float32"
 
     def element(i: Axes) -> Expression:
         # A quotient of halves is computed in 32 bits and rounded to 16, as NumPy's are.
@@ -52,7 +51,7 @@ def _rounded(rounding: Rounding, exact: Expression) -> Expression:
 def _along(known: Quantization, name: str, values: np.ndarray, axes: Axes) -> Expression:
     """The number of the axis that scales belong to."""
     if len(values) == 1:
-        return as_expression(values[0].item(), values.dtype.name)
+        return setting(name, values[0].item(), values.dtype.name)
     assert known.axis is not None
     return table(name, values, axes[known.axis % len(axes)])
 
@@ -60,7 +59,7 @@ def _along(known: Quantization, name: str, values: np.ndarray, axes: Axes) -> Ex
 @lowers(Dequantize)
 def dequantize(operation: Dequantize, result: TensorType, x: Operand) -> Tensor:
     known = x.type.known()
-    wide = "int32" if x.type.dtype in SMALL else WIDE
+    wide = "int32" if x.type.dtype in NARROW else WIDE
 
     def element(i: Axes) -> Expression:
         zero = _along(known, "zero_points", np.asarray(known.zero_points, wide), i)
@@ -75,9 +74,10 @@ def rescale(operation: Rescale, result: TensorType, x: Operand) -> Tensor:
     before, after = x.type.known(), result.known()
 
     def element(i: Axes) -> Expression:
-        value = at(x, i).cast(WIDE) - before.zero_point
-        value = scaled(value, [before.scale / after.scale], operation.rounding)
-        return clamped(operation, result, value + after.zero_point)
+        wide = "int32" if x.type.dtype in NARROW else WIDE
+        value = at(x, i).cast(wide) - setting("zero", before.zero_point, wide)
+        return stored(operation, result, scaled(value, [before.scale / after.scale],
+                                                operation.rounding))
 
     return each(operation, result, element)
 

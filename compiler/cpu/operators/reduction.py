@@ -36,7 +36,7 @@ from .common import (
     unordered,
     working,
 )
-from .fixed import WIDE, scaled
+from .fixed import WIDE, scaled, stored
 from .sums import reduced
 
 COMBINERS = {ReduceKind.SUM: total, ReduceKind.MEAN: total, ReduceKind.PROD: multiplied,
@@ -119,9 +119,8 @@ def _quantized(operation: Reduce, result: TensorType, places: Places) -> Tensor:
     zero = places.x.type.known().zero_point
     sums = reduced("sum", result.shape, places.extents,
                    lambda i, r: places.at(i, r).cast("int32") - zero, total)
-    return each(operation, result, lambda i: clamped(
-        operation, result, scaled(sums[i], operation.scales, operation.rounding)
-        + result.known().zero_point))
+    return each(operation, result, lambda i: stored(
+        operation, result, scaled(sums[i], operation.scales, operation.rounding)))
 
 
 @lowers(Arg)

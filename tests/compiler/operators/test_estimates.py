@@ -1,5 +1,7 @@
 """Estimates choose schedules, so they must follow what the simulator says, whatever limits."""
 
+from dataclasses import replace
+
 import pytest
 
 import microtron
@@ -40,19 +42,21 @@ LAYERS = {
     "rescale": Elementwise(operation="rescale", **IMAGE, channels=32),
 }
 LEAST, MOST = 0.6, 1.5      # estimate / cycles
+TWO_LANES = replace(small, vector_cycles=4)
 
 
 def test_every_operator_with_estimates_of_its_own_is_tried():
     assert {type(spec) for spec in LAYERS.values()} == set(OPERATORS) - {Transposed}
 
 
-@pytest.mark.parametrize("beat", [1, 4])
+@pytest.mark.parametrize(("beat", "config"), [(1, small), (4, small), (1, TWO_LANES)],
+                         ids=["usual", "slow memory", "slow ALU"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_an_estimate_is_not_far_from_the_simulator(name, beat):
+def test_an_estimate_is_not_far_from_the_simulator(name, beat, config):
     spec, memory = LAYERS[name], MemoryTiming(cycles_per_beat=beat)
     operator = operator_of(spec)
-    ordered = ranked(operator.template, operator.forms(spec, small), memory)
+    ordered = ranked(operator.template, operator.forms(spec, config), memory)
     for candidate in (ordered[0], ordered[len(ordered) // 2]):
-        program = compile_op(spec, small, form=candidate.form, knobs=candidate.knobs).program
+        program = compile_op(spec, config, form=candidate.form, knobs=candidate.knobs).program
         cycles = microtron.simulate(program, memory=memory).cycles
         assert LEAST < candidate.estimate / candidate.form.handicap / cycles < MOST

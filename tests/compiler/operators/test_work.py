@@ -136,6 +136,13 @@ def test_the_work_of(name):
     assert work_of(spec, config) == expected
 
 
+@pytest.mark.parametrize("cycles", [1, 8, 16])
+def test_a_vector_takes_the_alu_its_cycles(cycles):
+    spec, config = CASES["rescale"][0], replace(base, vector_cycles=cycles)
+    assert bound_of(spec, config).alu == 2 * 49 * 4 * cycles
+    assert bound_of(spec, config).limit == ("memory" if cycles == 1 else "alu")
+
+
 @pytest.mark.parametrize(("bound", "cycles", "limit"), [
     (Bound(macs=10, memory=3, alu=4), 10, "macs"), (Bound(macs=10, memory=30, alu=4), 30, "memory"),
     (Bound(macs=10, memory=30, alu=40), 40, "alu"), (Bound(macs=7, memory=7, alu=7), 7, "macs"),

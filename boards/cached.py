@@ -9,16 +9,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from microtron.isa.cache import cache_folder
-from microtron.isa.errors import MicrotronError
-from microtron.isa.progress import announced
+from ..isa.cache import cache_folder
+from ..isa.errors import MicrotronError
+from ..isa.progress import announced
 
 
 def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
            work: str) -> Path:
     """The folder that `make` fills, once for the same content; a stopped run leaves nothing."""
-    key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
-    folder = kept() / f"{name}-{key}"
+    folder = folder_of(name, made_from)
     with open(f"{folder}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)        # whoever wants the same waits for it
         if not folder.exists():
@@ -32,6 +31,12 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
     return folder
+
+
+def folder_of(name: str, made_from: tuple[str, ...]) -> Path:
+    """Where something of this name and content is kept, if it is."""
+    key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
+    return kept() / f"{name}-{key}"
 
 
 def kept() -> Path:

@@ -8,24 +8,27 @@
                   ▼           ▼
                register ─▶ register ─▶ … ─▶ data_out       one for each bit of an output
 
-A board would have a processor or a memory controller there, which also starts and ends paths at
-registers. Traces stay open, as on a board.
+A system would have a processor or a memory controller there, which also starts and ends paths at
+registers. Traces stay open, as in a system. So a part can be measured without a board.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import Flow
 
-from microtron.hw.top import Accelerator
-from microtron.isa.config import Config
+from ..hw.top import Accelerator
+from ..isa.config import Config
 
 NAME = "accelerator"
+TOP = "top"
+PORTS = ("clk", "rst", "data_in", "load", "data_out")
 
 
-class Wrapper(Elaboratable):    # type: ignore[misc]     # Amaranth has no types
+class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
     """Pins: `data_in`, `data_out`, and `load`, with which the registers behind take the outputs."""
 
     def __init__(self, config: Config):
@@ -51,3 +54,18 @@ class Wrapper(Elaboratable):    # type: ignore[misc]     # Amaranth has no types
         ]
         m.d.comb += inputs.eq(before)
         return m
+
+
+def elaborated(config: Config, *, emit_src: bool = False) -> str:
+    """All of it in Yosys's language, optionally with lines of source on what they describe."""
+    from amaranth.back import rtlil
+
+    bare = Bare(config)
+    text: str = rtlil.convert(bare, name=TOP, emit_src=emit_src,
+                              ports=(bare.data_in, bare.data_out, bare.load))
+    return text
+
+
+def write(config: dict[str, int]) -> None:
+    """The step of a build."""
+    Path("top.il").write_text(elaborated(Config(**config)), encoding="utf-8")

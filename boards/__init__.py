@@ -1,0 +1,1 @@
+"""FPGA boards: facts about them, and how a configuration becomes a bitstream for one."""

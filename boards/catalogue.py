@@ -1,0 +1,31 @@
+"""Boards by name, from the files that come with the kit, or from a user's own file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..isa.text import near
+from ..isa.values import shown
+from .board import Board, load_board
+from .facts import BoardError
+
+FILES = Path(__file__).parent / "files"
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FILES.glob("*.toml"))
+
+
+def board(name: str) -> Board:
+    """One that comes with the kit, or the one that a .toml file describes."""
+    if name in names():
+        return load_board(FILES / f"{name}.toml")
+    if name.endswith(".toml"):
+        return load_board(Path(name))
+    known = names()
+    raise BoardError(f"there is no board {shown(name)}; there are {', '.join(known)}, or give a "
+                     f".toml file of your own{near(name, known)}")
+
+
+def boards() -> list[Board]:
+    return [board(name) for name in names()]

@@ -1,0 +1,41 @@
+"""Counts the cells of a synthesized design, and says what the part has too few of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from .board import RESOURCES
+from .facts import BoardError
+
+# What cells count as, by regular expression, and those that count as more, or less, than one.
+KINDS: Mapping[str, Mapping[str, str]] = {
+    "ecp5": {"lut": "LUT4|CCU2C|TRELLIS_DPR16X4", "register": "TRELLIS_FF", "dsp": "MULT18X18D",
+             "bram": "DP16KD"},
+    "gowin": {"lut": r"LUT[1-4]|ALU|RAM16SDP\d", "register": "DFF.*",
+              "dsp": "MULT(9X9|18X18|36X36)", "bram": "SDPB|SDPX9B|DPB|DPX9B|SPX?9?|pROMX?9?"},
+    "zynq": {"lut": r"LUT[1-6]|RAM\d+[MXD].*", "register": "FD[RSCP]E", "dsp": "DSP48E1",
+             "bram": "RAMB(18|36)E1"},
+}
+WEIGHTS = {"CCU2C": 2, "TRELLIS_DPR16X4": 6,       # the LUTs of a slice and a half
+           "RAM16SDP4": 4, "RAM16SDP2": 2, "RAMB18E1": 0.5, "MULT18X18": 2, "MULT36X36": 8}
+
+
+def count(cells: Mapping[str, int], flow: str) -> dict[str, float]:
+    """How many of each kind of resource."""
+    return {kind: sum(number * WEIGHTS.get(cell, 1) for cell, number in cells.items()
+                      if re.fullmatch(pattern, cell))
+            for kind, pattern in KINDS[flow].items()}
+
+
+def check(flow: str, board: str, device: str, available: dict[str, int]) -> None:
+    """The step of a build: `cells.json`, as Yosys's `stat -json` writes it, to `area.json`."""
+    design = json.loads(Path("cells.json").read_text(encoding="utf-8"))["design"]
+    found = count(design["num_cells_by_type"], flow)
+    for kind, number in found.items():
+        if number > available[kind]:
+            raise BoardError(f"{board}: the design does not fit: it takes {number:,g} "
+                             f"{RESOURCES[kind]}, but {device} has {available[kind]:,}")
+    Path("area.json").write_text(json.dumps(found), encoding="utf-8")

@@ -1,0 +1,72 @@
+"""Lattice ECP5: Yosys, nextpnr-ecp5 and ecppack, around a LiteX system or a bare accelerator."""
+
+from __future__ import annotations
+
+import re
+
+from ..isa.config import Config
+from . import tools
+from .bare_design import bare_design
+from .board import Board, Wire
+from .facts import BoardError
+from .flow import Build, Flow
+from .steps import Call, Command, Step
+from .synthesis import AREA, NETLIST, Design, synthesized
+
+PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
+PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
+
+
+def nextpnr_options(board: Board) -> tuple[str, ...]:
+    """How nextpnr is told about the part."""
+    match = PART.fullmatch(board.part.name)
+    if match is None:
+        raise BoardError(f"{board.name}: part is {board.part.name!r}, but must be as "
+                         "LFE5U-85F-6BG381C")
+    kind, size, speed, package = match.groups()
+    prefix = {"U": "", "UM": "um-", "UM5G": "um5g-"}[kind]
+    return (f"--{prefix}{size}k", "--package", PACKAGES[package[:2]] + package[2:],
+            "--speed", speed)
+
+
+def constraints(wires: dict[str, Wire]) -> str:
+    """Where single ports are."""
+    lines = []
+    for port, wire in wires.items():
+        place, = wire.places
+        options = " ".join((f"IO_TYPE={wire.standard}", *wire.options))
+        lines += [f'LOCATE COMP "{port}" SITE "{place}";', f'IOBUF PORT "{port}" {options};']
+    return "\n".join((*lines, ""))
+
+
+def back_end(board: Board, design: Design) -> Build:
+    """The steps from a design to its bitstream."""
+    product = f"{board.name}.bit"
+    steps = (
+        *synthesized(board, design, "synth_ecp5"),
+        Step(name="route", doing="placing and routing: minutes, or an hour if large",
+             inputs=(NETLIST, design.pins, AREA), outputs=("design.config", "timing.json"),
+             work=Command(tools.NEXTPNR_ECP5, (
+                 *nextpnr_options(board), "--json", NETLIST, "--lpf", design.pins,
+                 "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
+                 "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
+                 "--timing-allow-fail"))),
+        Step(name="pack", doing="writing the bitstream", inputs=("design.config",),
+             outputs=(product,), work=Command(tools.ECPPACK, (
+                 "--compress", "--input", "design.config", "--bit", product))),
+        Step(name="check", doing="reading the bitstream back", inputs=(product,),
+             outputs=("bitstream.json",),
+             work=Call("microtron.boards.bitstream:check_ecp5", {
+                 "name": product, "idcode": board.part.idcode},
+                 sources=("boards/bitstream.py",))))
+    return Build(steps=steps, product=product, timing="timing.json")
+
+
+def plan(board: Board, config: Config) -> Build:
+    if board.memory.kind == "none":
+        return back_end(board, bare_design(board, config, "pins.lpf", constraints))
+    raise BoardError(f"{board.name}: there is no system for its memory yet")
+
+
+FLOW = Flow(name="ecp5", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_ECP5,
+                                           tools.ECPPACK))

@@ -1,0 +1,79 @@
+"""Flows: how a configuration becomes a bitstream for one kind of boards.
+
+To add one, write a module with a `FLOW` and name it in `MODULES`:
+
+    def plan(board: Board, config: Config) -> Build:
+        return Build(
+            steps=(
+                Step(name="gateware", doing="writing the design", outputs=("top.v",),
+                     work=Call("microtron.boards.soc.system:write",
+                               {"board": board.name, "config": config.to_dict()},
+                               sources=("hw", "isa", "boards/soc"), packages=("litex",))),
+                Step(name="synthesis", doing="synthesizing: minutes", inputs=("top.v",),
+                     outputs=("top.json",), work=Command(tools.YOSYS, ("-q", "synthesis.ys"))),
+                …),
+            product="top.bit", timing="timing.json", clock="sys")
+
+    FLOW = Flow(name="ecp5", needs=(tools.YOSYS, …), plan=plan)
+
+A plan is pure: it neither runs nor asks for tools, so that `--dry-run` works everywhere. Steps run
+in the order given, each in a folder of its own with its inputs (steps.py). The frame does the rest:
+it runs them with cache and progress, refuses a configuration that cannot fit, and writes the
+report, the driver's configuration and the command that loads the product. Nothing that takes long
+to import (Amaranth, LiteX) is imported at the top of a flow's module; `Call` imports it in another
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+
+from ..isa.config import Config
+from .board import Board
+from .steps import Step
+from .tools import Need, missing
+
+# By the name that a board's file has; modules of this package.
+MODULES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq.flow", "vivado": "vendor.vivado",
+           "quartus": "vendor.quartus"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """What a flow is going to do."""
+
+    steps: tuple[Step, ...]
+    product: str                # the file that it is all for: a bitstream, or a vendor's project
+    timing: str | None = None   # nextpnr's --report
+    clock: str = ""             # part of the name of the clock that counts, if there are several
+    loads: str = ""             # what is loaded, where the product is only what makes it
+    facts: Mapping[str, object] = field(default_factory=dict)   # for the driver: device.json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    name: str
+    needs: tuple[Need, ...]
+    plan: Callable[[Board, Config], Build]
+    places: bool = True         # whether it ends in a bitstream here
+
+
+def flow_of(board: Board) -> Flow | None:
+    """The flow that builds for a board; None if there is none yet."""
+    module = f"{__package__}.{MODULES[board.flow]}"
+    package = module.rpartition(".")[0]
+    if find_spec(package) is None or find_spec(module) is None:
+        return None
+    flow: Flow = import_module(module).FLOW
+    return flow
+
+
+def why_not(board: Board) -> str | None:
+    """Why nothing can be built for a board on this machine, and what to install; None if it can."""
+    flow = flow_of(board)
+    if flow is None:
+        return f"no flow for {board.flow} yet"
+    return next(filter(None, map(missing, flow.needs)), None)

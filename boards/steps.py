@@ -1,0 +1,182 @@
+"""The steps of a build: each makes files from files, once for the same content.
+
+A step runs in an empty folder that holds its inputs and nothing else, so what it does not declare
+it cannot read. It is kept under a digest of its work, the versions of what does it and the content
+of its inputs: a build that was stopped goes on where it was, and a change redoes what depends on
+it. Commands name files relative to that folder: tools in WebAssembly see no other path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ..isa.atomic import write_atomically
+from ..isa.errors import MicrotronError
+from ..runtime.processes import run_tool
+from .cached import cached, folder_of
+from .tools import Need, find
+
+PACKAGE = Path(__file__).parent.parent
+SPENT = "spent.json"            # beside what a step made: the time that it took
+CALL = """
+import importlib, json, sys
+sys.path[:], function, arguments = json.load(sys.stdin)
+module, _, name = function.partition(":")
+from microtron.isa.errors import MicrotronError
+try:
+    getattr(importlib.import_module(module), name)(**arguments)
+except MicrotronError as error:
+    sys.exit(f"error: {error}")
+"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """Run a tool."""
+
+    need: Need
+    arguments: tuple[str, ...]
+
+    def identity(self) -> tuple[str, ...]:
+        return (find(self.need).version, *self.arguments)
+
+    def run(self, folder: Path) -> tuple[int, str]:
+        done = run_tool([*find(self.need).command, *self.arguments], folder=folder)
+        return done.returncode, done.stdout
+
+    def __str__(self) -> str:
+        return " ".join((self.need.name, *self.arguments))
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call a Python function in a process of its own, which gives memory back and can be stopped.
+
+    It finds the inputs in the present folder and writes the outputs there.
+    """
+
+    function: str                           # microtron.boards.soc.system:write
+    arguments: Mapping[str, Any]            # as JSON has them
+    sources: tuple[str, ...]                # files and folders of ours that decide the outcome
+    packages: tuple[str, ...] = ()          # and other people's
+
+    def identity(self) -> tuple[str, ...]:
+        return (self.function, json.dumps(dict(self.arguments), sort_keys=True),
+                _digest_of_sources(self.sources), *map(_version, self.packages))
+
+    def run(self, folder: Path) -> tuple[int, str]:
+        text = json.dumps((sys.path, self.function, dict(self.arguments)))
+        # Isolated until it has our path: Python itself must not start with files of the user's.
+        done = run_tool([sys.executable, "-I", "-c", CALL], folder=folder, text=text)
+        return done.returncode, done.stdout
+
+    def __str__(self) -> str:
+        return self.function
+
+
+@dataclass(frozen=True)
+class Write:
+    """Write texts that are known in advance, such as constraints."""
+
+    texts: Mapping[str, str]
+
+    def identity(self) -> tuple[str, ...]:
+        return (json.dumps(dict(self.texts), sort_keys=True),)
+
+    def run(self, folder: Path) -> tuple[int, str]:
+        for name, text in self.texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return 0, ""
+
+    def __str__(self) -> str:
+        return f"write {', '.join(self.texts)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    name: str                               # one word: its log is NAME.log
+    doing: str                              # for people, while it runs: "synthesizing: minutes"
+    work: Command | Call | Write
+    inputs: tuple[str, ...] = ()            # files that earlier steps made
+    outputs: tuple[str, ...]
+
+    def kept(self, folder: Path) -> Path:
+        """Where the outputs of this step are kept, once it has been run with inputs like these."""
+        return folder_of(f"step-{self.name}", self._made_from(folder))
+
+    def run(self, folder: Path, number: int, of: int) -> dict[str, float]:
+        """Make the outputs in a folder that holds the inputs; gives the time that it took once."""
+        made = cached(f"step-{self.name}", self._made_from(folder),
+                      lambda work: self._make(work, folder), f"step {number} of {of}: {self.doing}")
+        for name in (*self.outputs, self.log):
+            shutil.copyfile(made / name, folder / f".{name}.new")
+            (folder / f".{name}.new").rename(folder / name)
+        spent: dict[str, float] = json.loads((made / SPENT).read_text())
+        return spent
+
+    @property
+    def log(self) -> str:
+        return f"{self.name}.log"
+
+    def _made_from(self, folder: Path) -> tuple[str, ...]:
+        contents = (hashlib.sha256((folder / name).read_bytes()).hexdigest()
+                    for name in self.inputs)
+        return (type(self.work).__name__, *self.work.identity(), *self.inputs, *contents,
+                *self.outputs)
+
+    def _make(self, work: Path, folder: Path) -> None:
+        for name in self.inputs:
+            shutil.copyfile(folder / name, work / name)
+        wall, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        code, said = self.work.run(work)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        log = folder / self.log
+        write_atomically(log, said.encode())
+        if code:
+            raise MicrotronError(f"{self.name} failed: {_reason(said)} (all it said is in {log})")
+        for name in self.outputs:
+            if not (work / name).is_file():
+                raise MicrotronError(f"{self.name} has not written {name} (all it said is in "
+                                     f"{log})")
+        for path in work.iterdir():
+            if path.name not in self.outputs:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (work / self.log).write_text(said, encoding="utf-8")
+        spent = {"seconds": round(time.monotonic() - wall, 1), "processor_seconds": round(
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)}
+        (work / SPENT).write_text(json.dumps(spent))
+
+
+def _reason(said: str) -> str:
+    """The line of what a tool said that is most likely to say why it failed."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or ["it does not say why"])[-1][:300]
+
+
+def _digest_of_sources(sources: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for source in sources:
+        path = PACKAGE / source
+        files = sorted(each for each in path.rglob("*") if each.is_file()
+                       and each.suffix != ".pyc") if path.is_dir() else [path]
+        for each in files:
+            digest.update(f"{each.relative_to(PACKAGE)}\0".encode() + each.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"no {package}"          # reported by whoever needs it

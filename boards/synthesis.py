@@ -1,0 +1,53 @@
+"""The first steps that flows with open tools have in common: Yosys, and whether its cells fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from . import tools
+from .board import Board
+from .steps import Call, Command, Step, Write
+
+NETLIST, CELLS, AREA = "design.json", "cells.json", "area.json"
+SCRIPT = """\
+{read}
+hierarchy -check -top {top}
+{synthesis} -top {top} -json {netlist}
+tee -q -o {cells} stat -json
+"""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What earlier steps have written."""
+
+    steps: tuple[Step, ...]
+    read: str                       # Yosys's commands that read it
+    sources: tuple[str, ...]        # the files that they name, or the design does
+    top: str
+    pins: str                       # the file of constraints
+
+
+def verilog_design(steps: tuple[Step, ...], verilog: tuple[str, ...], others: tuple[str, ...],
+                   top: str, pins: str) -> Design:
+    """A design in Verilog files, which may read other files, as for what a memory holds."""
+    return Design(steps, f"read_verilog {' '.join(verilog)}", (*verilog, *others), top, pins)
+
+
+def synthesized(board: Board, design: Design, synthesis: str) -> tuple[Step, ...]:
+    """The steps up to a netlist that fits the part; `synthesis` is the family's pass."""
+    script = SCRIPT.format(read=design.read, top=design.top, synthesis=synthesis, netlist=NETLIST,
+                           cells=CELLS)
+    facts: Mapping[str, object] = {
+        "flow": board.flow, "board": board.name, "device": board.part.device,
+        "available": dict(board.part.resources)}
+    return (
+        *design.steps,
+        Step(name="script", doing="writing the script for Yosys", outputs=("synthesis.ys",),
+             work=Write({"synthesis.ys": script})),
+        Step(name="synthesis", doing="synthesizing: a minute or more",
+             inputs=(*design.sources, "synthesis.ys"), outputs=(NETLIST, CELLS),
+             work=Command(tools.YOSYS, ("synthesis.ys",))),
+        Step(name="fit", doing="counting cells", inputs=(CELLS,), outputs=(AREA,),
+             work=Call("microtron.boards.cells:check", facts, sources=("boards/cells.py",))))

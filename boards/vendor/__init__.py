@@ -1,0 +1,1 @@
+"""Projects for the vendors' own tools, from the same facts."""

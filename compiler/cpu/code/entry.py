@@ -1,0 +1,105 @@
+"""How kernels are called: functions that find the buffers of a kernel and hand them to its body,
+and functions that run several kernels in a row.
+
+Ahead of time, a kernel's places in the table are part of the code. Here and now they are numbers in
+memory, so that nothing but bodies has to be compiled, and these are the same in many networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+INSIDE = "inside"               # the body of a module that has just one
+RUN_STEPS = "run_steps"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel: its body, the places of the buffers that this is given, and all its iterations."""
+
+    name: str
+    body: str
+    places: tuple[int, ...]
+    iterations: int
+
+
+def calling(entry: Entry, word: str) -> str:
+    """A kernel as a function of the table and of iterations."""
+    lines = [f"define i32 @{entry.name}(ptr %table, {word} %begin, {word} %end) nounwind "
+             f"noinline {{"]
+    for number, place in enumerate(entry.places):
+        lines += [f"  %p{number} = getelementptr inbounds ptr, ptr %table, {word} {place}",
+                  f"  %b{number} = load ptr, ptr %p{number}"]
+    return "\n".join([*lines, *_call(entry.body, len(entry.places), word)])
+
+
+def finding(name: str, body: str, buffers: int, word: str) -> str:
+    """A body as a function of the table, places in it, and iterations."""
+    lines = [f"define i32 @{name}(ptr %table, ptr %places, {word} %begin, {word} %end) nounwind {{"]
+    for number in range(buffers):
+        lines += [f"  %q{number} = getelementptr inbounds i32, ptr %places, {word} {number}",
+                  f"  %n{number} = load i32, ptr %q{number}",
+                  f"  %p{number} = getelementptr inbounds ptr, ptr %table, i32 %n{number}",
+                  f"  %b{number} = load ptr, ptr %p{number}"]
+    return "\n".join([*lines, *_call(body, buffers, word)])
+
+
+def _call(body: str, buffers: int, word: str) -> list[str]:
+    arguments = "".join(f"ptr %b{number}, " for number in range(buffers))
+    return [f"  %s = call i32 @{body}({arguments}{word} %begin, {word} %end)", "  ret i32 %s", "}",
+            ""]
+
+
+def running_all(name: str, entries: Iterable[Entry], word: str) -> str:
+    """A function that runs kernels `first` to before `last` one after the other, each as a whole:
+    0, or the number of the one that failed, from 1 on."""
+    lines = [f"define i32 @{name}(ptr %table, i32 %first, i32 %last) {{", "  br label %k0"]
+    count = 0
+    for number, entry in enumerate(entries):
+        count = number + 1
+        lines += [
+            f"k{number}:",
+            f"  %a{number} = icmp sle i32 %first, {number}",
+            f"  %b{number} = icmp sgt i32 %last, {number}",
+            f"  %c{number} = and i1 %a{number}, %b{number}",
+            f"  br i1 %c{number}, label %r{number}, label %k{count}",
+            f"r{number}:",
+            f"  %s{number} = call i32 @{entry.name}(ptr %table, {word} 0, {word} "
+            f"{entry.iterations})",
+            f"  %f{number} = icmp eq i32 %s{number}, 0",
+            f"  br i1 %f{number}, label %k{count}, label %e{number}",
+            f"e{number}:",
+            f"  ret i32 {count}"]
+    return "\n".join([*lines, f"k{count}:", "  ret i32 0", "}", ""])
+
+
+def running_steps(word: str) -> str:
+    """A module that does the same for steps in memory: each has the address of a function as of
+    `finding`, that of its places, and its iterations."""
+    step = f"{{ptr, ptr, {word}}}"
+    return f"""define i32 @{RUN_STEPS}(ptr %table, ptr %steps, i32 %first, i32 %last) {{
+entry:
+  %some = icmp slt i32 %first, %last
+  br i1 %some, label %loop, label %done
+loop:
+  %i = phi i32 [%first, %entry], [%next, %good]
+  %step = getelementptr inbounds {step}, ptr %steps, i32 %i
+  %function = load ptr, ptr %step
+  %second = getelementptr inbounds {step}, ptr %step, i32 0, i32 1
+  %places = load ptr, ptr %second
+  %third = getelementptr inbounds {step}, ptr %step, i32 0, i32 2
+  %iterations = load {word}, ptr %third
+  %status = call i32 %function(ptr %table, ptr %places, {word} 0, {word} %iterations)
+  %next = add nsw i32 %i, 1
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %good, label %bad
+good:
+  %more = icmp slt i32 %next, %last
+  br i1 %more, label %loop, label %done
+bad:
+  ret i32 %next
+done:
+  ret i32 0
+}}
+"""

