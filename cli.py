@@ -15,6 +15,7 @@ from .cli_boards import boards, build
 from .cli_devices import compare, profile, run
 from .cli_entry import BAD_INPUT, run_command
 from .cli_files import AsJson, ProgramFile, assembled, load_program, write_text
+from .cli_firmware import firmware
 from .cli_kernel import add_operators, kernels
 from .cli_model import (
     check_unused,
@@ -128,6 +129,7 @@ app.command()(profile)
 app.command()(compare)
 app.command()(boards)
 app.command()(build)
+app.command()(firmware)
 app.add_typer(kernels, name="kernel")
 
 

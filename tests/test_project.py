@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sim": {"isa", "native"},
     "compiler": {"isa", "native"},
     "runtime": {"isa", "native", "sim", "compiler"},
-    "boards": {"isa", "hw", "runtime"},
+    "boards": {"isa", "native", "hw", "runtime"},
     "explore": {"isa", "native", "sim", "compiler", "runtime", "boards"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -34,4 +34,8 @@ def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[
                  "board": plain(board), "config": config.to_dict(), "simulated": simulated},
                  sources=("hw/axi.py", "hw/interfaces.py", "isa", "boards/board.py", "boards/soc"),
                  packages=PACKAGES)),
+        Step(name="monitor", doing="compiling the monitor", inputs=(FACTS,), outputs=(ROM,),
+             work=Call("microtron.boards.firmware.monitor:write_rom",
+                       {"facts": FACTS, "output": ROM},
+                       sources=("boards/firmware", "runtime/monitor"))),
     )

@@ -24,7 +24,7 @@ from .bridge import Port
 ROM_BYTES, SRAM_BYTES = 8192, 4096
 REGISTERS = 0x9000_0000             # of the accelerator; VexRiscv caches nothing from 0x8000_0000
 BUS_PATIENCE = 2000                 # cycles until an access that nobody answers is an error
-BAUD = 1_000_000
+BAUD = 115_200
 
 
 class System(SoCCore):

@@ -1,6 +1,7 @@
 """Inside the process that has LiteX: the system's files."""
 
 import json
+import re
 from pathlib import Path
 
 from litedram.init import get_sdram_phy_init_sequence
@@ -29,6 +30,8 @@ def write(board, config, simulated: bool) -> None:
     system.finalize()
     converted = platform.get_verilog(system, name=TOP)
     converted.write(f"{TOP}.v")
+    verilog = Path(f"{TOP}.v")          # without the date that LiteX writes into it
+    verilog.write_text(re.sub(r"^//.*\n", "", verilog.read_text(), flags=re.MULTILINE))
     Path(ROM).unlink()
     if not simulated:
         _write_pins(board, platform, converted)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...compiler.cpu.lowered import NotLoweredError
 from ...isa.atomic import write_atomically
+from ...isa.config import PAGE_BYTES
 from ...isa.errors import MicrotronError
 from ...native.machine_code import object_file
 from ...native.target import Target
@@ -60,7 +61,12 @@ def objects(model: CompiledModel, target: Target) -> dict[str, bytes]:
     for number, part in parts.items():
         found[f"{symbol}_kernels_{number}.o"] = object_file(
             module_of(part, compute_symbol(model, number)), target)
-    found[f"{symbol}_data.o"] = object_file(data_module(_data(model, stages, parts)), target)
+    data = _data(model, stages, parts)
+    programs = tuple(program_symbol(model, stage.number) for stage in stages
+                     if isinstance(stage, Run))
+    pages = [name for name, block in data.items()
+             if name.startswith(programs) and len(block) >= PAGE_BYTES]
+    found[f"{symbol}_data.o"] = object_file(data_module(data, pages), target)
     return found
 
 

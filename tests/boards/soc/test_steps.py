@@ -23,7 +23,7 @@ def test_a_board_survives_its_way_to_another_process(board):
 
 @pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
 def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
-    _, system = gateware(board, tiny)
+    _, system, _ = gateware(board, tiny)
     system.run(tmp_path, 1, 1)
     facts = json.loads((tmp_path / FACTS).read_text())
     assert facts["memories"]["main_ram"]["size"] == board.memory.bytes
@@ -41,7 +41,7 @@ def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
 
 def test_the_simulation_has_the_memory_itself_and_no_pins(tmp_path):
     board = board_of("ulx3s")
-    _, system = gateware(board, tiny, simulated=True)
+    _, system, _ = gateware(board, tiny, simulated=True)
     system.run(tmp_path, 1, 1)
     verilog = (tmp_path / "soc.v").read_text()
     ports = verilog[verilog.index("module soc"):verilog.index(");")]
