@@ -169,7 +169,7 @@ def test_an_accelerator_that_hangs_is_reset(running, model):
 def test_a_trap_of_the_processor_ends_the_image_alone(running, model):
     stage = running.network.image.stage_address(0)
     with changed(running, stage + 4, word(NOWHERE)), pytest.raises(
-            ExecutionError, match="the processor met trap 1 at 0x70000000"):
+            ExecutionError, match="the processor met trap 2 at 0x70000000"):
         running.run()
     check(running, model)
 
