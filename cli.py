@@ -169,18 +169,22 @@ def config(name: Annotated[str, typer.Argument(
 @app.command()
 def verilog(name: Annotated[str, typer.Option(
                 "--config", help="A preset, a .toml file, or VTA's vta_config.json.")] = "base",
+            target: Annotated[str | None, typer.Option(
+                help="Arrange multipliers for an FPGA: xc7, ecp5 or gowin.")] = None,
             output: Annotated[Path | None, typer.Option(
                 "--output", "-o", help="File to write; the terminal unless given.")] = None,
             ) -> None:
     """Write the accelerator as Verilog: module `microtron`, an AXI4 master and an AXI4-Lite slave.
 
-    Needs the extra `hw`. Example: microtron verilog --config small -o small.v
+    Needs the extra `hw`. Example: microtron verilog --config small --target xc7 -o small.v
     """
+    from .hw.targets import check_target
     from .isa.config_files import load_config
     from .runtime.rtl_build import cache_folder
     from .runtime.verilog import write_verilog
 
-    text = write_verilog(load_config(name), cache_folder().parent / "verilog.log")
+    check_target(target)
+    text = write_verilog(load_config(name), cache_folder().parent / "verilog.log", target)
     write_text(text, output)
 
 

@@ -15,6 +15,7 @@ from fpga import families, owners
 from fpga.synthesis import elaborate, units
 from fpga.synthesis import synthesize as synthesize_for_clock
 
+from microtron.hw.targets import target
 from microtron.hw.top import MODULE, verilog
 from microtron.isa.config import PRESETS
 from microtron.isa.config_files import load_config
@@ -101,8 +102,8 @@ def by_unit(options: argparse.Namespace) -> Outcome:
     """The area of each unit. The netlist is the one that `clock.py` places."""
     rows: list[dict[str, Any]] = []
     for name in options.configs:
-        text = elaborate(load_config(name))
         for short in options.families:
+            text = elaborate(load_config(name), PLACED_AS[short])
             family = families.FAMILIES[PLACED_AS[short]]
             design = synthesize_for_clock(text, family)
             owner = owners.by_unit(design, units(text), options.units)
@@ -121,8 +122,8 @@ def by_unit(options: argparse.Namespace) -> Outcome:
 def whole(options: argparse.Namespace) -> Outcome:
     rows = []
     for name in options.configs:
-        text = verilog(load_config(name))
         for family in options.families:
+            text = verilog(load_config(name), target(PLACED_AS[family]))
             kinds = FAMILIES[family][1]
             try:
                 found, memories = synthesize(text, family)

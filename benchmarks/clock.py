@@ -22,14 +22,14 @@ from microtron.boards.tools import find
 from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
 
-ESTIMATED = FAMILIES["ecp5"]    # whose delays before placing are in fpga/delays.py
+ESTIMATED = "ecp5"              # whose delays before placing are in fpga/delays.py
 Where = TypeVar("Where")
 
 
 def of_unit(text: str, unit: str, count: int) -> Outcome:
     """The longest paths of a unit alone, from synthesis."""
     check_unit(unit, text)
-    design = synthesize(text, ESTIMATED, unit)
+    design = synthesize(text, FAMILIES[ESTIMATED], unit)
     explainer = Explainer(design.gates)
     rows, details = [], []
     for start in (REGISTER, INPUT):
@@ -41,7 +41,7 @@ def of_unit(text: str, unit: str, count: int) -> Outcome:
                 details += show.lines(f"{start} → {end}", path, explainer)
     columns = (Column("start", "from"), Column("end", "to"), Column("ns", "ns", "{:.2f}".format),
                Column("levels", "levels"))
-    whole = area(design, ESTIMATED, dict.fromkeys(design.cells.cells, unit))
+    whole = area(design, FAMILIES[ESTIMATED], dict.fromkeys(design.cells.cells, unit))
     return Outcome(benchmark="clock", title=f"Longest paths of {unit}, estimated", columns=columns,
                    rows=rows, details=tuple(details),
                    facts={**whole.get(unit, {}), "yosys": yosys_version()})
@@ -53,13 +53,14 @@ def _numbers(path: Path, explainer: Explainer) -> dict[str, Any]:
 
 def estimated(text: str, depth: int) -> Outcome:
     """The longest path that ends in each unit, and the unit's area, from synthesis."""
-    design = synthesize(text, ESTIMATED)
+    design = synthesize(text, FAMILIES[ESTIMATED])
     owner = by_unit(design, units(text), depth)
     timing = Timing(design.cells)
     slowest = slowest_of_units(((end, end.time) for end in timing.ends()),
                                lambda end: owner[end.cell.name] if end.cell else "")
     paths = {unit: timing.path_to(end) for unit, end in slowest.items()}
-    return per_unit("Longest path into each unit, estimated", design, ESTIMATED, owner, paths, {})
+    return per_unit("Longest path into each unit, estimated", design, FAMILIES[ESTIMATED], owner,
+                    paths, {})
 
 
 def routed(text: str, family: Family, seeds: int, depth: int, *, route: bool) -> Outcome:
@@ -112,7 +113,7 @@ def measure(options: argparse.Namespace) -> Outcome:
     if options.unit is not None and options.family is not None:
         raise MicrotronError("--unit is for estimates; a unit alone is not placed, so leave out "
                              "--family")
-    text = elaborate(load_config(options.config))
+    text = elaborate(load_config(options.config), options.family or ESTIMATED)
     if options.unit is not None:
         return of_unit(text, options.unit, options.paths)
     if options.family is None:

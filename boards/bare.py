@@ -20,6 +20,7 @@ from typing import Any
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import Flow
 
+from ..hw.targets import Target
 from ..hw.top import Accelerator
 from ..isa.config import Config
 
@@ -56,12 +57,12 @@ class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
         return m
 
 
-def elaborated(config: Config, *, emit_src: bool = False) -> str:
+def elaborated(config: Config, target: Target | None = None, *, emit_src: bool = False) -> str:
     """All of it in Yosys's language, optionally with lines of source on what they describe."""
     from amaranth.back import rtlil
 
     bare = Bare(config)
-    text: str = rtlil.convert(bare, name=TOP, emit_src=emit_src,
+    text: str = rtlil.convert(bare, name=TOP, platform=target, emit_src=emit_src,
                               ports=(bare.data_in, bare.data_out, bare.load))
     return text
 

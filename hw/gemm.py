@@ -236,13 +236,13 @@ class GemmEngine(wiring.Component):
         m.submodules.array = array = MacArray(self.config)
         m.submodules.adder = adder = ForwardingAdder(self.config)
         tree = tree_stages(self.config)
-        read, product = stages[READ], stages[PRODUCT]
+        read, tiles = stages[READ], stages[PRODUCT - 1]
         acc_read = stages[PRODUCT + tree - 2]
         m.d.comb += [
             self.inp.enable.eq(read.valid), self.inp.index.eq(read.src),
             self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),
             array.inp.eq(self.inp.data), array.wgt.eq(self.wgt.data),
-            array.depthwise.eq(product.depthwise), array.row.eq(product.row),
+            array.depthwise.eq(tiles.depthwise), array.row.eq(tiles.row),
             self.acc_read.enable.eq(acc_read.reads),
             self.acc_read.index.eq(acc_read.tile),
             self.acc_read.drop.eq(adder.drop),

@@ -7,6 +7,8 @@ from amaranth.lib.wiring import In, Out
 from ..isa.config import Config
 from ..isa.instructions import Buffer
 from .logic import select
+from .mac_pairs import Corrections, PairedRows, packing
+from .targets import Target
 
 LEVELS_PER_STAGE = 1        # of the adder tree, between two registers
 
@@ -104,18 +106,19 @@ def _pairwise(terms):
 class MacArray(wiring.Component):
     """Multiplies tiles: `sums[b, o] = Σ inp[b, i] × wgt[o, i]`, or lane by lane.
 
-    Rate: a pair of tiles every cycle. Latency: `mac_latency`. Never stalls. A depthwise product
-    `sums[b, o] = inp[b, o] × wgt[row, o]` is one that the multipliers of output channel `row`
-    compute anyway: it only has to go to the right lane. Lanes that one side lacks are zero.
+    Rate: a pair of tiles every cycle. Latency: `mac_latency`. Never stalls. A depthwise product is
+    `sums[b, o] = inp[b, o] × wgt[row, o]`; lanes that one side lacks are zero.
+
+    The target decides how the multipliers are arranged: one for each product, or for two of them.
 
     Members
     -------
     inp, wgt : In(tile)
         Tiles as they lie in their scratchpads, a new pair in every cycle.
     depthwise : In(1)
-        Multiply lane by lane. One cycle behind the tiles it belongs to.
+        Multiply these tiles lane by lane.
     row : In(range(block_out))
-        With `depthwise`, the row of the weight tile. One cycle behind the tiles.
+        With `depthwise`, the row of the weight tile.
     sums : Out(array of sum_shape)
         Batch × block_out sums.
     """
@@ -132,19 +135,61 @@ class MacArray(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        if isinstance(platform, Target) and platform.pairs(self.config):
+            self._in_pairs(m, platform.port_bits)
+        else:
+            self._one_by_one(m)
+        return m
+
+    def _weights(self, channel):
+        return self.wgt.word_select(channel, self.config.block_in * self.config.wgt_bits)
+
+    def _one_by_one(self, m):
+        """A depthwise product is one that the multipliers of output channel `row` compute anyway:
+        it only has to go to the right lane."""
         config = self.config
         rows = [MacRow(config) for _ in range(config.block_out)]
+        depthwise, of = Signal(), Signal.like(self.row)
+        m.d.sync += [depthwise.eq(self.depthwise), of.eq(self.row)]
         chosen = Signal.like(rows[0].products)
-        m.d.comb += chosen.eq(select([row.products.as_value() for row in rows], self.row))
+        m.d.comb += chosen.eq(select([row.products.as_value() for row in rows], of))
         for channel, row in enumerate(rows):
             m.submodules[f"row_{channel}"] = row
-            m.d.comb += [
-                row.inp.eq(self.inp),
-                row.wgt.eq(self.wgt.word_select(channel, config.block_in * config.wgt_bits)),
-                row.depthwise.eq(self.depthwise),
-            ]
+            m.d.comb += [row.inp.eq(self.inp), row.wgt.eq(self._weights(channel)),
+                         row.depthwise.eq(depthwise)]
             for number in range(config.batch):
                 m.d.comb += self.sums[number * config.block_out + channel].eq(row.sums[number])
                 if channel < config.depthwise_lanes:
                     m.d.comb += row.lane[number].eq(chosen[number * config.block_in + channel])
-        return m
+
+    def _in_pairs(self, m, port_bits):
+        """For a depthwise product, the multipliers on the diagonal get the weights of `row`."""
+        config = self.config
+        pack = packing(config, port_bits)
+        m.submodules.corrections = corrections = Corrections(config, pack)
+        m.d.comb += [corrections.inp.eq(self.inp), corrections.depthwise.eq(self.depthwise)]
+        tile = data.ArrayLayout(data.ArrayLayout(config.wgt_bits, config.block_in),
+                                config.block_out)
+        wgt = data.View(tile, self.wgt)
+        chosen = [Signal(config.wgt_bits, name=f"chosen_{lane}")
+                  for lane in range(config.depthwise_lanes)]
+        for lane, to in enumerate(chosen):
+            m.d.comb += to.eq(select([wgt[row][lane] for row in range(config.block_out)],
+                                     Mux(self.depthwise, self.row, lane)))
+        for pair in range(config.block_out // 2):
+            own = pair if 2 * pair < config.depthwise_lanes else None
+            m.submodules[f"rows_{pair}"] = rows = PairedRows(
+                config, pack, corrections, sum_shape(config), own)
+            m.d.comb += [rows.inp.eq(self.inp), rows.depthwise.eq(self.depthwise),
+                         rows.others.eq(corrections.others),
+                         rows.diagonal.eq(corrections.diagonal)]
+            for place, (weights, sums) in enumerate(((rows.low, rows.low_sums),
+                                                     (rows.high, rows.high_sums))):
+                channel = 2 * pair + place
+                m.d.comb += weights.eq(wgt[channel])
+                if own is not None:
+                    m.d.comb += [weights[channel].eq(chosen[channel]),
+                                 weights[channel ^ 1].eq(
+                                     Mux(self.depthwise, 0, wgt[channel][channel ^ 1]))]
+                for number in range(config.batch):
+                    m.d.comb += self.sums[number * config.block_out + channel].eq(sums[number])

@@ -19,6 +19,7 @@ from .queue import CommandQueue
 from .reader import Client, Reader
 from .scratchpad import Scratchpad
 from .store import StoreEngine
+from .targets import Target
 from .tokens import Tokens
 from .writer import Writer
 
@@ -161,6 +162,9 @@ class Accelerator(Component):
         connect(m, store.acc, acc.store)
 
 
-def verilog(config: Config) -> str:
-    """The accelerator as Verilog: module `microtron`, clock `clk`, synchronous reset `rst`."""
-    return backend.convert(Accelerator(config), name=MODULE, emit_src=False)
+def verilog(config: Config, target: Target | None = None) -> str:
+    """The accelerator as Verilog: module `microtron`, clock `clk`, synchronous reset `rst`.
+
+    With a target, its multipliers are arranged for that FPGA; nothing else differs.
+    """
+    return backend.convert(Accelerator(config), name=MODULE, platform=target, emit_src=False)

@@ -19,20 +19,21 @@ from .processes import run_tool
 
 SCRIPT = """
 import json, sys
-sys.path[:], fields = json.load(sys.stdin)
+sys.path[:], fields, name = json.load(sys.stdin)
+from microtron.hw.targets import target
 from microtron.hw.top import verilog
 from microtron.isa.config import Config
-sys.stdout.buffer.write(verilog(Config(**fields)).encode())
+sys.stdout.buffer.write(verilog(Config(**fields), name and target(name)).encode())
 """
 
 
-def write_verilog(config: Config, log: Path) -> str:
-    """Verilog of the accelerator with this configuration. If Amaranth fails, all it says is kept
-    in `log`."""
+def write_verilog(config: Config, log: Path, target: str | None = None) -> str:
+    """Verilog of the accelerator with this configuration, with multipliers as a target, such as
+    `xc7`, has them. If Amaranth fails, all it says is kept in `log`."""
     if find_spec("amaranth") is None:
         raise MicrotronError("Amaranth is needed to generate the accelerator, but is not "
                              "installed: pip install 'microtron[hw]'")
-    given = json.dumps((sys.path, config.to_dict()))
+    given = json.dumps((sys.path, config.to_dict(), target))
     with announced("writing the accelerator as Verilog"):
         # Isolated until it has our path: Python itself must not start with files of the user's.
         done = run_tool([sys.executable, "-I", "-c", SCRIPT], text=given, separate=True)

@@ -39,11 +39,13 @@ class Synthesis:
     cells: Netlist
 
 
-def elaborate(config: Config) -> str:
+def elaborate(config: Config, family: str) -> str:
     """The wrapped accelerator in Yosys's language, with lines of source on what they describe."""
     import amaranth
 
-    text = elaborated(config, emit_src=True)
+    from microtron.hw.targets import target
+
+    text = elaborated(config, target(family), emit_src=True)
     for folder in (Path(microtron.__file__).parent, Path(amaranth.__file__).parents[1]):
         text = text.replace(f"{folder}/", "")       # the same design, wherever it lies
     return text

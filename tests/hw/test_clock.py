@@ -20,7 +20,8 @@ LIMIT_LEVELS = 15
 @pytest.fixture(scope="module")
 def design():
     synthesis = fpga("synthesis")
-    return synthesis.synthesize(synthesis.elaborate(tiny), fpga("families").FAMILIES["ecp5"])
+    return synthesis.synthesize(synthesis.elaborate(tiny, "ecp5"),
+                                fpga("families").FAMILIES["ecp5"])
 
 
 def described(path, design):

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from amaranth.hdl import Elaboratable, Fragment
 
 from microtron.hw.mac import MacArray, mac_latency
+from microtron.hw.targets import TARGETS
 from microtron.isa.config import base, tiny
 
 from .simulate import simulate
@@ -48,8 +50,23 @@ def expected(inp, wgt, depthwise, row):
     return sums
 
 
+class On(Elaboratable):
+    """A unit as it is built for a target."""
+
+    def __init__(self, unit, target):
+        self.unit, self.target = unit, target
+
+    def elaborate(self, platform):
+        return Fragment.get(self.unit, self.target)
+
+
+NARROW = replace(TARGETS["ecp5"], multipliers=0)        # where two products must share
+PLATFORMS = {"one by one": None, "wide": TARGETS["xc7"], "narrow": NARROW}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS.values(), ids=PLATFORMS)
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_sums_follow_every_pair_of_tiles_after_the_latency(config):
+def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
     rng = random.Random(config.digest)
     unit, latency, cycles = MacArray(config), mac_latency(config), 60
     pairs = [(random_tile(rng, config.batch, config.block_in, 8),
@@ -58,19 +75,18 @@ def test_sums_follow_every_pair_of_tiles_after_the_latency(config):
 
     async def testbench(ctx):
         for cycle in range(cycles):
-            inp, wgt, _, _ = pairs[cycle]
+            inp, wgt, depthwise, row = pairs[cycle]
             ctx.set(unit.inp, packed(inp, 8))
             ctx.set(unit.wgt, packed(wgt, config.wgt_bits))
-            if cycle >= 1:
-                ctx.set(unit.depthwise, pairs[cycle - 1][2])
-                ctx.set(unit.row, pairs[cycle - 1][3])
+            ctx.set(unit.depthwise, depthwise)
+            ctx.set(unit.row, row)
             if cycle >= latency:
                 sums = expected(*pairs[cycle - latency])
                 got = ctx.get(unit.sums)
                 assert [got[lane] for lane in range(sums.size)] == sums.ravel().tolist()
             await ctx.tick()
 
-    simulate(unit, testbench)
+    simulate(On(unit, platform), testbench)
 
 
 def test_latency_grows_by_one_with_every_factor_of_two():

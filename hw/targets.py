@@ -1,0 +1,47 @@
+"""The FPGAs that hardware is arranged for. What it computes, and when, is the same on all."""
+
+from dataclasses import dataclass
+
+from ..isa.config import Config
+from ..isa.errors import MicrotronError
+
+LANE_MULTIPLIERS = 4        # an ALU lane multiplies 32 × 32 bits: four times 18 × 18
+
+
+@dataclass(frozen=True)
+class Target:
+    """Amaranth hands it to every component as its `platform`.
+
+    `port_bits` is the wider input of a multiplier, and `multipliers` how many there are: of the
+    part, or none if two products in one multiplier are better than in two anyway, since an adder
+    comes with it.
+    """
+
+    name: str
+    port_bits: int
+    multipliers: int
+
+    def pairs(self, config: Config) -> bool:
+        """Whether a multiplier has to compute two products, for two output channels."""
+        wanted = config.macs_per_cycle + LANE_MULTIPLIERS * config.alu_lanes
+        possible = min(config.block_in, config.block_out) > 1
+        room = self.port_bits >= 2 * config.wgt_bits + 2
+        return possible and room and wanted > self.multipliers
+
+
+TARGETS = {
+    "xc7": Target("xc7", port_bits=25, multipliers=0),          # DSP48E1
+    "ecp5": Target("ecp5", port_bits=18, multipliers=156),      # MULT18X18D of the LFE5U-85F
+    "gowin": Target("gowin", port_bits=9, multipliers=96),      # MULT9X9 of the GW2A-18
+}
+
+
+def target(name: str) -> Target:
+    """The target of a family of FPGAs."""
+    check_target(name)
+    return TARGETS[name]
+
+
+def check_target(name: str | None) -> None:
+    if name is not None and name not in TARGETS:
+        raise MicrotronError(f"target {name[:40]!r} is not one of {', '.join(TARGETS)}")
