@@ -21,8 +21,10 @@ DIFFERENT = 1
 
 def run(program: ProgramFile,
         device: Annotated[str, typer.Option(
-            help="Where to run: functional, cycle (exact timing), or rtl (the hardware under "
-                 "Verilator). Unless given, functional for a program and cycle for a network.",
+            help="Where to run: functional, cycle (exact timing), rtl (the hardware under "
+                 "Verilator), or a board, as in board:pynq_z2@/dev/uio0 or "
+                 "board:ulx3s@/dev/ttyUSB0. Unless given, functional for a program and cycle for "
+                 "a network.",
         )] = "",
         inputs: Annotated[list[str] | None, typer.Option(
             "--input", "-i", metavar="TENSOR=FILE.npy", help="Fill a tensor before the run.",

@@ -29,6 +29,8 @@ from ..sim.report import Report
 # Name → module beside this one and class in it.
 DEVICES = {"functional": ("functional", "FunctionalDevice"), "cycle": ("cycle", "CycleDevice"),
            "rtl": ("rtl", "RtlDevice")}
+# Boards are known by what they are called and where they are: board:pynq_z2@/dev/uio0.
+BOARD, BOARD_FORM = "board:", "board:NAME@ADDRESS"
 
 Bytes = npt.NDArray[np.uint8]
 Values = npt.NDArray[np.integer[Any]]
@@ -68,19 +70,24 @@ class Device(Protocol):
 def open_device(name: str, config: Config | str | None = None, **options: Any) -> Device:
     """The device of that name, for one configuration or, where possible, for any. Its class
     explains the other options: `open_device("cycle", "base", limit=1000)`."""
-    if not isinstance(name, str) or name not in DEVICES:
-        known = ", ".join(DEVICES)
+    fixed: dict[str, Any] = {}
+    if isinstance(name, str) and name.startswith(BOARD):
+        module, kind = "board.device", "BoardDevice"
+        fixed["place"] = name
+    elif isinstance(name, str) and name in DEVICES:
+        module, kind = DEVICES[name]
+    else:
         near = difflib.get_close_matches(str(name)[:40], DEVICES, 1)
-        raise MicrotronError(f"there is no device {shown(name)}; there are {known}"
-                             f"{f'; did you mean {near[0]}?' if near else ''}")
-    module, kind = DEVICES[name]
+        raise MicrotronError(f"there is no device {shown(name)}; there are {', '.join(DEVICES)} "
+                             f"and {BOARD_FORM}{f'; did you mean {near[0]}?' if near else ''}")
     make = getattr(import_module(f".{module}", __package__), kind)
-    known_options = list(inspect.signature(make).parameters)[1:]
+    known_options = [each for each in list(inspect.signature(make).parameters)[1:]
+                     if each not in fixed]
     for option in options:
         if option not in known_options:
             raise MicrotronError(f"the {name} device has no option {option!r}; it has "
                                  f"{', '.join(known_options)}")
-    device: Device = make(config, **options)
+    device: Device = make(config, **fixed, **options)
     return device
 
 
@@ -96,7 +103,7 @@ def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
         device = open_device(device, program.config)
     if not callable(getattr(device, "load", None)):
         raise MicrotronError(f"device is {shown(device)}, but must be a device or the name of one: "
-                             f"{', '.join(DEVICES)}")
+                             f"{', '.join(DEVICES)}, {BOARD_FORM}")
     given = {name: to_bytes(program.tensor(name), _array(name, values))
              for name, values in inputs.items()}
     device.load(program)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...isa.config import Config
 from ...isa.errors import ConfigError
 
+SHELL = "microtron_zynq"        # the module that has it all
 REGISTERS = 0x4000_0000         # M_AXI_GP0 in the processors' address space: the registers' window
 PORT_BITS = 30                  # of addresses that reach M_AXI_GP0: 1 GiB
 INTERRUPT = 61                  # IRQ_F2P[0] at the interrupt controller

@@ -9,6 +9,7 @@ There are no pins: memory, clocks and the console belong to the processors.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 from amaranth.back import verilog as backend
 from amaranth.hdl import (
@@ -25,12 +26,11 @@ from amaranth.lib.wiring import connect
 from ...hw.axi import connect_flat
 from ...hw.top import Accelerator
 from ...isa.config import Config
-from .facts import check_config
+from .facts import SHELL, check_config
 from .memory_port import MemoryPort
 from .processing_system import PortsOfPs7, ps7
 from .register_port import RegisterPort
 
-MODULE = "microtron_zynq"
 RESET_STAGES = 3
 
 
@@ -75,4 +75,9 @@ class Shell(Elaboratable):
 def verilog(config: Config) -> str:
     """The shell as Verilog: module `microtron_zynq`, without ports."""
     check_config(config)
-    return backend.convert(Shell(config), name=MODULE, emit_src=False, ports=[])
+    return backend.convert(Shell(config), name=SHELL, emit_src=False, ports=[])
+
+
+def write(config: dict[str, int]) -> None:
+    """The first step of a build: `top.v`."""
+    Path("top.v").write_text(verilog(Config(**config)), encoding="utf-8")

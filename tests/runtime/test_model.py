@@ -167,7 +167,8 @@ def test_wrong_inputs_are_refused_in_one_line(model, inputs, message):
 
 
 @pytest.mark.parametrize(("device", "options", "message"), [
-    ("cycles", {}, "there is no device 'cycles'; there are functional, cycle, rtl; did you mean"),
+    ("cycles", {}, "there is no device 'cycles'; there are functional, cycle, rtl and "
+     "board:NAME@ADDRESS; did you mean"),
     (None, {}, "there is no device None"),
     ("cycle", {"speed": 3}, "the cycle device has no option 'speed'; it has timing, limit"),
     ("functional", {"timing": MemoryTiming()}, "the functional device has no option 'timing'"),

@@ -1,0 +1,102 @@
+"""Zynq-7000 with open tools: Yosys, nextpnr-himbaechel-xilinx, our own frames, xc7frames2bit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+from ...isa.config import Config
+from .. import tools
+from ..board import Board
+from ..facts import BoardError
+from ..flow import Build, Flow
+from ..private_root import private_root
+from ..steps import Call, Command, Step, Write
+from . import frames
+from .bitstream import for_linux, read_bitstream
+from .device_tree import overlay
+from .facts import SHELL, check_config
+
+FAMILY = Path("/usr/share/prjxray/database/zynq7")      # where Debian has it
+SYNTHESIS = f"""\
+read_verilog top.v
+hierarchy -check -top {SHELL}
+synth_xilinx -flatten -abc9 -arch xc7 -top {SHELL}
+write_json design.json
+tee -q -o cells.json stat -json
+"""
+SOURCES = ("hw", "isa", "boards/zynq")
+
+
+def plan(board: Board, config: Config) -> Build:
+    check_config(config)
+    part, bitstream, image = board.part.name, f"{board.name}.bit", f"{board.name}.bit.bin"
+    tree = f"{board.name}.dtso"
+    steps = (
+        Step(name="gateware", doing="writing the shell", outputs=("top.v",),
+             work=Call("microtron.boards.zynq.shell:write", {"config": config.to_dict()},
+                       sources=SOURCES, packages=("amaranth",))),
+        Step(name="script", doing="writing the script for Yosys",
+             outputs=("synthesis.ys", "pins.xdc", tree),
+             work=Write({"synthesis.ys": SYNTHESIS, "pins.xdc": "# There are no pins.\n",
+                         tree: overlay(image, board.clock.system_hz)})),
+        Step(name="synthesis", doing="synthesizing: minutes", inputs=("top.v", "synthesis.ys"),
+             outputs=("design.json", "cells.json"), work=Command(tools.YOSYS, ("synthesis.ys",))),
+        Step(name="fit", doing="counting cells", inputs=("cells.json",), outputs=("area.json",),
+             work=Call("microtron.boards.cells:check", {
+                 "flow": "zynq", "board": board.name, "device": board.part.device,
+                 "available": dict(board.part.resources)}, sources=("boards/cells.py",))),
+        Step(name="route", doing="placing and routing: minutes, or an hour if large",
+             inputs=("design.json", "pins.xdc", "area.json"),
+             outputs=("design.fasm", "timing.json"),
+             work=Command(tools.NEXTPNR_XILINX, (
+                 "--device", part, "--json", "design.json", "-o", "xdc=pins.xdc", "-o",
+                 "fasm=design.fasm", "--report", "timing.json", "--freq",
+                 f"{board.clock.system_hz / 1e6:g}", "--timing-allow-fail"))),
+        Step(name="frames", doing="looking up features", inputs=("design.fasm",),
+             outputs=("design.frm",),
+             work=Call("microtron.boards.zynq.flow:write_frames", {"part": part},
+                       sources=("boards/zynq",))),
+        Step(name="pack", doing="writing the bitstream", inputs=("design.frm",),
+             outputs=(bitstream,), work=Command(tools.FRAMES_TO_BITSTREAM, (
+                 "--part_file", str(FAMILY / part / "part.yaml"), "--part_name", part,
+                 "--frm_file", "design.frm", "--output_file", bitstream))),
+        Step(name="check", doing="reading the bitstream back", inputs=(bitstream,),
+             outputs=("bitstream.json", image),
+             work=Call("microtron.boards.zynq.flow:check", {
+                 "bitstream": bitstream, "image": image, "idcode": board.part.idcode},
+                 sources=("boards/zynq",))))
+    return Build(steps=steps, product=bitstream, timing="timing.json", files={
+        image: "the bitstream for Linux's FPGA manager",
+        tree: "the device tree overlay that goes with it"})
+
+
+def write_frames(part: str) -> None:
+    """The step between nextpnr and xc7frames2bit."""
+    frames.write("design.fasm", "design.frm", str(family_folder()), part)
+
+
+def family_folder() -> Path:
+    """Where the database is: beside an installed xc7frames2bit, or in the private Debian."""
+    if shutil.which("xc7frames2bit"):
+        return FAMILY
+    return private_root(tools.XILINX_PACKAGES) / FAMILY.relative_to("/")
+
+
+def check(bitstream: str, image: str, idcode: int) -> None:
+    """The last step: the right part, and not empty; then also as Linux takes it."""
+    data = Path(bitstream).read_bytes()
+    found = read_bitstream(data, bitstream)
+    if found.idcode != idcode:
+        raise BoardError(f"{bitstream} is for a part with the code {found.idcode:#010x}, but the "
+                         f"board has {idcode:#010x}")
+    if not found.frames or not found.set_bits:
+        raise BoardError(f"{bitstream} holds no design")
+    Path(image).write_bytes(for_linux(data, bitstream))
+    Path("bitstream.json").write_text(json.dumps(asdict(found)), encoding="utf-8")
+
+
+FLOW = Flow(name="zynq", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_XILINX,
+                                           tools.FRAMES_TO_BITSTREAM))

@@ -1,0 +1,85 @@
+"""A connection to a board, shared by all devices that run programs there: one memory, one turn."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+
+from ...isa.config import PAGE_BYTES, Config
+from ...isa.errors import ConfigError, ExecutionError
+from ...isa.instructions import ISA_VERSION
+from ...isa.registers import IDENTITY, offset_of
+from .link import Link, LinkError
+
+
+class Space:
+    """Bytes of the board's memory that one program has, until nobody refers to it."""
+
+    def __init__(self, start: int, size: int):
+        self.start, self.size = start, size
+
+
+class Connection:
+    """A link, what is at its other end, and who has which part of the memory there."""
+
+    def __init__(self, link: Link):
+        self.link = link
+        self.turn = threading.RLock()
+        self._spaces: weakref.WeakSet[Space] = weakref.WeakSet()
+        weakref.finalize(self, link.close)
+        self.config = self._identified()
+
+    def space(self, size: int) -> Space:
+        """The first gap that is large enough, from a page on."""
+        memory = self.link.memory
+        start = -(-memory.start // PAGE_BYTES) * PAGE_BYTES
+        for taken in sorted(self._spaces, key=lambda space: space.start):
+            if start + size <= taken.start:
+                break
+            start = -(-(taken.start + taken.size) // PAGE_BYTES) * PAGE_BYTES
+        if start + size > memory.stop:
+            free = len(memory) - sum(space.size for space in self._spaces)
+            raise ExecutionError(f"{self.link.address}: the program needs {size:,} bytes in one "
+                                 f"piece, but of the board's {len(memory):,} there are "
+                                 f"{max(free, 0):,} free")
+        found = Space(start, size)
+        self._spaces.add(found)
+        return found
+
+    def _identified(self) -> Config:
+        """Ask the hardware what it is, before it is trusted with anything."""
+        def register(name: str) -> int:
+            return self.link.read_register(offset_of(name))
+
+        where = self.link.address
+        if (identity := register("identity")) != IDENTITY:
+            raise LinkError(f"{where}: there is no accelerator: the identity is {identity:#010x}, "
+                            f"but must be {IDENTITY:#010x}; is its bitstream loaded?")
+        if (version := register("isa_version")) != ISA_VERSION:
+            raise LinkError(f"{where}: the accelerator has version {version} of the instruction "
+                            f"set, but this kit has {ISA_VERSION}; build the bitstream anew")
+        fields = {name: register(f"config_{name}") for name in Config().to_dict()}
+        try:
+            return Config(**fields)
+        except ConfigError as error:
+            raise LinkError(f"{where}: the accelerator does not describe itself: {error}") from None
+
+
+_open: weakref.WeakValueDictionary[str, Connection] = weakref.WeakValueDictionary()
+_opening = threading.Lock()
+
+
+def connected(address: str, open_link: Callable[[], Link]) -> Connection:
+    """The connection to an address, made if nobody has one."""
+    with _opening:
+        found = _open.get(address)
+        if found is None:
+            link = open_link()
+            try:
+                found = Connection(link)
+            except BaseException:
+                link.close()
+                raise
+            _open[address] = found
+        return found
