@@ -17,7 +17,7 @@ from ..steps import Call, Command, Step, Write
 from . import frames
 from .bitstream import for_linux, read_bitstream
 from .device_tree import overlay
-from .facts import SHELL, check_config
+from .facts import INTERRUPT, REGISTERS, SHELL, check_config
 
 FAMILY = Path("/usr/share/prjxray/database/zynq7")      # where Debian has it
 SYNTHESIS = f"""\
@@ -68,9 +68,8 @@ def plan(board: Board, config: Config) -> Build:
              work=Call("microtron.boards.zynq.flow:check", {
                  "bitstream": bitstream, "image": image, "idcode": board.part.idcode},
                  sources=("boards/zynq",))))
-    return Build(steps=steps, product=bitstream, timing="timing.json", files={
-        image: "the bitstream for Linux's FPGA manager",
-        tree: "the device tree overlay that goes with it"})
+    return Build(steps=steps, product=bitstream, timing="timing.json", facts={
+        "registers": REGISTERS, "interrupt": INTERRUPT, "linux_image": image, "device_tree": tree})
 
 
 def write_frames(part: str) -> None:
