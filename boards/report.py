@@ -20,7 +20,8 @@ COUNTED: Mapping[str, Mapping[str, tuple[str, float]]] = {
               "MULT9X9": ("dsp", 1), "MULT18X18": ("dsp", 2), "MULT36X36": ("dsp", 8),
               "BSRAM": ("bram", 1)},
     "zynq": {"SLICE_LUTX": ("lut", 1), "SLICE_FFX": ("register", 1), "DSP48E1_DSP48E1": ("dsp", 1),
-             "RAMB18E1_RAMB18E1": ("bram", 0.5), "RAMBFIFO36E1_RAMBFIFO36E1": ("bram", 1)},
+             "RAMB18E1_RAMB18E1": ("bram", 0.5), "RAMBFIFO36E1_RAMBFIFO36E1": ("bram", 1),
+             "RAMB36E1_RAMB36E1": ("bram", 1)},
 }
 
 

@@ -34,9 +34,9 @@ class BoardDevice:
     """Runs programs on the accelerator of a board, of the configuration that its bitstream has.
 
     place       board:NAME@ADDRESS: /dev/uio0 or /dev/mem on a Zynq's own Linux; for boards with
-                LiteX a serial line such as /dev/ttyUSB0, or a host's name or number
+                LiteX a serial line such as /dev/ttyUSB0, with another speed than 115200 as
+                /dev/ttyUSB0:1000000, or a host's name or number
     limit       cycles after which a run is given up; by default ten seconds or a generous guess
-    speed       bits a second of a serial line
     link        another link than the place's own
 
     Every device with the same place shares the board: each program has memory of its own there, and
@@ -44,12 +44,12 @@ class BoardDevice:
     """
 
     def __init__(self, config: Config | str | None = None, *, place: str, limit: int | None = None,
-                 speed: int = 115200, link: Link | None = None):
+                 link: Link | None = None):
         self.name = place
         self.config = device_config(config)
         self.place = place_of(place)
         self.limit = None if limit is None else checked_limit(limit)
-        opening = link_to(self.place, speed)
+        opening = link_to(self.place)
         self._connection = (connected(f"{self.place.board}@{self.place.address}", opening)
                             if link is None else Connection(link))
         self._program: Program | None = None

@@ -6,6 +6,7 @@ clock. The files are read here as text: a driver needs no hardware description.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ FORM = f"{BOARD_FORM}, as in board:pynq_z2@/dev/uio0 or board:ulx3s@/dev/ttyUSB0
 LITEX_REGISTERS, LITEX_MEMORY = 0x9000_0000, 0x4000_0000
 # The lower half of its memory is the processor's own.
 LITEX_SHARE = 2
+SERIAL, SPEED = re.compile(r"(/.*?)(?::(\d{1,9}))?"), 115200      # /dev/ttyUSB0:1000000
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def _facts(board: str) -> dict[str, Any]:
         raise MicrotronError(f"{path}: not TOML") from None
 
 
-def link_to(place: Place, speed: int) -> Callable[[], Link]:
+def link_to(place: Place) -> Callable[[], Link]:
     """How to open the link: device files of Linux, a serial line, or a host on the network."""
     address = place.address
     if place.flow == "zynq":
@@ -82,6 +84,6 @@ def link_to(place: Place, speed: int) -> Callable[[], Link]:
         raise LinkError(f"{place.board}: its accelerator has no memory around it")
     memory = range(LITEX_MEMORY + place.memory_bytes // LITEX_SHARE,
                    LITEX_MEMORY + place.memory_bytes)
-    if address.startswith("/"):
-        return lambda: UartLink(address, LITEX_REGISTERS, memory, speed=speed)
+    if line := SERIAL.fullmatch(address):
+        return lambda: UartLink(line[1], LITEX_REGISTERS, memory, speed=int(line[2] or SPEED))
     return lambda: EtherboneLink(address, LITEX_REGISTERS, memory)

@@ -30,7 +30,7 @@ class UartLink(WordLink):
     seconds     without a byte after which the board is given up
     """
 
-    def __init__(self, address: str, registers: int, memory: range, *, speed: int = 115200,
+    def __init__(self, address: str, registers: int, memory: range, *, speed: int,
                  seconds: float = 2.0):
         super().__init__(address, registers, memory)
         if speed not in SPEEDS:

@@ -38,6 +38,14 @@ def test_a_program_is_found_by_the_first_of_its_names(tmp_path, monkeypatch):
     assert tools.find(need) == tools.Tool((str(tmp_path / "two"),), "two 1.2-g3")
 
 
+def test_a_program_that_says_only_its_name_has_no_number(tmp_path, monkeypatch):
+    (tmp_path / "shy").write_text("#!/bin/sh\necho shy\n")
+    (tmp_path / "shy").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
+    assert tools.find(tools.Need(name="shy", programs=("shy",))).version == "shy without a number"
+
+
 def test_a_program_that_does_not_start_is_named(tmp_path, monkeypatch):
     (tmp_path / "broken").write_text("#!/bin/sh\necho no library; exit 127\n")
     (tmp_path / "broken").chmod(0o755)

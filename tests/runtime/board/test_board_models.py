@@ -25,7 +25,7 @@ def links(monkeypatch):
     fake = FakeBoard(tiny, range(0x1000_0000, 0x1020_0000), 0x4000_0000)
     made = []
 
-    def link_to(place, speed):
+    def link_to(place):
         def opened():
             made.append(DirectLink(fake))
             return made[-1]

@@ -29,7 +29,7 @@ def board():
 
 
 def serial(peer, seconds=60.0):
-    return UartLink(peer.address, LITEX_REGISTERS, MEMORY, seconds=seconds)
+    return UartLink(peer.address, LITEX_REGISTERS, MEMORY, speed=115200, seconds=seconds)
 
 
 def network(peer, seconds=60.0):

@@ -1,0 +1,84 @@
+"""The steps of a build for a Zynq-7000, as far as no tool of others is needed."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from microtron.boards.catalogue import board
+from microtron.boards.facts import BoardError
+from microtron.boards.flow import flow_of
+from microtron.boards.zynq import flow
+from microtron.boards.zynq.device_tree import overlay
+from microtron.isa.config import small, tiny
+from microtron.isa.errors import ConfigError
+
+from .small_database import PART, write_database
+from .test_bitstream import FRAMES, IDCODE, bit_file, design
+
+ZYNQ = ("pynq_z1", "pynq_z2", "arty_z7_20", "zybo_z7_10")
+
+
+@pytest.mark.parametrize("name", ZYNQ)
+def test_every_step_finds_its_inputs_and_the_last_file_is_the_product(name):
+    found = flow_of(board(name)).plan(board(name), tiny)
+    made = set()
+    for step in found.steps:
+        assert set(step.inputs) <= made, step.name
+        made |= set(step.outputs)
+    assert {found.product, found.timing, found.facts["linux_image"],
+            found.facts["device_tree"]} <= made
+    route = next(step for step in found.steps if step.name == "route")
+    assert board(name).part.name in str(route.work)
+
+
+@pytest.mark.parametrize("name", ZYNQ)
+def test_the_part_s_code_is_the_one_that_a_bitstream_names(name):
+    """As the database of Project X-Ray has them, without the four bits of the revision."""
+    device = board(name).part.device
+    assert board(name).part.idcode == {"xc7z010": 0x0372_2093, "xc7z020": 0x0372_7093}[device]
+
+
+def test_an_accelerator_with_a_wider_bus_is_refused_before_anything_is_done():
+    with pytest.raises(ConfigError, match="bus_bits is 128, but the memory port of a Zynq"):
+        flow.plan(board("pynq_z2"), replace(small, bus_bits=128))
+
+
+def test_a_bitstream_is_read_back_and_turned_around_for_linux(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = design(FRAMES)
+    (tmp_path / "a.bit").write_bytes(bit_file(words))
+    flow.check("a.bit", "a.bit.bin", IDCODE)
+    assert json.loads((tmp_path / "bitstream.json").read_text())["frames"] == 3
+    assert len((tmp_path / "a.bit.bin").read_bytes()) == 4 * len(words)
+
+
+@pytest.mark.parametrize(("frames", "idcode", "message"), [
+    (FRAMES, 0x0372_2093, "is for a part with the code 0x03727093, but the board has 0x03722093"),
+    ([[0] * 101] * 2, IDCODE, "a.bit holds no design"),
+])
+def test_a_bitstream_for_another_part_or_without_a_design_is_refused(
+        tmp_path, monkeypatch, frames, idcode, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.bit").write_bytes(bit_file(design(frames)))
+    with pytest.raises(BoardError, match=message):
+        flow.check("a.bit", "a.bit.bin", idcode)
+
+
+def test_features_become_frames_by_the_database_that_is_installed(tmp_path, monkeypatch):
+    family = write_database(tmp_path / "zynq7")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(flow, "family_folder", lambda: family)
+    (tmp_path / "design.fasm").write_text("CLB_X0Y0.FF\n")
+    flow.write_frames(PART)
+    assert (tmp_path / "design.frm").read_text().count("\n") == 11
+
+
+def test_the_overlay_says_what_linux_must_know():
+    text = overlay("pynq_z2.bit.bin", 75_000_000)
+    for fact in ('firmware-name = "pynq_z2.bit.bin";', "assigned-clock-rates = <75000000>;",
+                 "reg = <0x40000000 0x1000>;", "interrupts = <0 29 4>;", '"generic-uio"'):
+        assert fact in text
+    assert text.count("{") == text.count("}")
+    assert not re.search(r"\{[a-z]+", text)
