@@ -19,6 +19,8 @@ from .strides import Strides, strides_of
 
 VECTORS = 2             # that are computed side by side: one waits while the other works
 MOST_LANES = 32
+FEWEST_LANES = 4
+ALONE = 2               # what a number by itself takes, in vectors
 PARTS = 16              # iterations that there should be, for threads to share
 LANES = ".lanes"
 
@@ -107,6 +109,16 @@ def _lanes_of_stage(schedule: Schedule, stage: Stage, target: Target) -> int:
     return min(lanes_of(each, target) for each in inside)
 
 
+def _fitting(most: int, extent: int) -> int:
+    """So many lanes at most that few of the numbers along a loop are left to be computed one by
+    one. Each vector takes time besides that of its registers, of which the widest has some."""
+    if extent <= most:
+        return extent
+    return min((lanes for lanes in (most, most // 2, most // 4) if lanes >= FEWEST_LANES),
+               key=lambda lanes: extent // lanes * (lanes * VECTORS // most + 1)
+               + extent % lanes * ALONE, default=most)
+
+
 def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
     """Loops for a tensor that is computed as a whole."""
     tensor = stage.tensor
@@ -116,7 +128,7 @@ def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
     loops = _fused(stage, strides_of(tensor))
     if not loops:
         return
-    lanes = min(_lanes_of_stage(schedule, stage, target), loops[-1].extent)
+    lanes = _fitting(_lanes_of_stage(schedule, stage, target), loops[-1].extent)
     # LLVM for AArch64 cannot cut vectors of three numbers of 64 bits to 8 bits.
     if lanes > 1 and lanes != 3:
         loops[-1], inside = stage.split(loops[-1], lanes)

@@ -32,7 +32,8 @@ def depthwise_sums(images: Operand, weights: Operand, array: Array, shape: Shape
     if lanes is None:
         return None
     dtype = "float32" if floats else "int32"
-    sums = _sums(images, array.astype(dtype), shape, window, lanes, dtype)
+    sums = _sums(images, array.astype("float32" if floats else "int16"), shape, window, lanes,
+                 dtype)
     if floats or images.type.quantization is None:
         return sums
     more = Correction(images.type.known().zero_point, None, sums.value, per_column(
@@ -53,7 +54,9 @@ def _sums(images: Operand, array: Array, shape: Shape, window: Window, lanes: in
         channel, row, column = (one, inside, three) if first else (three, one, inside)
         y, x = window.pixel(row, column, a, b)
         pixel = images.tensor[(n, channel, y, x) if first else (n, y, x, channel)]
-        return total(pixel.cast(dtype) * kernel[a, b, channel], a, b)
+        # 16 bits hold a product of bytes, and are multiplied twice as many at a time.
+        short = dtype if dtype == "float32" else "int16"
+        return total((pixel.cast(short) * kernel[a, b, channel]).cast(dtype), a, b)
 
     whole = (*shape[:2], max(block.height, shape[2]), shape[3])
     blocked = Blocked(compute("sums", whole, product), 2, 3, block, before=(0, 1),

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from ..expression.expression import Expression, maximum, minimum
-from ..expression.tensor import Tensor, constant
+from ...expression.expression import Expression, maximum, minimum
+from ...expression.tensor import Tensor, constant
 
 LOG2_E = 1.4426950408889634
 MAGIC = {"float32": 1.5 * 2.0 ** 23, "float64": 1.5 * 2.0 ** 52}    # a sum with it is whole

@@ -1,0 +1,35 @@
+"""The error function: a series near 0, and e^(−x²) times a function that hardly changes beyond."""
+
+from __future__ import annotations
+
+from ...expression.expression import Expression, minimum, select
+from ...expression.functions import magnitude, with_sign_of
+from . import constants
+from .exponential import exp
+from .reals import of_reals, polynomial, unordered
+
+
+def _complement(x: Expression) -> tuple[Expression, Expression]:
+    """1 − erf(x) of numbers that are not negative, and erf(x) of those up to 1."""
+    single = x.dtype == "float32"
+    square = x * x
+    near = x * polynomial(square, constants.ERF32 if single else constants.ERF64)
+    t = 2 / (x + 2)
+    tail = exp(0 - square) * t * polynomial(
+        t, constants.ERFC32 if single else constants.ERFC64)
+    return select(x < 1, 1 - near, tail), near
+
+
+@of_reals
+def erf(x: Expression) -> Expression:
+    size = minimum(magnitude(x), 27)
+    complement, near = _complement(size)
+    return select(unordered(x), x, with_sign_of(select(size < 1, near, 1 - complement), x))
+
+
+@of_reals
+def gelu(x: Expression) -> Expression:
+    """x / 2 × (1 + erf(x / √2)), with what is left of it for negative numbers."""
+    complement, _ = _complement(minimum(magnitude(x) * 0.5 ** 0.5, 40))
+    share = select(x < 0, complement, 2 - complement)
+    return select(unordered(x), x, x * 0.5 * share)

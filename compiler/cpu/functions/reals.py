@@ -1,0 +1,39 @@
+"""What functions of real numbers are written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+
+from ...expression.expression import Expression, as_expression, binary
+
+Function = Callable[[Expression], Expression]
+
+
+def of_reals(function: Function) -> Function:
+    """A function of any real type, from one of 32 and 64 bits."""
+    @wraps(function)
+    def wrapped(x: Expression) -> Expression:
+        return function(x.cast("float32")).cast("float16") if x.dtype == "float16" else function(x)
+    return wrapped
+
+
+def in_double(function: Function) -> Function:
+    """A function of any real type, computed in 64 bits."""
+    @wraps(function)
+    def wrapped(x: Expression) -> Expression:
+        return function(x.cast("float64")).cast(x.dtype)
+    return wrapped
+
+
+def polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
+    """Coefficients begin with that of the highest power."""
+    total = as_expression(coefficients[0], x.dtype)
+    for each in coefficients[1:]:
+        total = total * x + each
+    return total
+
+
+def unordered(x: Expression) -> Expression:
+    """Whether a number is none."""
+    return binary("!=", x, x)
