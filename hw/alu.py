@@ -111,16 +111,18 @@ class AluEngine(Component):
 
     def _complete(self, m, results):
         """Post tokens, and count the instructions that have started and not ended."""
-        running = Signal(range(DEPTH + 5))      # each has a ticket, or is on its way to get one
-        with m.If(self.events.start & ~results.end):
+        # Each has a ticket, or is on its way to get one. Both events are counted a cycle late.
+        running, started, ended = Signal(range(DEPTH + 6)), Signal(), Signal()
+        m.d.sync += [started.eq(self.events.start), ended.eq(results.end)]
+        with m.If(started & ~ended):
             m.d.sync += running.eq(running + 1)
-        with m.Elif(results.end & ~self.events.start):
+        with m.Elif(ended & ~started):
             m.d.sync += running.eq(running - 1)
         m.d.comb += [
             self.tokens.post.eq(results.post),
             self.events.end.eq(results.end),
             self.events.end_position.eq(results.position),
-            self.events.busy.eq(running != 0),
+            self.events.busy.eq(started | (running != ended)),
             self.events.fault.cause.eq(Mux(results.fault, Fault.INDEX, Fault.NONE)),
             self.events.fault.position.eq(results.position),
         ]

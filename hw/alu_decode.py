@@ -44,6 +44,7 @@ def decode(m: Module, command: data.View, nest: data.View) -> None:
     """Drive a nest of the sequencer from a command with one of the ALU's opcodes."""
     word, task = command.word, nest.tag
     m.d.comb += task.position.eq(command.position)
+    _assume(m, word, nest)
     fillers = covering(instructions_of(Engine.ALU), {
         Alu: _alu, AluI: _alui, Requantize: _requantize})
     patterns = _patterns([instruction.opcode for instruction in fillers])
@@ -59,6 +60,18 @@ def decode(m: Module, command: data.View, nest: data.View) -> None:
                       for loop, count in zip(LOOPS, fields.loops, strict=True)),
                     *_walks(nest.strides.dst, fields.dst_stride),
                 ]
+
+
+def _assume(m, word, nest):
+    """What an instruction leaves open is as another one has it: to make it zero would take logic,
+    on a long path. An alui has no right operand, and the parameters of a requantize are looked at
+    where an outer iteration begins, wherever other strides lead."""
+    right, left = unpack(Alu, word), unpack(AluI, word)
+    m.d.comb += [
+        nest.bases.left.eq(left.src), *_walks(nest.strides.left, left.src_stride),
+        nest.bases.right.eq(right.rhs), *_walks(nest.strides.right, right.rhs_stride),
+        nest.tag.work.immediate.eq(left.immediate),
+    ]
 
 
 def _patterns(opcodes):
@@ -78,17 +91,13 @@ def _alu(m, fields, nest, task):
     """The left operand walks with the destination."""
     m.d.comb += [
         nest.bases.left.eq(fields.lhs), *_walks(nest.strides.left, fields.dst_stride),
-        nest.bases.right.eq(fields.rhs), *_walks(nest.strides.right, fields.rhs_stride),
         task.reads_right.eq(1),
     ]
     _operation(m, fields, task)
 
 
 def _alui(m, fields, nest, task):
-    m.d.comb += [
-        nest.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
-        task.work.constant.eq(1), task.work.immediate.eq(fields.immediate),
-    ]
+    m.d.comb += task.work.constant.eq(1)
     _operation(m, fields, task)
 
 
@@ -109,6 +118,7 @@ def _requantize(m, fields, nest, task):
     m.d.comb += [
         nest.bases.left.eq(fields.src), *_walks(nest.strides.left, fields.src_stride),
         nest.bases.right.eq(fields.params), nest.strides.right.outer.eq(fields.params_stride),
+        nest.announces.eq(1),
         task.reads_left.eq(1),
         task.to_out.eq(~acc),
         task.work.control.requantize.eq(1),

@@ -110,7 +110,7 @@ class AluIssue(Component):
         following = Signal.like(slot.at.right, name="following", reset_less=True)
         fetches, outside = Signal(), Signal()
         m.d.comb += [
-            fetches.eq(task.work.control.requantize & slot.begins & ~slot.empty & ~complete),
+            fetches.eq(slot.begins & ~complete),
             self.slots.ready.eq(free & ~fetches),
         ]
         right = Mux(parameter[0], slot.at.right, following)

@@ -29,13 +29,15 @@ def offset_bits(tiles: int) -> int:
 
 def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
     """Three loops, with `steps` around a sequence of `count` steps; `tag` is whatever travels with
-    the slots. Each operand walks from its base."""
+    the slots. Each operand walks from its base. `announces`: the slots say where an iteration of
+    the outer loop begins."""
     walk = data.StructLayout({loop: signed(STRIDE_BITS) for loop in LOOPS})
     return data.StructLayout({
         "loops": data.StructLayout({loop: LOOP_BITS for loop in LOOPS}),
         **({"count": LOOP_BITS} if steps else {}),
         "bases": data.StructLayout({operand: INDEX_BITS for operand in operands}),
         "strides": data.StructLayout({operand: walk for operand in operands}),
+        "announces": 1,
         "tag": tag,
     })
 
@@ -46,7 +48,7 @@ def slot_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
     at          base + Σ counter × stride, by operand
     step        number of the step in the sequence, if there are sequences
     first       the loops, and the sequence, that are in their first iteration
-    begins      an iteration of the outer loop begins
+    begins      an iteration of the outer loop begins, of a nest that `announces` them
     last        the last slot of its nest
     empty       the only slot of a nest without iterations: it stands for no work
     """
@@ -106,7 +108,7 @@ class Sequencer(wiring.Component):
         empty = Signal(reset_less=True)                 # it has no iterations
         strides = Signal(self.nest["strides"].shape, reset_less=True)
         tag = Signal(self.nest["tag"].shape, reset_less=True)
-        advance, renew, last = Signal(), Signal(), Signal()
+        advance, renew, prepares, last = Signal(), Signal(), Signal(), Signal()
         nest = self.nests.payload
         counts = {"step": nest.count} if self.steps else {}
         counts |= {loop: nest.loops[loop] for loop in reversed(LOOPS)}
@@ -117,20 +119,24 @@ class Sequencer(wiring.Component):
             self.nests.ready.eq(renew),
         ]
         # Whether there is a nest comes late and decides on one register only; the others take
-        # whatever is offered.
+        # whatever is offered. What only serves to go on from a slot to the next is not needed with
+        # the last slot any more, and need not wait until that is taken.
+        m.d.comb += prepares.eq(~running | last)
         with m.If(renew):
-            m.d.sync += [running.eq(self.nests.valid), strides.eq(nest.strides), tag.eq(nest.tag),
+            m.d.sync += [running.eq(self.nests.valid), tag.eq(nest.tag),
                          empty.eq(_has_no_iterations(counts.values()))]
+        with m.If(prepares):
+            m.d.sync += strides.eq(nest.strides)
 
-        done = self._count(m, counts, advance, renew, last)
+        done = self._count(m, counts, advance, renew, prepares, last)
         for name, bits in self.operands.items():
-            place = self._walk(m, name, bits, strides[name], advance, done, renew)
+            place = self._walk(m, name, bits, strides[name], advance, done, renew, prepares)
             m.d.comb += self.slots.payload.at[name].eq(place)
         m.d.comb += [self.slots.payload.last.eq(last), self.slots.payload.empty.eq(empty),
                      self.slots.payload.tag.eq(tag)]
         return m
 
-    def _count(self, m, counts, advance, renew, last):
+    def _count(self, m, counts, advance, renew, prepares, last):
         """The counters, and `last`. Returns for each loop what steps in it: `done[loop]`, that
         everything inside it is at its end.
 
@@ -149,21 +155,27 @@ class Sequencer(wiring.Component):
                 for part in ("at_first", "at_final", "will_be_final"))
             m.d.comb += [slot.first[name].eq(at_first),
                          will_be_final.eq(Mux(at_final, limit == 1, left == 2))]
-            with m.If(renew):
-                m.d.sync += [limit.eq(count), left.eq(count), at_first.eq(1),
-                             at_final.eq(count == 1)]
+            with m.If(prepares):
+                m.d.sync += [limit.eq(count), left.eq(count), at_final.eq(count == 1)]
             with m.Elif(advance & inside):
-                m.d.sync += [left.eq(Mux(at_final, limit, left - 1)), at_first.eq(at_final),
-                             at_final.eq(will_be_final)]
+                m.d.sync += [left.eq(Mux(at_final, limit, left - 1)), at_final.eq(will_be_final)]
+            with m.If(renew):
+                m.d.sync += at_first.eq(1)
+            with m.Elif(advance & inside):
+                m.d.sync += at_first.eq(at_final)
             final.append(Mux(inside, will_be_final, at_final))
             inside &= at_final
-        begins, at_last = Signal(reset_less=True), Signal(reset_less=True)
+        begins, at_last, announces = (Signal(name=name, reset_less=True)
+                                      for name in ("begins", "at_last", "announces"))
         m.d.comb += [last.eq(at_last), slot.begins.eq(begins)]
         with m.If(renew):
             once = Cat(count == 1 for count in counts.values()).all()
-            m.d.sync += [begins.eq(1), at_last.eq(once | _has_no_iterations(counts.values()))]
+            never = _has_no_iterations(counts.values())
+            announced = self.nests.payload.announces
+            m.d.sync += [announces.eq(announced), begins.eq(announced & ~never),
+                         at_last.eq(once | never)]
         with m.Elif(advance):
-            m.d.sync += [begins.eq(done["outer"]), at_last.eq(Cat(final).all())]
+            m.d.sync += [begins.eq(announces & done["outer"]), at_last.eq(Cat(final).all())]
         if self.steps:
             self._number(m, advance, renew, done["inner"])
         return done
@@ -177,7 +189,7 @@ class Sequencer(wiring.Component):
         with m.Elif(advance):
             m.d.sync += step.eq(step + 1)
 
-    def _walk(self, m, name, bits, strides, advance, done, renew):
+    def _walk(self, m, name, bits, strides, advance, done, renew, prepares):
         """The place of one operand. Two more registers keep where it was when a loop began."""
         place, of_inner, of_middle = (Signal(signed(bits), name=f"{name}_{part}", reset_less=True)
                                       for part in ("at", "of_inner", "of_middle"))
@@ -188,8 +200,9 @@ class Sequencer(wiring.Component):
         stride = Mux(outer, strides.outer, Mux(middle, strides.middle, strides.inner))
         moved = Signal(signed(bits), name=f"{name}_moved")
         m.d.comb += moved.eq(start + stride)
-        for register, steps in ((place, inner), (of_inner, middle), (of_middle, outer)):
-            with m.If(renew):
+        for register, steps, begins in ((place, inner, renew), (of_inner, middle, prepares),
+                                        (of_middle, outer, prepares)):
+            with m.If(begins):
                 m.d.sync += register.eq(self.nests.payload.bases[name])
             with m.Elif(advance & steps):
                 m.d.sync += register.eq(moved)

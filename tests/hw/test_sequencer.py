@@ -19,7 +19,7 @@ def random_nest(rng, *, steps=True):
         **({"count": rng.randint(0 if rng.random() < 0.2 else 1, most)} if steps else {}),
         "bases": {operand: rng.choice((0, 1, 500, 65535)) for operand in OPERANDS},
         "strides": {operand: {loop: random_stride(rng) for loop in LOOPS} for operand in OPERANDS},
-        "tag": rng.randrange(256),
+        "announces": rng.randrange(2), "tag": rng.randrange(256),
     }
 
 
@@ -41,10 +41,10 @@ def slots_of(nest):
                                for name, walk in nest["strides"].items()},
                         "step": step, "first": {**{loop: at[loop] == 0 for loop in LOOPS},
                                                 "step": step == 0},
-                        "begins": (middle, inner, step) == (0, 0, 0), "last": False,
-                        "empty": False, "tag": nest["tag"]})
+                        "begins": nest["announces"] and (middle, inner, step) == (0, 0, 0),
+                        "last": False, "empty": False, "tag": nest["tag"]})
     if not slots:
-        return [{"last": True, "empty": True, "tag": nest["tag"]}]
+        return [{"begins": False, "last": True, "empty": True, "tag": nest["tag"]}]
     slots[-1]["last"] = True
     return slots
 
@@ -57,9 +57,9 @@ def check_slot(slot, expected):
     assert slot.last == expected["last"]
     assert slot.empty == expected["empty"]
     assert slot.tag == expected["tag"]
+    assert slot.begins == expected["begins"]
     if expected["empty"]:
         return
-    assert slot.begins == expected["begins"]
     if "step" in slot.shape().members:
         assert slot.step == expected["step"]
     for name, bits in OPERANDS.items():
@@ -116,7 +116,7 @@ def test_consecutive_nests_have_no_bubble_between_them():
 
 def test_counts_of_16_bits_are_not_shortened():
     for place in ("count", *LOOPS):
-        nest = {"loops": {loop: 1 for loop in LOOPS}, "count": 1, "tag": 5,
+        nest = {"loops": {loop: 1 for loop in LOOPS}, "count": 1, "announces": 1, "tag": 5,
                 "bases": {operand: 0 for operand in OPERANDS},
                 "strides": {operand: {loop: 1 for loop in LOOPS} for operand in OPERANDS}}
         if place == "count":
