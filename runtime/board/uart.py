@@ -14,6 +14,7 @@ import struct
 import termios
 import time
 import tty
+from abc import abstractmethod
 
 from .link import WORD, LinkError, WordLink
 
@@ -23,7 +24,37 @@ SPEEDS = {int(name[1:]): getattr(termios, name) for name in dir(termios)
           if name.startswith("B") and name[1:].isdigit() and name != "B0"}
 
 
-class UartLink(WordLink):
+class BridgeLink(WordLink):
+    """A board behind anything that carries bytes both ways."""
+
+    @abstractmethod
+    def send(self, data: bytes) -> None: ...
+
+    @abstractmethod
+    def receive(self, size: int) -> bytes:
+        """So many bytes, or LinkError."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """What came unasked: a greeting, or the rest of an answer that was given up."""
+
+    def read_words(self, address: int, count: int) -> list[int]:
+        words: list[int] = []
+        while len(words) < count:
+            part = min(count - len(words), MOST_WORDS)
+            self.forget()
+            self.send(_command(READ, part, address + WORD * len(words)))
+            words += struct.unpack(f">{part}I", self.receive(WORD * part))
+        return words
+
+    def write_words(self, address: int, words: list[int], *, repeatable: bool) -> None:
+        for first in range(0, len(words), MOST_WORDS):
+            part = words[first:first + MOST_WORDS]
+            self.send(_command(WRITE, len(part), address + WORD * first)
+                      + struct.pack(f">{len(part)}I", *part))
+
+
+class UartLink(BridgeLink):
     """A board on a serial line.
 
     speed       bits a second; the bridge's own
@@ -52,24 +83,16 @@ class UartLink(WordLink):
             os.close(self._file)
             raise LinkError(f"{address}: not a serial line: {error.args[-1]}") from None
 
-    def read_words(self, address: int, count: int) -> list[int]:
-        words: list[int] = []
-        while len(words) < count:
-            part = min(count - len(words), MOST_WORDS)
-            self._send(_command(READ, part, address + WORD * len(words)))
-            words += struct.unpack(f">{part}I", self._receive(WORD * part))
-        return words
-
-    def write_words(self, address: int, words: list[int], *, repeatable: bool) -> None:
-        for first in range(0, len(words), MOST_WORDS):
-            part = words[first:first + MOST_WORDS]
-            self._send(_command(WRITE, len(part), address + WORD * first)
-                       + struct.pack(f">{len(part)}I", *part))
+    def forget(self) -> None:
+        try:
+            termios.tcflush(self._file, termios.TCIFLUSH)
+        except termios.error as error:
+            raise LinkError(f"{self.address}: the link is gone: {error.args[-1]}") from None
 
     def close(self) -> None:
         os.close(self._file)
 
-    def _send(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         while data:
             _, ready, _ = select.select([], [self._file], [], self.seconds)
             if not ready:
@@ -79,7 +102,7 @@ class UartLink(WordLink):
             except OSError as error:
                 raise self._dropped(error) from None
 
-    def _receive(self, size: int) -> bytes:
+    def receive(self, size: int) -> bytes:
         data = b""
         end = time.monotonic() + self.seconds
         while len(data) < size:

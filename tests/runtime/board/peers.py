@@ -42,6 +42,11 @@ class SerialPeer:
             data += os.read(self.ours, size - len(data))
         return data
 
+    def say(self, data):
+        """Something that nobody asked for; it has arrived when this returns."""
+        os.write(self.ours, data)
+        select.select([self.theirs], [], [])
+
     def pull(self):
         """The plug: the board's end of the line is gone."""
         os.write(self.stopper, b"!")

@@ -83,6 +83,15 @@ def test_the_wire_formats_are_litex_s():
     assert uart._command(uart.READ, 3, 0x4001_0000).hex() == "0203" "10004000"
 
 
+def test_what_the_board_said_unasked_is_no_answer():
+    fake = board()
+    with serial_peer(fake) as other:
+        opened = serial(other)
+        other.say(b"Microtron on ULX3S\r\n")
+        assert opened.read_register(0) == fake.registers["identity"]
+        opened.close()
+
+
 # A link that drops.
 
 def test_a_board_that_says_nothing_is_given_up():
