@@ -12,7 +12,7 @@ import numpy as np
 from ...runtime.monitor.protocol import c_header
 from .compiler import SOURCE, compiled, flat, linked
 
-SOURCES = ("start.S", "monitor.c", "machine.c", "serial.c", "bytes.c")
+SOURCES = ("start.S", "monitor.c", "machine.c", "leveling.c", "serial.c", "bytes.c")
 PLACES = ("rom", "sram", "main_ram", "registers", "csr")
 
 
@@ -54,4 +54,6 @@ def system_header(facts: dict[str, Any]) -> str:
     steps = ", ".join(f"{{ {each['address']:#x}, {each['bank']}, {each['command']}, "
                       f"{int(each['is_control'])}, {each['wait']} }}"
                       for each in facts["dram"]["start"])
+    lines += [f"#define DRAM_{name.upper()} {facts['dram'][name]}u"
+              for name in ("modules", "bitslips", "delays")]
     return "\n".join([*lines, f"#define DRAM_START {steps}", "", "#endif"]) + "\n"

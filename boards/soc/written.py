@@ -53,7 +53,8 @@ def _write_pins(board: Board, platform, converted) -> None:
 def _facts(system: System):
     """What software has to know."""
     found = json.loads(get_csr_json(system.csr_regions, system.constants, system.mem_regions))
-    steps, _ = get_sdram_phy_init_sequence(system.dram_phy.settings, system.chip.timing_settings)
+    settings = system.dram_phy.settings
+    steps, _ = get_sdram_phy_init_sequence(settings, system.chip.timing_settings)
     return {
         "board": system.board.name,
         "clock_hz": int(system.sys_clk_freq),
@@ -62,7 +63,8 @@ def _facts(system: System):
                      for name, each in found["memories"].items()},
         "interrupts": dict(system.irq.locs),
         "dram": {
-            "phases": system.dram_phy.settings.nphases,
+            "modules": settings.databits // 8, "bitslips": settings.bitslips,
+            "delays": settings.delays,
             "start": [{"address": address, "bank": bank, "command": _flags(command),
                        "is_control": command.startswith("DFII_CONTROL"), "wait": wait}
                       for _, address, bank, command, wait in steps]},

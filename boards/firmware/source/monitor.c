@@ -8,6 +8,7 @@
    number of a word, words. */
 #include "bytes.h"
 #include "hardware.h"
+#include "leveling.h"
 #include "machine.h"
 #include "protocol.h"
 #include "serial.h"
@@ -275,8 +276,11 @@ void monitor(void)
 {
     start_timer();
     start_memory();
+    int is_right = level_memory();
     reset_accelerator();
     print("\r\nMicrotron monitor on " BOARD "\r\n");
+    if (!is_right)
+        print("its memory does not give back what is written to it\r\n");
     for (;;) {
         if (!receive()) {
             frame.kind = 0;

@@ -92,8 +92,8 @@ def test_the_systems_header_has_what_the_facts_have():
     facts = {"board": "mine", "clock_hz": 7, "registers": {"uart_rxtx": 16}, "interrupts": {"a": 3},
              "memories": {name: {"base": 1, "size": 2}
                           for name in ("rom", "sram", "main_ram", "registers", "csr")},
-             "dram": {"start": [{"address": 8, "bank": 1, "command": 3, "is_control": True,
-                                 "wait": 4}]}}
+             "dram": {"modules": 2, "bitslips": 4, "delays": 8, "start": [
+                 {"address": 8, "bank": 1, "command": 3, "is_control": True, "wait": 4}]}}
     text = system_header(facts)
     for line in ('#define BOARD "mine"', "#define CLOCK_HZ 7u", "#define CSR_UART_RXTX 0x10u",
                  "#define INTERRUPT_A 3", "#define DRAM_START { 0x8, 1, 3, 1, 4 }"):
