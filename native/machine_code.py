@@ -20,18 +20,24 @@ def described(target: Target) -> str:
                       llvmlite.__version__))
 
 
-def object_file(text: str, target: Target | None = None, *, unroll: bool = True) -> bytes:
+def object_file(text: str, target: Target | None = None, *, unroll: bool = True,
+                optimize: bool = True) -> bytes:
     """A module, optimized for a processor, by default this one, as an object file. Whoever has
     unrolled loops as they should be saves half of the time without `unroll`."""
-    machine = _machine(target or host())
-    code: bytes = machine.emit_object(_optimized(text, target or host(), machine, unroll))
+    machine = _machine(target or host(), SPEED if optimize else 0)
+    module = _parsed(text, target or host(), machine)
+    if optimize:
+        _optimize(module, machine, unroll)
+    code: bytes = machine.emit_object(module)
     return code
 
 
 def assembly(text: str, target: Target | None = None, *, unroll: bool = True) -> str:
     """The same to read."""
     machine = _machine(target or host())
-    lines: str = machine.emit_assembly(_optimized(text, target or host(), machine, unroll))
+    module = _parsed(text, target or host(), machine)
+    _optimize(module, machine, unroll)
+    lines: str = machine.emit_assembly(module)
     return lines
 
 
@@ -56,19 +62,22 @@ class Library:
         return function
 
 
-def _optimized(text: str, target: Target, machine: Machine, unroll: bool) -> Any:
+def _parsed(text: str, target: Target, machine: Machine) -> Any:
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(machine.target_data)
     module.verify()
+    return module
+
+
+def _optimize(module: Any, machine: Machine, unroll: bool) -> None:
     options = llvm.create_pipeline_tuning_options(SPEED)
     if not unroll:
         options.loop_unrolling = options.slp_vectorization = False
     passes = llvm.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
-    return module
 
 
-def _machine(target: Target) -> Machine:
+def _machine(target: Target, speed: int = SPEED) -> Machine:
     if target == host():
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -76,5 +85,5 @@ def _machine(target: Target) -> Machine:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=SPEED, reloc=target.relocation,
+        cpu=target.cpu, features=target.features, opt=speed, reloc=target.relocation,
         codemodel=target.code_model, jit=target.code_model == "jitdefault", abiname=target.abi)

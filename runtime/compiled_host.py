@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from ctypes import Structure, c_int32, c_int64, c_void_p, cast
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from ..compiler.cpu.code.entry import RUN_STEPS, Entry, running_steps
 from ..compiler.cpu.part import Part, compile_function, compile_part
 from ..compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
+from ..compiler.expression.tensor import Tensor
 from ..compiler.graph.graph import Graph
 from ..compiler.graph.types import Array, GraphError, TensorType
 from ..compiler.operators.layout import Layout
@@ -37,11 +39,12 @@ class _Step(Structure):
 class LoadedPart:
     """A part that is in memory, with the memory that it works in. Runs one at a time."""
 
-    def __init__(self, part: Part, threads: int) -> None:
+    def __init__(self, part: Part, threads: int, *, optimize: bool = True) -> None:
         self.part, self.threads = part, threads
         self._places: list[Any] = []        # of each kernel; steps have their addresses
         bodies = part.module.pieces()
-        library = Library(*map(_compiled, (running_steps(WORD), *bodies.values())))
+        library = Library(*(_compiled(each, optimize)
+                            for each in (running_steps(WORD), *bodies.values())))
         self._functions = {name: library.function(name, c_int32, c_void_p, c_void_p, c_int64,
                                                   c_int64) for name in bodies}
         self._run = library.function(RUN_STEPS, c_int32, c_void_p, c_void_p, c_int32, c_int32)
@@ -103,10 +106,16 @@ class LoadedPart:
         return outputs
 
 
-def _compiled(text: str) -> bytes:
+def _compiled(text: str, optimize: bool) -> bytes:
     """A module as an object file, from the cache if possible."""
-    return kept("kernel", f"{text}\n{described(host())}", lambda: object_file(text, unroll=False),
-                takes_long=False)
+    return kept("kernel", f"{text}\n{described(host())}\n{optimize}",
+                lambda: object_file(text, unroll=False, optimize=optimize), takes_long=False)
+
+
+@lru_cache(64)
+def _move(function: Callable[[Layout, str], Tensor], layout: Layout, dtype: str) -> Part:
+    """Into tiles or out of them: most layers of a network have the same ones."""
+    return compile_function(function(layout, dtype), host())
 
 
 class CompiledBackend:
@@ -115,8 +124,9 @@ class CompiledBackend:
 
     name = "compiled"
 
-    def __init__(self, threads: int | None = None) -> None:
-        self.threads = thread_count(threads)
+    def __init__(self, threads: int | None = None, *, optimize: bool = True) -> None:
+        """Code that is to run once may do without optimizations, which take most of the time."""
+        self.threads, self.optimize = thread_count(threads), optimize
         self._compiler = ThreadPoolExecutor(1, "microtron compiler")
 
     def nodes(self, part: Graph) -> Nodes:
@@ -130,7 +140,7 @@ class CompiledBackend:
         return run
 
     def pack(self, layout: Layout, type_: TensorType) -> Pack:
-        loading = self._loading(compile_function(packed(layout, type_.dtype), host()))
+        loading = self._loading(_move(packed, layout, type_.dtype))
 
         def pack(tensor: Array) -> Bytes:
             tiles: Any = loading.result()({PLAIN: tensor})[TILES]
@@ -138,10 +148,10 @@ class CompiledBackend:
         return pack
 
     def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
-        loading = self._loading(compile_function(unpacked(layout, type_.dtype), host()))
+        loading = self._loading(_move(unpacked, layout, type_.dtype))
         return lambda tiles: loading.result()({TILES: tiles})[PLAIN].reshape(type_.shape)
 
     def _loading(self, part: Part) -> Future[LoadedPart]:
         """A part that will be loaded. LLVM, which takes longest, works on it while Python prepares
         the next."""
-        return self._compiler.submit(LoadedPart, part, self.threads)
+        return self._compiler.submit(LoadedPart, part, self.threads, optimize=self.optimize)

@@ -97,10 +97,12 @@ class _Builder:
             return
         found = as_expression(self.graph, name, {each: self._tensor(each) for each in operands})
         if isinstance(found, Scheduled):
+            waiting = any(each in self.pending for each in operands)
             for each in operands:
                 self._in_memory(each)
-            found = as_expression(self.graph, name,
-                                  {each: self._tensor(each) for each in operands})
+            if waiting:             # then it is another expression that reads them from memory
+                found = as_expression(self.graph, name,
+                                      {each: self._tensor(each) for each in operands})
             assert isinstance(found, Scheduled)
             schedule = Schedule(found.tensor)
             found.schedule(schedule, self.target)

@@ -36,6 +36,8 @@ def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks):
     assert row["network"] == "digits"
     assert row["macs"] == 388_736
     assert row["cpu_share"] == 0
+    assert row["cpu_seconds"] == row["cpu_node_seconds"] + row["cpu_move_seconds"]
+    assert 0 < row["cpu_move_seconds"] < row["run_seconds"]
     assert 0 < row["cpu_nodes"] < row["nodes"]
     assert row["efficiency"] == row["bound"] / row["cycles"]
     assert row["utilization"] == row["macs"] / (row["cycles"] * 16)

@@ -19,13 +19,16 @@ from microtron.compiler.graph.operations.normalization import Softmax
 from microtron.compiler.graph.operations.reduction import Reduce, ReduceKind
 from microtron.compiler.graph.operations.shape import Concat, Reshape
 from microtron.compiler.graph.types import GraphError, TensorType
-from microtron.compiler.operators.layout import tiled_images
+from microtron.compiler.operators.layout import Layout, tiled_images
 from microtron.native.machine_code import object_file
 from microtron.native.target import TARGETS, host, target
+from microtron.runtime.compilation import ModelOptions, compile_model
 from microtron.runtime.compiled_host import CompiledBackend, LoadedPart
 from microtron.runtime.host import NumpyBackend
+from microtron.runtime.model import Model
 
 from ..compiler.graph.random_graphs import networks, random_inputs
+from .small_model import small_graph
 
 
 def attention(rows=24, depth=33):
@@ -72,6 +75,22 @@ def test_a_part_is_what_the_graph_means_and_nothing_is_left_to_numpy(monkeypatch
         np.testing.assert_allclose(found[name], array, 1e-5, 1e-6)
 
 
+def test_an_inference_of_a_network_leaves_nothing_to_numpy(monkeypatch):
+    """Neither nodes nor tiles: two programs with the CPU before, between and after them."""
+    model = Model(**vars(compile_model(small_graph(), "small", ModelOptions(), version="")))
+    image = np.random.default_rng(0).integers(-128, 127, (1, 3, 3, 2)).astype(np.int8)
+    expected = model.session("functional", backend=NumpyBackend()).run({"image": image})
+    kinds = {type(node.operation) for node in small_graph().nodes.values()}
+    for kind in kinds:
+        monkeypatch.setattr(kind, "compute", None)
+    for each in ("pack", "unpack"):
+        monkeypatch.setattr(Layout, each, None)
+    with model.session("functional") as session:
+        found = session.run({"image": image})
+    assert set(model.outputs) == {name for name in model.outputs
+                                  if np.array_equal(found[name], expected[name])}
+
+
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     monkeypatch.setattr("microtron.runtime.compiled_host.WORTH_SHARING", 1)
     graph = attention()
@@ -79,6 +98,14 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     for threads in (2, 3, 7):
         for name, array in check(graph, inputs_of(graph), threads).items():
             assert array.tobytes() == alone[name].tobytes()
+
+
+def test_code_that_is_not_optimized_gives_the_same_to_the_bit():
+    graph = attention()
+    quick, plain = (CompiledBackend(1, optimize=each).nodes(graph)(inputs_of(graph))
+                    for each in (False, True))
+    assert {name: array.tobytes() for name, array in quick.items()} == {
+        name: array.tobytes() for name, array in plain.items()}
 
 
 def test_every_run_has_arrays_of_its_own():

@@ -19,6 +19,7 @@ from onnx.backend.test.runner import Runner
 
 from microtron.compiler.graph.types import GraphError
 from microtron.isa.errors import MicrotronError
+from microtron.runtime.compiled_host import CompiledBackend
 from microtron.runtime.host import NumpyBackend
 from microtron.runtime.onnx_backend import MOST_KEPT, MicrotronBackend
 from microtron.runtime.tensors import InputError
@@ -46,13 +47,14 @@ def excluded(names: list[str]) -> dict[str, dict]:
 
 
 class Quick(MicrotronBackend):
-    """The same nodes once more, as the functions that they are (`_expanded`), are computed by the
-    graph's own meaning: a third of the tests would take most of the time to compile."""
+    """Code that runs once is not optimized. The same nodes once more, as the functions that they
+    are (`_expanded`), are computed by the graph's own meaning: a third of the tests would take
+    most of the time to compile."""
 
     @classmethod
     def prepare(cls, model, device="CPU", **options):
-        if model.graph.name.endswith("_expanded"):
-            options["backend"] = NumpyBackend()
+        expanded = model.graph.name.endswith("_expanded")
+        options["backend"] = NumpyBackend() if expanded else CompiledBackend(1, optimize=False)
         return super().prepare(model, device, **options)
 
 
