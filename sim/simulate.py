@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from ..isa.config import Config
 from ..isa.program import Program
+from ..isa.stream import as_bytes
 from ..isa.timing import MemoryTiming
 from .arguments import check_memory, check_program, chosen_config
 from .counts import Counts, count
@@ -36,6 +38,20 @@ def simulate(program: Program, config: Config | str | None = None,
     return Ready(program, chosen_config(config, program.config)).simulate(memory, limit)
 
 
+@dataclass
+class Known:
+    """What was found out about a program when it was last simulated, for one configuration."""
+
+    code: bytes
+    config: Config
+    counts: Counts
+    prepared: Prepared | None = None        # when somebody needs it
+
+
+# Forgotten together with their programs, to which nothing in them refers.
+KNOWN: WeakKeyDictionary[Program, Known] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class Ready:
     """A program on an accelerator, with everything that does not depend on the memory prepared."""
@@ -45,12 +61,25 @@ class Ready:
 
     @cached_property
     def counts(self) -> Counts:
-        return count(self.program.code, self.config, {})
+        return self._known.counts
 
     @cached_property
     def prepared(self) -> Prepared:
-        check_meaning(self.config, self.program.config)
-        return prepare(self.program, self.config)
+        if self._known.prepared is None:
+            check_meaning(self.config, self.program.config)
+            self._known.prepared = prepare(self.program, self.config)
+        return self._known.prepared
+
+    @cached_property
+    def _known(self) -> Known:
+        """What is known of the program, as long as its code is what it was: an array can be
+        changed in place."""
+        code = as_bytes(self.program.code).tobytes()
+        known = KNOWN.get(self.program)
+        if known is None or known.config != self.config or known.code != code:
+            known = Known(code, self.config, count(self.program.code, self.config, {}))
+            KNOWN[self.program] = known
+        return known
 
     def simulate(self, memory: MemoryTiming | None, limit: int | None) -> Report:
         memory = memory or MemoryTiming()

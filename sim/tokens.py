@@ -6,6 +6,7 @@ A counter is a number, giver × 4 + taker, as in the hardware.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .timeline import Cycles, Timeline
 ENGINES = len(Engine)
 
 
+@cache
 def counter_name(counter: int) -> str:
     """As `load → gemm`."""
     giver, taker = divmod(counter, ENGINES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -71,11 +72,17 @@ def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
 
 def _counters(registers: OneRecord) -> dict[str, int]:
     """The counters of both sides, in the order of the hardware."""
+    first, places = _counter_places()
+    words = registers.view(np.int64)[first:first + len(places)].tolist()
+    return {name: words[place] for name, place in places.items()}
+
+
+@cache
+def _counter_places() -> tuple[int, dict[str, int]]:
+    """Where the counters begin among all registers, and the place of each from there on."""
     from ..twins.control import COUNTER_ORDER
     from ..twins.top import FIRST_COUNTER
-    words = registers.view(np.int64)[FIRST_COUNTER:FIRST_COUNTER + len(COUNTER_ORDER)]
-    found = dict(zip(COUNTER_ORDER, words.tolist(), strict=True))
-    return {name: found[name] for name in counter_names()}
+    return FIRST_COUNTER, {name: COUNTER_ORDER.index(name) for name in counter_names()}
 
 
 def registers_at(program: Program, cycle: int, *, timing: MemoryTiming | None = None,

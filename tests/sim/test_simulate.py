@@ -1,10 +1,12 @@
 """Simulation as a function: alone, and many at once in processes."""
 
+import gc
 import os
 import re
 import signal
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -17,6 +19,7 @@ from microtron.isa.instructions import AluI, Engines, Gemm, Load
 from microtron.isa.registers import counter_names
 from microtron.isa.timing import MemoryTiming
 from microtron.sim import many
+from microtron.sim import simulate as module
 from microtron.sim.cycle.prepared import prepare
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.many import Job, simulate_many
@@ -49,6 +52,38 @@ def test_accelerator_and_memory_can_be_others_than_the_program_s():
     assert faster.config == wide
     assert faster.cycles < usual.cycles
     assert faster.cycles == simulate(replace(COPY, config=wide)).cycles
+
+
+def test_a_program_is_prepared_once_for_all_memories(monkeypatch):
+    prepared = []
+    monkeypatch.setattr(module, "prepare",
+                        lambda *given: prepared.append(given) or prepare(*given))
+    copy = replace(COPY)
+    first = simulate(copy)
+    assert simulate(copy) == first
+    assert simulate(copy, memory=MemoryTiming(read_latency=42)).cycles > first.cycles
+    assert len(prepared) == 1
+    simulate(copy, replace(tiny, bus_bits=256))
+    assert simulate(copy) == first
+    assert len(prepared) == 3
+
+
+def test_a_program_that_is_changed_in_place_is_prepared_again():
+    changed = replace(COPY, code=COPY.code.copy())
+    simulate(changed)
+    changed.code.view(Load.dtype())["shape"][0] = (1, 1, 4)
+    report = simulate(changed)
+    assert report.bytes == 16
+    assert report.cycles < simulate(COPY).cycles
+
+
+def test_nothing_keeps_a_program_that_was_simulated():
+    gone = replace(COPY)
+    simulate(gone)
+    remains = weakref.ref(gone)
+    del gone
+    gc.collect()
+    assert remains() is None
 
 
 def test_an_accelerator_with_other_tiles_is_refused():
@@ -156,6 +191,7 @@ import multiprocessing
 from microtron import simulate_many
 from microtron.isa.assembly import assemble
 from microtron.sim import many
+from microtron.sim import simulate as module
 
 many.ALONE = -1
 
@@ -219,6 +255,7 @@ from threading import Event, Thread
 from microtron import simulate_many
 from microtron.isa.assembly import assemble
 from microtron.sim import many
+from microtron.sim import simulate as module
 
 many.ALONE = -1
 THREAD
