@@ -2,7 +2,8 @@
 
 import errno
 import os
-import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from microtron.isa.store import BLOCK, CHECKED_AFTER, LEFT, Store, name_of, sour
 from microtron.sim import known_cycles
 
 ROOT = Path(microtron.__file__).parent
-FOLDERS = {"kernels": kept.FOLDERS, "cycles": known_cycles.FOLDERS, "tokens": known_tokens.FOLDERS}
 
 
 @pytest.fixture
@@ -97,19 +97,43 @@ def test_names_tell_parts_apart():
     assert name_of("kind", b"ab") == names[0]
 
 
-@pytest.mark.parametrize("folders", FOLDERS.values(), ids=FOLDERS)
-def test_a_change_of_any_source_is_another_result(folders, tmp_path):
-    for each in folders:
-        shutil.copytree(ROOT / each, tmp_path / each, ignore=shutil.ignore_patterns("__pycache__"))
-    before = sources.__wrapped__(folders, tmp_path)
-    assert before == sources(folders)
-    for path in (path for each in folders for path in (tmp_path / each).rglob("*.py")):
-        text = path.read_bytes()
-        path.write_bytes(text + b"#")
-        assert sources.__wrapped__(folders, tmp_path) != before, path
-        path.write_bytes(text)
-    added = tmp_path / folders[-1] / "added.py"
-    added.touch()
-    with_it = sources.__wrapped__(folders, tmp_path)
-    added.rename(added.with_name("renamed.py"))
-    assert len({before, with_it, sources.__wrapped__(folders, tmp_path)}) == 3
+def test_any_change_of_a_source_is_another_digest(tmp_path):
+    files = [tmp_path / name for name in ("a/one.py", "a/b/two.py", "c/three.py")]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(path.name)
+
+    def digest():
+        return sources.__wrapped__(("a", "c"), tmp_path)
+
+    before, seen = digest(), set()
+    for path in files:
+        path.write_text("changed")
+        seen.add(digest())
+        path.write_text(path.name)
+    files[0].rename(files[0].with_name("four.py"))
+    seen.add(digest())
+    files[0].with_name("four.py").rename(tmp_path / "c" / "one.py")
+    seen.add(digest())
+    (tmp_path / "c" / "one.py").rename(files[0])
+    (tmp_path / "a" / "b" / "added.py").touch()
+    seen.add(digest())
+    assert len(seen - {before}) == 6
+    (tmp_path / "a" / "b" / "added.py").unlink()
+    assert digest() == before
+
+
+@pytest.mark.parametrize(("module", "folders"), [
+    ("compiler.operators.catalogue", kept.FOLDERS), ("sim.simulate", known_cycles.FOLDERS),
+    ("isa.order.walk", known_tokens.FOLDERS)])
+def test_everything_that_computes_a_result_is_among_its_sources(module, folders):
+    script = (f"import sys, microtron.{module}\n"
+              "print(*(each.__file__ for name, each in sys.modules.items()"
+              " if name.startswith('microtron.')), sep='\\n')")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          check=True)
+    used = [Path(each).resolve().relative_to(ROOT.resolve()) for each in done.stdout.split()]
+    assert len(used) > 10
+    outside = {str(path) for path in used
+               if not any(path.is_relative_to(folder) for folder in folders)}
+    assert outside <= {"compiler/__init__.py", "compiler/errors.py"}        # they compute nothing

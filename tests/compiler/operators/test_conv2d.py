@@ -13,6 +13,7 @@ from microtron.compiler.operators.conv2d_schedule import TEMPLATE
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Rounding
 from microtron.isa.timing import MemoryTiming
+from microtron.runtime.campaign import SMALL
 from microtron.runtime.cycle import CycleDevice
 from microtron.runtime.functional import FunctionalDevice
 from microtron.runtime.rtl import RtlDevice
@@ -22,13 +23,13 @@ from .operations import check
 
 CONFIGS = {
     "tiny": tiny,
-    "batch 2, more in than out, bus 128": replace(tiny, batch=2, block_in=8, bus_bits=128),
+    "batch": SMALL["batch"],
     "more out than in": replace(tiny, block_out=8, wgt_bytes=8 << 10, acc_bytes=16 << 10),
     "batch 2": replace(tiny, batch=2, inp_bytes=4 << 10, acc_bytes=16 << 10, out_bytes=4 << 10),
     "bus 128": replace(tiny, bus_bits=128),
     "single bank, few micro-ops": replace(tiny, acc_banks=1, uop_bytes=256, queue_depth=2),
 }
-BUILT = ("tiny", "batch 2, more in than out, bus 128")      # the hardware's other tests have them
+BUILT = ("tiny", "batch")           # whose hardware other tests build anyway
 
 CORNERS = {
     "1 × 1 image": Conv2d(height=1, width=1, channels_in=8, channels_out=8, kernel=(1, 1)),
