@@ -108,7 +108,9 @@ def expected_memories(config):
         "store.awaited.storage": (config.writes_in_flight + 2, 38),
         "store.reader.queue.storage": (4, beat + beat // 8),
         "writer.lengths.storage": (config.writes_in_flight, 8),
-        "alu.results.result_memory": (16, tile[Buffer.ACC]), "alu.results.ticket_memory": (16, 56),
+        **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)
+           for part in range(config.vector_cycles)},
+        "alu.results.ticket_memory": (16, 56),
     }
 
 
