@@ -84,23 +84,27 @@ class RegisteredQueue(Component):
             (self.depth, "behind")))                # items that are not the head
         head = Signal(width, reset_less=True)
         held = Signal()                             # the head; nothing is behind one that is not
-        moves_up, joins, leaves = (             # there is room at the head; who stays behind it
-            Signal(name=name) for name in ("moves_up", "joins", "leaves"))
+        some = behind != 0
+        enters, joins, leaves = (               # an item; it stays behind the head; one no longer
+            Signal(name=name) for name in ("enters", "joins", "leaves"))
         m.d.comb += [
             put.ready.eq(behind != places), take.valid.eq(held), Value.cast(take.payload).eq(head),
-            moves_up.eq(take.ready | ~held),
-            leaves.eq(moves_up & (behind != 0)),
-            joins.eq(put.valid & put.ready & ~(moves_up & (behind == 0))),
-            # Written in any case: whether it stays is known later than what it is.
-            written.addr.eq(produce), written.data.eq(put.payload),
-            written.en.eq(put.valid & put.ready), read.addr.eq(consume),
+            enters.eq(put.valid & put.ready),
+            leaves.eq(take.ready & some),
+            joins.eq(enters & (some | (held & ~take.ready))),
+            # Written in any case: whether there is an item, and stays, is known later than its
+            # place, which is free.
+            written.addr.eq(produce), written.data.eq(put.payload), written.en.eq(put.ready),
+            read.addr.eq(consume),
         ]
-        with m.If(moves_up):
-            m.d.sync += [held.eq((behind != 0) | (put.valid & put.ready)),
-                         head.eq(Mux(behind != 0, read.data, put.payload))]
+        with m.If(take.ready | ~held):
+            m.d.sync += [held.eq(some | enters), head.eq(Mux(some, read.data, put.payload))]
         with m.If(joins):
             m.d.sync += produce.eq(Mux(produce == places - 1, 0, produce + 1))
         with m.If(leaves):
             m.d.sync += consume.eq(Mux(consume == places - 1, 0, consume + 1))
-        m.d.sync += behind.eq(behind + joins - leaves)
+        with m.If(take.ready & some & ~enters):
+            m.d.sync += behind.eq(behind - 1)
+        with m.Elif(enters & held & ~take.ready):
+            m.d.sync += behind.eq(behind + 1)
         return m

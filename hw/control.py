@@ -68,6 +68,8 @@ class Control(Component):
         A program runs, from the cycle after `reset` until it is done or has failed.
     halt : Out(1)
         Begin nothing new: from two cycles after the first fault until the next reset.
+    halts : Out(1)
+        `halt` rises in the next cycle: for units that keep it in a register of their own.
     interrupt : Out(1)
         High from the end of a run, if enabled, until the driver lowers it or starts another.
     """
@@ -82,7 +84,8 @@ class Control(Component):
             "overflow": In(len(Engine)), "quiet": In(1),
             "program_base": Out(config.address_bits), "program_count": Out(POSITION_BITS),
             "segments": Out(segment_table(config)),
-            "reset": Out(1), "running": Out(1), "halt": Out(1), "interrupt": Out(1),
+            "reset": Out(1), "running": Out(1), "halt": Out(1), "halts": Out(1),
+            "interrupt": Out(1),
         })
 
     def elaborate(self, platform):
@@ -145,11 +148,12 @@ class Control(Component):
         """The state of a run: at rest, in reset, running, halting."""
         first = self._first_fault(m, start)
         stopped = Signal()
+        m.d.comb += self.halts.eq(self.running & ~self.halt & (
+            Cat(*self.raised.values()).any() | self.seen["overflow"].any() | start))
         with m.If(self.reset):
             m.d.sync += [self.reset.eq(0), self.running.eq(1), self.halt.eq(0)]
         with m.Elif(self.running):
-            with m.If(~self.halt & (Cat(*self.raised.values()).any() | self.seen["overflow"].any()
-                                    | start)):
+            with m.If(self.halts):
                 m.d.sync += [self.halt.eq(1), self.fault.eq(first)]
             with m.Elif(self.quiet & (self.halt | self.finished)):
                 m.d.comb += stopped.eq(1)

@@ -56,8 +56,8 @@ class Fetch(Component):
     fault : Out(FAULT)
         The instruction at hand cannot be executed: it is illegal, could not be read, or is
         missing where the program has no end. Stays until reset.
-    halt : In(1)
-        Request and dispatch nothing more; beats that still arrive are swallowed.
+    halts : In(1)
+        Request and dispatch nothing from the next cycle on; beats that still arrive are swallowed.
     """
 
     def __init__(self, config: Config):
@@ -73,13 +73,16 @@ class Fetch(Component):
             "dispatched": Out(1),
             "finished": Out(1),
             "fault": Out(FAULT),
-            "halt": In(1),
+            "halts": In(1),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.buffer = buffer = SyncFIFOBuffered(width=BUFFERED.size, depth=AHEAD)
         self.position = Signal(POSITION_BITS)               # the one to dispatch next
+        self.halted = Signal()                              # from the cycle after `halts`
+        with m.If(self.halts):
+            m.d.sync += self.halted.eq(1)
         self._request(m)
         self._assemble(m, buffer)
         self._dispatch(m, buffer)
@@ -98,8 +101,8 @@ class Fetch(Component):
         request = Signal(burst_request(self.config), reset_less=True)
         waiting, prepares = Signal(), Signal()
         m.d.comb += [
-            prepares.eq(self.running & ~self.halt & ~waiting & (size != 0) & (room >= size)),
-            self.requests.payload.eq(request), self.requests.valid.eq(waiting & ~self.halt),
+            prepares.eq(self.running & ~self.halted & ~waiting & (size != 0) & (room >= size)),
+            self.requests.payload.eq(request), self.requests.valid.eq(waiting & ~self.halted),
         ]
         m.d.sync += [
             size.eq(Mux(left < BURST, left, BURST)),
@@ -135,7 +138,7 @@ class Fetch(Component):
             ]
         buffered = data.View(BUFFERED, buffer.w_data)
         m.d.comb += [buffered.word.eq(word), buffered.broken.eq(broken),
-                     buffer.w_en.eq(complete & ~self.halt)]
+                     buffer.w_en.eq(complete)]
         self._judge(m, word, buffered)
 
     def _judge(self, m, word, buffered):
@@ -159,8 +162,9 @@ class Fetch(Component):
         oldest = data.View(BUFFERED, buffer.r_data)
         queues = [getattr(self, engine.name.lower()) for engine in Engine]
         valid, whole, was_idle = Signal(), Signal(), Signal()
+        over = Signal()                                     # halted or finished
         m.d.comb += [
-            valid.eq(buffer.r_rdy & self.running & ~self.halt & ~self.finished),
+            valid.eq(buffer.r_rdy & ~over),
             whole.eq(valid & ~oldest.broken),
             self.dispatched.eq(whole & Cat(
                 oldest.sync & was_idle, (goes & queue.ready for goes, queue
@@ -174,7 +178,9 @@ class Fetch(Component):
         with m.If(self.dispatched):
             m.d.sync += self.position.eq(self.position + 1)
             with m.If(oldest.sync & oldest.end):
-                m.d.sync += self.finished.eq(1)
+                m.d.sync += [self.finished.eq(1), over.eq(1)]
+        with m.If(self.halts):
+            m.d.sync += over.eq(1)
         self._fault(m, valid, ~oldest.illegal, oldest.broken)
 
     def _fault(self, m, valid, legal, broken):

@@ -9,7 +9,7 @@ from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
 from .interfaces import FAULT, fill_port, read_beat
 from .layouts import instructions_of, unpack
-from .load_writer import TARGETS, LoadWriter, fill_parts
+from .load_writer import PORTS, LoadWriter, fill_parts
 from .transfer import TransferEngine
 
 assert instructions_of(Engine.LOAD) == (Load,), "another instruction needs hardware here"
@@ -27,13 +27,13 @@ class LoadEngine(TransferEngine):
     Rate: a burst a cycle, and a beat or a tile of padding a cycle (see `LoadWriter`). The request
     side runs ahead of the write side by as many loads as the queue holds.
 
-    Latency: a load that starts in cycle t requests its first burst in t + 2. A beat taken in
+    Latency: a load that starts in cycle t requests its first burst in t + 3. A beat taken in
     cycle t is written in t + 1. The load ends, and posts, in the cycle of its last write. For
     when a load can start see `TransferEngine`.
 
     Padding that does not fit in a weight is an ILLEGAL fault. For other faults see `RowWalker`
     and `LoadWriter`; of two in one cycle, that of the older load is reported. From the cycle after
-    a fault, and while `halt` is high, nothing starts, is requested, written or posted, and beats
+    a fault or `halts`, nothing starts, is requested, written or posted, and beats
     are swallowed.
 
     Members
@@ -45,8 +45,8 @@ class LoadEngine(TransferEngine):
     events : Out(events)
         `bytes` counts the bytes of tiles that came from DRAM, not those beside them in a beat;
         `wait_memory` the cycles in which a write waits for its beat.
-    halt : In(1)
-        Start, request, write and post nothing from this cycle on.
+    halts : In(1)
+        Start, request, write and post nothing from the next cycle on.
     segments : In(segment_table)
         The windows of DRAM. Stable while a program runs.
     requests : Out(stream of burst_request)
@@ -58,20 +58,19 @@ class LoadEngine(TransferEngine):
     """
 
     def __init__(self, config: Config):
-        self.targets = tuple(dict.fromkeys(TARGETS.values()))
         super().__init__(config, Load, {
             "beats": In(stream.Signature(read_beat(config))),
             **{target: Out(fill_port(config, fill_parts(config, target)))
-               for target in self.targets},
+               for target in PORTS},
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.writer = writer = LoadWriter(self.config)
-        walker, started = self._join(m, writer)
-        self._request(m, walker.bursts)
+        walker, bursts, started = self._join(m, writer)
+        self._request(m, bursts)
         wiring.connect(m, wiring.flipped(self.beats), writer.beats)
-        for target in self.targets:
+        for target in PORTS:
             wiring.connect(m, getattr(writer, target), wiring.flipped(getattr(self, target)))
         self._report(m, writer)
         # The write side works on older loads than the walker, and these are older than the next.

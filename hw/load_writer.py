@@ -1,6 +1,6 @@
 """The write side of LOAD: joins the steps of loads with the beats of the bus."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
@@ -19,6 +19,7 @@ from .packing import parts_of
 TARGETS = covering(buffers_of(Load), {
     Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
     Buffer.ACC8: "acc"})
+PORTS = tuple(dict.fromkeys(TARGETS.values()))
 
 
 def fill_parts(config: Config, target: str) -> int:
@@ -72,7 +73,7 @@ class LoadWriter(Component):
             "instructions": In(stream.Signature(self.steps.prepared_layout)),
             "beats": In(stream.Signature(read_beat(config))),
             **{target: Out(fill_port(config, fill_parts(config, target)))
-               for target in dict.fromkeys(TARGETS.values())},
+               for target in PORTS},
             "stop": In(1),
             "end": Out(1), "end_post": Out(len(Engine)), "end_position": Out(POSITION_BITS),
             "fault": Out(FAULT),
@@ -93,15 +94,15 @@ class LoadWriter(Component):
     def _write_layout(self):
         step = self.step.shape()
         return data.StructLayout({
-            "buffer": Shape.cast(Buffer), "data": self.config.bus_bits, "whole": 1, "enable": 1,
-            "index": INDEX_BITS, "broken": 1, **{name: step[name].shape for name in (
-                "outside", "part", "word_lanes", "bytes", "last", "post", "position")},
+            "targets": len(PORTS), "widen": 1, "data": self.config.bus_bits, "whole": 1,
+            "index": INDEX_BITS, "broken": 1, "ends": 1, **{name: step[name].shape for name in (
+                "outside", "part", "word_lanes", "bytes", "post", "position")},
         })
 
     def _take(self, m):
         """Take the next step, and its beat, and have them written."""
         step, beat, write = self.step, self.beats.payload, self.writes.put.payload
-        taken = Signal()
+        taken, enable = Signal(), Signal()
         m.d.comb += [
             taken.eq(self.steps.steps.valid & (~step.data | self.beats.valid)
                      & self.writes.put.ready & ~self.stop),
@@ -112,10 +113,14 @@ class LoadWriter(Component):
             self.writes.put.valid.eq(taken),
             write.data.eq(Mux(step.data, self._from_beat(m), self._padding())),
             write.whole.eq(~step.data), write.broken.eq(step.data & beat.error),
-            write.enable.eq(~step.empty & ~step.outside & ~write.broken),
+            enable.eq(~step.empty & ~step.outside & ~(step.data & beat.error)),
+            *(write.targets[number].eq(enable & Cat(step.buffer == buffer for buffer, name
+                                                    in TARGETS.items() if name == target).any())
+              for number, target in enumerate(PORTS)),
+            write.widen.eq(step.buffer == Buffer.ACC8),
+            write.ends.eq(step.last & ~step.outside & ~(step.data & beat.error)),
             *(write[name].eq(step[name]) for name in (
-                "buffer", "index", "outside", "part", "word_lanes", "bytes", "last", "post",
-                "position")),
+                "index", "outside", "part", "word_lanes", "bytes", "post", "position")),
         ]
 
     def _padding(self):
@@ -145,30 +150,23 @@ class LoadWriter(Component):
     def _write(self, m):
         """Do the oldest write, unless it has to wait or something is wrong with it."""
         write, pending = self.writes.take.payload, self.writes.take.valid
-        ready, waits, done = Signal(), Signal(), Signal()
-        with m.Switch(write.buffer):
-            for buffer, target in TARGETS.items():
-                with m.Case(buffer):
-                    m.d.comb += ready.eq(getattr(self, target).ready)
-        for target in dict.fromkeys(TARGETS.values()):
-            port = getattr(self, target)
-            addressed = Cat(write.buffer == buffer for buffer, name in TARGETS.items()
-                        if name == target).any()
+        ports = [getattr(self, target) for target in PORTS]
+        for target, port, addressed in zip(PORTS, ports, write.targets, strict=True):
             m.d.comb += [
-                port.enable.eq(pending & write.enable & addressed & ~self.stop),
+                port.enable.eq(pending & addressed & ~self.stop),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
-                port.data.eq(write.data),
-                port.widen.eq(Const(target == "acc") & (write.buffer == Buffer.ACC8)),
+                port.data.eq(write.data), port.widen.eq(Const(target == "acc") & write.widen),
             ]
+        waits, goes = Signal(), Signal()
         m.d.comb += [
-            waits.eq(pending & write.enable & ~ready),
+            waits.eq((write.targets & ~Cat(port.ready for port in ports)).any()),
+            goes.eq(pending & ~waits & ~self.stop),
             self.writes.take.ready.eq(~waits),
-            done.eq(pending & ~waits & ~write.outside & ~write.broken & ~self.stop),
-            self.end.eq(done & write.last),
+            self.end.eq(goes & write.ends),
             self.end_post.eq(Mux(self.end, write.post, 0)),
             self.end_position.eq(write.position),
-            self.bytes.eq(Mux(done & write.enable, write.bytes, 0)),
+            self.bytes.eq(Mux(goes & write.targets.any(), write.bytes, 0)),
             self.fault.position.eq(write.position),
         ]
         with m.If(pending & ~self.stop):

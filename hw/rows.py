@@ -112,43 +112,40 @@ class RowWalker(Component):
         self.row_start, self.row_end = (Signal(signed(REACH_BITS), name=name, reset_less=True)
                                         for name in ("row_start", "row_end"))   # first, last byte
         self.last_row = Signal()
-        hand_over = self._cut(m)
-        self._walk(m, hand_over)
+        self.advance, self.hand_over = Signal(), Signal()
+        self._cut(m)
+        self._walk(m)
         m.d.comb += self.busy.eq(self.held | self.cutting)
         return m
 
-    def _walk(self, m, hand_over):
-        """Go from row to row as they are handed over."""
+    def _walk(self, m):
+        """Go from row to row as they are handed over. While no box is held, what is offered is
+        taken down, whether or not it is valid: that is all that the many registers wait for."""
         offered, box = self.boxes.payload, self.box
         plane_start, plane_end = (Signal(signed(REACH_BITS), name=name, reset_less=True)
                                   for name in ("plane_start", "plane_end"))     # of its first row
         planes_left, rows_left = (Signal(COUNT_BITS, name=name, reset_less=True)
                                   for name in ("planes_left", "rows_left"))     # this one included
+        ends_plane = Signal(reset_less=True)                    # rows_left == 1
         next_start, next_end = (Signal(signed(REACH_BITS), name=name)
                                 for name in ("next_start", "next_end"))         # of the next plane
         last_byte = offered.offset + self._by_buffer(
             lambda tile: offered.tiles << exact_log2(tile)) - 1
         m.d.comb += [
             self.boxes.ready.eq(~self.held & ~self.stop),
-            self.last_row.eq(self.empty | ((rows_left == 1) & (planes_left == 1))),
+            self.last_row.eq(self.empty | (ends_plane & (planes_left == 1))),
             next_start.eq(plane_start + box.plane_stride),
             next_end.eq(plane_end + box.plane_stride),
         ]
-        with m.If(hand_over):
-            m.d.sync += self.held.eq(~self.last_row)
-            with m.If(rows_left == 1):
-                m.d.sync += [planes_left.eq(planes_left - 1), rows_left.eq(box.rows),
-                             plane_start.eq(next_start), self.row_start.eq(next_start),
-                             plane_end.eq(next_end), self.row_end.eq(next_end)]
-            with m.Else():
-                m.d.sync += [rows_left.eq(rows_left - 1),
-                             self.row_start.eq(self.row_start + box.row_stride),
-                             self.row_end.eq(self.row_end + box.row_stride)]
         with m.If(self.boxes.valid & self.boxes.ready):
+            m.d.sync += self.held.eq(1)
+        with m.If(self.hand_over):
+            m.d.sync += self.held.eq(~self.last_row)
+        with m.If(~self.held):
             m.d.sync += [
-                self.held.eq(1),
                 box.eq(offered),
                 planes_left.eq(offered.planes), rows_left.eq(offered.rows),
+                ends_plane.eq(offered.rows == 1),
                 plane_start.eq(offered.offset), self.row_start.eq(offered.offset),
                 plane_end.eq(last_byte), self.row_end.eq(last_byte),
                 self.misaligned.eq(self._by_buffer(
@@ -156,6 +153,16 @@ class RowWalker(Component):
                                   | _low(offered.row_stride, tile)) != 0)),
                 self.empty.eq((offered.planes == 0) | (offered.rows == 0) | (offered.tiles == 0)),
             ]
+        with m.Elif(self.advance):
+            with m.If(ends_plane):
+                m.d.sync += [planes_left.eq(planes_left - 1), rows_left.eq(box.rows),
+                             ends_plane.eq(box.rows == 1),
+                             plane_start.eq(next_start), self.row_start.eq(next_start),
+                             plane_end.eq(next_end), self.row_end.eq(next_end)]
+            with m.Else():
+                m.d.sync += [rows_left.eq(rows_left - 1), ends_plane.eq(rows_left == 2),
+                             self.row_start.eq(self.row_start + box.row_stride),
+                             self.row_end.eq(self.row_end + box.row_stride)]
 
     def _by_buffer(self, function):
         """A function of the size of the offered box's tiles."""
@@ -166,8 +173,11 @@ class RowWalker(Component):
         return result
 
     def _cut(self, m):
-        """Cut the row that was handed over last into bursts, unless it is a bad one. Returns when
-        the next row is handed over."""
+        """Cut the row that was handed over last into bursts, unless it is a bad one.
+
+        The registers of a row `advance` whenever there is nothing left to cut, whether or not
+        another row is handed over; behind a bad row or a stop they mean nothing.
+        """
         here = Signal(SIZE_BITS - self.beat_bits, reset_less=True)      # next beat of the window
         grid = exact_log2(MOST_BEATS)
         last_beat = Signal(grid, reset_less=True)               # of the row, in its burst
@@ -181,7 +191,7 @@ class RowWalker(Component):
         post, position = (Signal.like(each, name=name, reset_less=True) for name, each
                           in (("post", burst.post), ("position", burst.position)))
         self.cutting = Signal()                         # a row is being cut
-        hand_over, sound = Signal(), Signal()
+        sound = Signal()
 
         page = exact_log2(PAGE_BYTES)
         in_page = page - self.beat_bits
@@ -195,17 +205,17 @@ class RowWalker(Component):
             burst.beats.eq(Mux(ends_row, last_beat, MOST_BEATS - 1) - here[:grid]),
             burst.last.eq(final & ends_row), burst.empty.eq(no_bytes),
             burst.post.eq(post), burst.position.eq(position),
-            hand_over.eq(self.held & ~self.stop
-                         & (~self.cutting | (self.bursts.ready & ends_row & sound))),
+            self.advance.eq(~self.cutting | (self.bursts.ready & ends_row)),
+            self.hand_over.eq(self.held & ~self.stop & (~self.cutting | sound) & self.advance),
         ]
         with m.If(self.bursts.valid & self.bursts.ready):
-            m.d.sync += [self.cutting.eq(~ends_row), here.eq((here[grid:] + 1) << grid),
-                         more.eq(more - 1), ends_row.eq(more == 1)]
-        with m.If(hand_over):
+            m.d.sync += self.cutting.eq(~ends_row)
+        with m.If(self.hand_over):
+            m.d.sync += self.cutting.eq(1)
+        with m.If(self.advance):
             start, end = (Value.cast(each)[self.beat_bits:] for each
                           in (self.row_start, self.row_end))
             m.d.sync += [
-                self.cutting.eq(1),
                 here.eq(start), last_beat.eq(Mux(self.empty, start[:grid], end[:grid])),
                 more.eq(end[grid:] - start[grid:]),
                 ends_row.eq(self.empty | (start[grid:] == end[grid:])),
@@ -214,7 +224,9 @@ class RowWalker(Component):
                 final.eq(self.last_row), no_bytes.eq(self.empty),
                 post.eq(self.box.post), position.eq(self.box.position),
             ]
-        return hand_over
+        with m.Elif(self.bursts.ready):
+            m.d.sync += [here.eq((here[grid:] + 1) << grid), more.eq(more - 1),
+                         ends_row.eq(more == 1)]
 
     def _judged(self):
         """What is wrong with the row at hand, if anything."""

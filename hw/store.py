@@ -2,12 +2,12 @@
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Store
+from .buffered import RegisteredQueue
 from .interfaces import FAULT, granted_read_port, read_port, write_beat
 from .layouts import POSITION_BITS, instructions_of
 from .store_reader import StoreReader, word_bits
@@ -30,15 +30,15 @@ class StoreEngine(TransferEngine):
                                      out, acc
 
     Rate: a burst a cycle, and a beat a cycle (see `StoreReader`). Latency: a store that starts in
-    cycle t requests its first burst in t + 2 and takes its first step in t + 3, so that its first
+    cycle t requests its first burst in t + 3 and takes its first step in t + 3, so that its first
     beat is offered in t + 6. A store ends, and posts, in the cycle in which the answer to its
     last burst arrives; one without bursts as soon as it is the oldest. For when a store can start
     see `TransferEngine`. A burst waits while the list of those awaited is full (`list_full`).
 
     A segment that is not writable counts as a window of no bytes. For faults see `RowWalker` and
     `StoreReader`; an answer with an error is a WRITE_ERROR. Of two in one cycle, that of the older
-    store is reported. From the cycle after a fault, and while `halt` is high, nothing starts, is
-    requested, offered or posted; the writer completes bursts that lack beats without writing.
+    store is reported. From the cycle after a fault or `halts`, nothing starts, is requested,
+    offered or posted; the writer completes bursts that lack beats without writing.
 
     Members
     -------
@@ -49,8 +49,8 @@ class StoreEngine(TransferEngine):
     events : Out(events)
         `bytes` counts those with strobes; `wait_memory` the cycles in which a beat is not taken,
         or in which all have been and answers are awaited.
-    halt : In(1)
-        Start, request, offer and post nothing from this cycle on.
+    halts : In(1)
+        Start, request, offer and post nothing from the next cycle on.
     segments : In(segment_table)
         The windows of DRAM. Stable while a program runs.
     requests : Out(stream of burst_request)
@@ -79,18 +79,17 @@ class StoreEngine(TransferEngine):
         m.submodules.reader = reader = StoreReader(self.config)
         # Two more than bursts in flight: an answer is on its way through the writer for a cycle,
         # and a store without bursts may stand between.
-        m.submodules.awaited = awaited = SyncFIFO(width=AWAITED.size,
-                                                  depth=self.config.writes_in_flight + 2)
-        walker, _ = self._join(m, reader)
-        self._await(m, walker.bursts, awaited)
+        m.submodules.awaited = awaited = RegisteredQueue(AWAITED, self.config.writes_in_flight + 2)
+        walker, bursts, _ = self._join(m, reader)
+        self._await(m, bursts, awaited)
         wiring.connect(m, reader.beats, wiring.flipped(self.beats))
         wiring.connect(m, reader.out, wiring.flipped(self.out))
         wiring.connect(m, reader.acc, wiring.flipped(self.acc))
         bad_answer = self._complete(m, awaited)
         m.d.comb += [
-            self.events.busy.eq(walker.busy | awaited.r_rdy),
+            self.events.busy.eq(walker.busy | bursts.valid | awaited.take.valid),
             self.events.wait_memory.eq((self.beats.valid & ~self.beats.ready)
-                                       | (awaited.r_rdy & ~reader.busy)),
+                                       | (awaited.take.valid & ~reader.busy)),
             self.events.bytes.eq(reader.bytes),
         ]
         # Answers are to older stores than those that are read, and reads are behind the walker.
@@ -103,24 +102,23 @@ class StoreEngine(TransferEngine):
     def _await(self, m, bursts, awaited):
         """Request bursts, and note each in the list of those whose answer is awaited."""
         list_full = Signal()
-        added = data.View(AWAITED, awaited.w_data)
         self._request(m, bursts, ~list_full)
         m.d.comb += [
-            list_full.eq(~awaited.w_rdy),
-            awaited.w_en.eq(bursts.valid & bursts.ready),
-            *(added[name].eq(bursts.payload[name]) for name in AWAITED.members),
+            list_full.eq(~awaited.put.ready),
+            awaited.put.valid.eq(bursts.valid & bursts.ready),
+            *(awaited.put.payload[name].eq(bursts.payload[name]) for name in AWAITED.members),
         ]
 
     def _complete(self, m, awaited):
         """Cross off the oldest entry of the list, which may end its store. Returns its fault."""
-        oldest = data.View(AWAITED, awaited.r_data)
+        oldest, waiting = awaited.take.payload, awaited.take.valid
         over, answered_badly, ended = (
             Signal(name=name) for name in ("over", "answered_badly", "ended"))
         bad_answer = Signal(FAULT)
         m.d.comb += [
-            over.eq(awaited.r_rdy & (oldest.empty | self.answers.valid)),
-            awaited.r_en.eq(over),
-            self.answers.ready.eq(awaited.r_rdy & ~oldest.empty),
+            over.eq(waiting & (oldest.empty | self.answers.valid)),
+            awaited.take.ready.eq(over),
+            self.answers.ready.eq(waiting & ~oldest.empty),
             answered_badly.eq(self.answers.valid & self.answers.ready & self.answers.payload),
             ended.eq(over & oldest.last & ~answered_badly & ~self.stop),
             self.tokens.post.eq(Mux(ended, oldest.post, 0)),

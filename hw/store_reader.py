@@ -80,9 +80,17 @@ class StoreReader(Component):
         m = Module()
         m.submodules.steps = steps = self.steps
         wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
-        m.submodules.reads = self.reads = RegisterSlice(steps.steps.payload.shape())
-        wiring.connect(m, steps.steps, self.reads.put)
-        self.step = self.reads.take.payload
+        step = steps.steps.payload
+        m.submodules.reads = self.reads = reads = RegisterSlice(data.StructLayout({
+            "step": step.shape(), "from_out": 1, "from_acc": 1}))
+        read = step.read & ~step.outside
+        m.d.comb += [
+            reads.put.valid.eq(steps.steps.valid), steps.steps.ready.eq(reads.put.ready),
+            reads.put.payload.step.eq(step),
+            reads.put.payload.from_out.eq(read & (step.buffer == Buffer.OUT)),
+            reads.put.payload.from_acc.eq(read & (step.buffer == Buffer.ACC)),
+        ]
+        self.step = reads.take.payload.step
         landing = self._take(m)
         self._land(m, landing)
         return m
@@ -91,13 +99,12 @@ class StoreReader(Component):
         """Take the next step and enable its read. Returns the step that lands in this cycle."""
         step = self.step
         self.reserved = Signal(range(QUEUE_DEPTH + 1))
-        attempt, read, read_waits, taken = (
-            Signal(name=name) for name in ("attempt", "read", "read_waits", "taken"))
+        attempt, read_waits, taken = (
+            Signal(name=name) for name in ("attempt", "read_waits", "taken"))
         m.d.comb += [
             attempt.eq(self.reads.take.valid & (self.reserved != QUEUE_DEPTH) & ~self.stop),
-            read.eq(attempt & step.read & ~step.outside),
-            self.out.enable.eq(read & (step.buffer == Buffer.OUT)),
-            self.acc.enable.eq(read & (step.buffer == Buffer.ACC)),
+            self.out.enable.eq(attempt & self.reads.take.payload.from_out),
+            self.acc.enable.eq(attempt & self.reads.take.payload.from_acc),
             self.out.index.eq(step.index), self.acc.index.eq(step.index),
             read_waits.eq(self.acc.enable & ~self.acc.granted),
             taken.eq(attempt & ~step.outside & ~read_waits),

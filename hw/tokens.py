@@ -1,6 +1,6 @@
 """The dependency tokens: one counter for each ordered pair of engines."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
@@ -58,10 +58,15 @@ class Tokens(Component):
         count = Signal(self.config.token_bits, name=f"{giver.name}_to_{taker.name}".lower())
         posted = self.port(giver).post[taker]
         taken = self.port(taker).take & self.port(taker).wait[giver]
-        overflow = Signal(name=f"{giver.name}_to_{taker.name}_overflow".lower())
-        m.d.comb += overflow.eq(posted & ~taken & (count == self.config.token_limit))
-        with m.If(posted & ~taken & ~overflow):
-            m.d.sync += count.eq(count + 1)
-        with m.Elif(taken & ~posted):
-            m.d.sync += count.eq(count - 1)
-        return count != 0, overflow
+        some = Signal(name=f"{giver.name}_to_{taker.name}_some".lower())     # count != 0
+        full, overflow = Signal(), Signal(name=f"{giver.name}_to_{taker.name}_overflow".lower())
+        m.d.comb += [full.eq(count == self.config.token_limit),
+                     overflow.eq(posted & ~taken & full)]
+        # A take is known late: it decides whether the counter moves, the post which way.
+        with m.If(Mux(posted, ~taken & ~full, taken)):
+            m.d.sync += count.eq(Mux(posted, count + 1, count - 1))
+        with m.If(posted):
+            m.d.sync += some.eq(1)
+        with m.Elif(taken):
+            m.d.sync += some.eq(count != 1)
+        return some, overflow

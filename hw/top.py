@@ -110,9 +110,12 @@ class Accelerator(Component):
             self.interrupt.eq(control.interrupt),
             self.trace_running.eq(control.running),
         ]
-        for each in (fetch, self.reader, self.writer, *self.engines.values()):
+        load, gemm, alu, store = self.engines.values()
+        for each in (gemm, alu, self.reader, self.writer):
             m.d.comb += each.halt.eq(control.halt)
-        for each in (self.engines[Engine.LOAD], self.engines[Engine.STORE]):
+        for each in (fetch, load, store):
+            m.d.comb += each.halts.eq(control.halts)
+        for each in (load, store):
             m.d.comb += each.segments.eq(control.segments)
 
     def _join_engines(self, m):

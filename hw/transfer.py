@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Member, Out, connect
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import SEGMENTS, Instruction
-from .buffered import RegisteredQueue
+from .buffered import RegisteredQueue, RegisterSlice
 from .interfaces import (
     FAULT,
     WIDEST_BUS_BYTES,
@@ -19,7 +19,7 @@ from .interfaces import (
     tokens,
 )
 from .layouts import buffers_of, unpack
-from .rows import RowWalker, set_box
+from .rows import RowWalker, burst_layout, set_box
 from .start import start_next
 
 QUEUE_DEPTH = 4             # instructions between the side that requests and the side that moves
@@ -28,7 +28,7 @@ QUEUE_DEPTH = 4             # instructions between the side that requests and th
 class TransferEngine(Component):
     """The base of LOAD and STORE: an instruction that starts goes to both sides at once.
 
-                  ┌─► RowWalker ──► requests (bursts)
+                  ┌─► RowWalker ──► register slice ──► requests (bursts)
         commands ─┤
                   └─► queue of 4 ─► mover ──► the subclass's ports
 
@@ -49,8 +49,8 @@ class TransferEngine(Component):
         Taken at the start of an instruction, posted at its end.
     events : Out(events)
         What the control unit counts and reports.
-    halt : In(1)
-        Start, request and post nothing from this cycle on.
+    halts : In(1)
+        Start, request and post nothing from the next cycle on.
     segments : In(segment_table)
         The windows of DRAM. Stable while a program runs.
     requests : Out(stream of burst_request)
@@ -64,17 +64,19 @@ class TransferEngine(Component):
         self.instruction = instruction
         super().__init__({
             "commands": In(commands), "tokens": Out(tokens), "events": Out(events),
-            "halt": In(1), "segments": In(segment_table(config)),
+            "halts": In(1), "segments": In(segment_table(config)),
             "requests": Out(stream.Signature(burst_request(config))),
             **members,
         })
 
-    def _join(self, m: Module, mover: Component) -> tuple[RowWalker, Signal]:
-        """Put walker and queue in front of the mover. Returns the walker, and when one starts."""
+    def _join(self, m: Module, mover: Component):
+        """Put walker and queue in front of the mover. Returns the walker, a stream of its bursts,
+        and when an instruction starts."""
         m.submodules.walker = walker = RowWalker(self.config, buffers_of(self.instruction))
         m.submodules.queue = queue = RegisteredQueue(mover.steps.prepared_layout, QUEUE_DEPTH)
+        m.submodules.bursts = bursts = RegisterSlice(burst_layout(self.config))
         self.fault = Signal(FAULT)
-        self.stop = Signal()
+        self.stop = Signal()        # from the cycle after a fault or `halts` until reset
         started = start_next(m, self, walker.boxes.ready & queue.put.ready & ~self.stop)
         command = self.commands.payload
         fields = unpack(self.instruction, command.word)
@@ -82,7 +84,6 @@ class TransferEngine(Component):
         set_box(m, walker.boxes.payload, fields, command.position, base=segment.base,
                 size=self._window_bytes(segment))
         m.d.comb += [
-            self.stop.eq(self.halt | (self.fault.cause != Fault.NONE)),
             walker.stop.eq(self.stop), mover.stop.eq(self.stop),
             walker.boxes.valid.eq(started),
             queue.put.valid.eq(started),
@@ -90,23 +91,27 @@ class TransferEngine(Component):
         ]
         mover.steps.prepare(m, command, queue.put.payload)
         connect(m, queue.take, mover.instructions)
-        return walker, started
+        connect(m, walker.bursts, bursts.put)
+        return walker, bursts.take, started
 
     def _window_bytes(self, segment) -> Value:
         """Bytes of the segment that an instruction may touch."""
         return segment.size
 
     def _request(self, m: Module, bursts, may_go: ValueLike = 1) -> None:
-        """Offer the walker's bursts, while they may go. An empty one stands for no burst."""
+        """Offer bursts, while they may go. An empty one stands for no burst."""
+        goes = may_go & ~self.stop
         m.d.comb += [
             self.requests.payload.address.eq(bursts.payload.address),
             self.requests.payload.beats.eq(bursts.payload.beats),
-            self.requests.valid.eq(bursts.valid & ~bursts.payload.empty & may_go),
-            bursts.ready.eq((self.requests.ready | bursts.payload.empty) & may_go),
+            self.requests.valid.eq(bursts.valid & ~bursts.payload.empty & goes),
+            bursts.ready.eq((self.requests.ready | bursts.payload.empty) & goes),
         ]
 
     def _keep_first_fault(self, m: Module, *sources) -> None:
         """Of several faults in a cycle, that of the oldest instruction counts; it comes first."""
         for source in reversed(sources):            # the last assignment wins
             with m.If(source.cause != Fault.NONE):
-                m.d.sync += self.fault.eq(source)
+                m.d.sync += [self.fault.eq(source), self.stop.eq(1)]
+        with m.If(self.halts):
+            m.d.sync += self.stop.eq(1)

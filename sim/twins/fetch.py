@@ -79,7 +79,7 @@ def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
         fetch.waits = 0
     elif fetch.waits == 0 and halt == 0 and wants(fetch, config):
         _prepare(fetch, config)
-    queue.step(buffer, fetch.complete != 0 and halt == 0, dispatched)
+    queue.step(buffer, fetch.complete, dispatched)
     fetch.complete = _assemble(fetch, wires, config, machine.reader)
     fetch.position += dispatched
     fetch.was_idle = wires.idle != 0 and not dispatched

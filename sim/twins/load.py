@@ -19,16 +19,14 @@ REGISTERS = Registers(same=("fault", "queue", "writing"), noted=("fault_position
 
 
 @inlined
-def offer(machine: Machine, wires: Wires, code: Code, config: Settings) -> None:
-    """Ask the reader for the current burst."""
+def offer(machine: Machine, wires: Wires) -> None:
+    """Ask the reader for the oldest burst."""
     walker = machine.load_rows
     wires.load_requests = 0
     stop = machine.control.halt != 0 or machine.load.fault != 0
-    if rows.offers(walker, stop) and not walker.no_bytes:
+    if rows.offers(walker, stop) and walker.front_empty == 0:
         wires.load_requests = 1
-        wires.load_beats = rows.beats(walker)
-        wires.load_address = (code[walker.cut_position].base
-                              + walker.here * config.bus_bytes)
+        wires.load_beats, wires.load_address = walker.front_beats, walker.front_address
 
 
 @inlined
@@ -36,7 +34,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     """Returns the position of the load that starts, or -1. `writing` counts those written."""
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
     stop = machine.control.halt != 0 or load.fault != 0
-    if not stop and walker.held | walker.cutting | load.queue | machine.load_write.pending == 0:
+    if not (stop or rows.is_busy(walker) or load.queue | machine.load_write.pending):
         return _rest(machine, wires, code)
     wires.load_wait = 0
     started = -1
@@ -48,7 +46,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     bad_row = rows.fault(walker, stop)
     bad_position = walker.cut_position
     rows.step(walker, code, config.bus_bytes,
-              rows.offers(walker, stop) and (wires.load_granted != 0 or walker.no_bytes != 0), stop)
+              rows.offers(walker, stop) and wires.load_granted | walker.front_empty != 0, stop)
     if started >= 0:
         rows.take(walker, started, code[started])
     finished = load_writer.step(machine, wires, code, config, positions, stop)

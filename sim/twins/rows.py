@@ -12,12 +12,15 @@ ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
 
 # A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
 # are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
-# window, `cause` is what is wrong with the row. `changes` counts the cycles in which any of them
-# changed.
+# window, `cause` is what is wrong with the row. Up to two `bursts` that were cut wait to be sent, the
+# front one and the back one. `changes` counts the cycles in which any of them changed.
 REGISTERS = Registers(same=("changes",),
                       noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
                              "cut_position", "cause", "position", "rows_left", "planes_left",
-                             "row_start", "plane_start"))
+                             "row_start", "plane_start", "bursts", *(
+                                 f"{place}_{name}" for place in ("front", "back") for name in
+                                 ("of", "address", "beats", "last", "empty"))))
+PLACES = 2                  # of bursts that were cut
 
 
 @inlined
@@ -29,7 +32,13 @@ def fault(walker: Unit, stop: int) -> int:
 @inlined
 def offers(walker: Unit, stop: int) -> bool:
     """Whether there is a burst, or what stands for none."""
-    return walker.cutting != 0 and walker.cause == 0 and not stop
+    return walker.bursts != 0 and not stop
+
+
+@inlined
+def is_busy(walker: Unit) -> bool:
+    """Whether a box is held, or a burst of one."""
+    return walker.held | walker.cutting | walker.bursts != 0
 
 
 @inlined
@@ -57,17 +66,37 @@ def beats(walker: Unit) -> int:
 
 @inlined
 def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int) -> None:
-    """`taken`: the current burst is sent."""
+    """`taken`: the front burst is sent."""
     if stop:
         return
     ends = ends_row(walker)
-    hand_over = walker.held != 0 and (walker.cutting == 0 or (taken and ends))
-    walker.changes += taken or hand_over
+    cuts = walker.cutting != 0 and walker.cause == 0 and walker.bursts != PLACES
+    hand_over = walker.held != 0 and (walker.cutting == 0 or (cuts and ends))
+    walker.changes += taken or cuts or hand_over
     if taken:
+        walker.bursts -= 1
+        walker.front_of, walker.front_address = walker.back_of, walker.back_address
+        walker.front_beats, walker.front_last = walker.back_beats, walker.back_last
+        walker.front_empty = walker.back_empty
+    if cuts:
+        _put(walker, code[walker.cut_position].base + walker.here * bus_bytes, ends)
         walker.cutting = not ends
         walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
     if hand_over:
         _hand_over(walker, code[walker.position], bus_bytes)
+
+
+@inlined
+def _put(walker: Unit, address: int, ends: int) -> None:
+    """Give the current burst a place, the back one unless the front is free."""
+    walker.back_of, walker.back_address = walker.cut_position, address
+    walker.back_beats, walker.back_empty = beats(walker), walker.no_bytes
+    walker.back_last = walker.final != 0 and ends
+    if walker.bursts == 0:
+        walker.front_of, walker.front_address = walker.back_of, walker.back_address
+        walker.front_beats, walker.front_last = walker.back_beats, walker.back_last
+        walker.front_empty = walker.back_empty
+    walker.bursts += 1
 
 
 @inlined

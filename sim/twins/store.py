@@ -30,10 +30,10 @@ def answers_ready(store: Unit) -> bool:
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the store that starts, or -1. `reading` counts those read."""
     store, walker, commands = machine.store, machine.store_rows, machine.store_queue
-    if walker.held | walker.cutting | store.awaited == 0 and not store_reader.is_busy(machine):
+    if not (rows.is_busy(walker) or store.awaited or store_reader.is_busy(machine)):
         return _rest(machine, wires, code)
     stop = machine.control.halt != 0 or store.fault != 0
-    wires.store_busy = walker.held != 0 or walker.cutting != 0 or store.awaited != 0
+    wires.store_busy = rows.is_busy(walker) or store.awaited != 0
     started = -1
     wires.store_wait = 0
     if commands.ready and walker.held == 0 and store.queue != QUEUE_DEPTH and not stop:
@@ -43,10 +43,10 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
             started = int(commands.position)
     bad_row, bad_position = rows.fault(walker, stop), walker.cut_position
     badly, badly_position, awaits = _complete(store, machine.writer, wires, stop)
-    taken, of, final, no_bytes = _request(machine, wires, code, config, stop, awaits)
-    rows.step(walker, code, config.bus_bytes, taken, stop)
+    taken = _request(machine, wires, config, stop, awaits)
     if taken:
-        _await(store, of, final, no_bytes)
+        _await(store, walker)
+    rows.step(walker, code, config.bus_bytes, taken, stop)
     if started >= 0:
         rows.take(walker, started, code[started])
     finished = store_reader.step(machine, wires, code, config, positions, stop, awaits)
@@ -97,25 +97,24 @@ def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool
 
 
 @inlined
-def _request(machine: Machine, wires: Wires, code: Code, config: Settings, stop: int,
-             awaits: int) -> tuple[bool, int, bool, int]:
-    """Offer the current burst. Returns whether it is sent, and what to enter in the list."""
+def _request(machine: Machine, wires: Wires, config: Settings, stop: int, awaits: int) -> bool:
+    """Offer the oldest burst. Returns whether it is sent."""
     walker = machine.store_rows
     wires.store_granted = 0
-    of, final = walker.cut_position, walker.final != 0 and rows.ends_row(walker)
     if not rows.offers(walker, stop) or awaits == config.writes_in_flight + 2:
-        return False, of, final, walker.no_bytes
-    if walker.no_bytes == 0:
+        return False
+    if walker.front_empty == 0:
         if not writer.may_request(machine.writer, wires, config, machine.control.halt):
-            return False, of, final, walker.no_bytes
+            return False
         wires.store_granted = 1
-        wires.store_beats = rows.beats(walker)
-        wires.store_address = code[of].base + walker.here * config.bus_bytes
-    return True, of, final, walker.no_bytes
+        wires.store_beats, wires.store_address = walker.front_beats, walker.front_address
+    return True
 
 
 @inlined
-def _await(store: Unit, of: int, final: int, no_bytes: int) -> None:
+def _await(store: Unit, walker: Unit) -> None:
+    """Enter the oldest burst in the list."""
     place = (store.head + store.awaited) & AWAITED - 1
-    store.of[place], store.last[place], store.no_bytes[place] = of, final, no_bytes
+    store.of[place], store.last[place] = walker.front_of, walker.front_last
+    store.no_bytes[place] = walker.front_empty
     store.awaited += 1

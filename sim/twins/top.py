@@ -156,7 +156,7 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
     _look(machine, wires)
     accumulator.arbitrate(machine, wires, code, config, uops)
     fetch.offer(machine.fetch, wires, halt)
-    load.offer(machine, wires, code, config)
+    load.offer(machine, wires)
     reader.take_request(machine.reader, wires, config, halt)
     wires.load_start = load.step(machine, wires, code, config, positions)
     fetch.step(machine, wires, config, code)
@@ -181,7 +181,7 @@ def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, t
     wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
     if fetches:
         fetch.offer(machine.fetch, wires, 0)
-    load.offer(machine, wires, code, config)
+    load.offer(machine, wires)
     reader.take_request(machine.reader, wires, config, 0)
     wires.load_start = load.step(machine, wires, code, config, positions)
     wires.put_to = -1
@@ -218,8 +218,8 @@ def _look(machine: Machine, wires: Wires) -> None:
     wires.store_fault = machine.store.fault
     wires.store_fault_position = machine.store.fault_position
     wires.idle = (compute_is_idle(machine) and machine.load.queue == 0
-                  and machine.load_write.pending == 0 and machine.store_rows.held == 0
-                  and machine.store_rows.cutting == 0 and machine.store.awaited == 0)
+                  and machine.load_write.pending == 0 and not rows.is_busy(machine.store_rows)
+                  and machine.store.awaited == 0)
 
 
 @inlined

@@ -26,7 +26,10 @@ class TokensAreCounted(Claim):
                  for name in ("wait", "post") for engine in Engine}
         super().__init__(
             {**masks, **{f"take_{engine.name.lower()}": 1 for engine in Engine}},
-            {pair_name(*pair): (f"unit.{pair_name(*pair)}", config.token_bits) for pair in PAIRS})
+            {**{pair_name(*pair): (f"unit.{pair_name(*pair)}", config.token_bits)
+                for pair in PAIRS},
+             **{f"{pair_name(*pair)}_some": (f"unit.{pair_name(*pair)}_some", 1)
+                for pair in PAIRS}})
 
     def elaborate(self, platform):
         m = Module()
@@ -62,7 +65,9 @@ class TokensAreCounted(Claim):
             Assert(balance >= 0), Assert(balance <= limit),
             Cover(refused), Cover(post & take & (balance == limit)),
         ]
-        m.d.comb += self.invariant(getattr(self, pair_name(giver, taker)) == balance)
+        name = pair_name(giver, taker)
+        m.d.comb += self.invariant(getattr(self, name) == balance,
+                                   getattr(self, f"{name}_some") == (balance != 0))
         return balance, refused
 
 

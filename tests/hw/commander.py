@@ -4,6 +4,13 @@ from microtron.isa.faults import Fault
 
 FIRST_POSITION = 10
 
+
+class Kept:
+    """Stands for a pin that an engine does not have."""
+
+    value = 0
+
+
 class Commander:
     """Hands instructions and, at random times, tokens to an engine, and records its events."""
 
@@ -16,7 +23,9 @@ class Commander:
             engine.commands.payload.position))
         self.granted, self.missing = map(bench.pin, (engine.tokens.granted,
                                                      engine.tokens.missing))
-        self.halt = bench.pin(engine.halt)
+        # Some engines are told of a halt in the cycle before, and keep it.
+        self.halts = bench.pin(engine.halts) if hasattr(engine, "halts") else None
+        self.halt = bench.pin(engine.halt) if self.halts is None else Kept()
         self.ready, self.wait, self.take, self.post = map(bench.probe, (
             engine.commands.ready, engine.tokens.wait, engine.tokens.take, engine.tokens.post))
         self.events = {name: bench.probe(getattr(engine.events, name))
@@ -39,8 +48,15 @@ class Commander:
             self.missing.value = self.rng.choice([mask for mask in range(1, 16)
                                                   if mask & ~wanted == 0])
         self.granted.value = self.missing.value == 0
-        self.halt.value = self.halt.value or self.bench.cycle == self.halt_at or (
-            self.first_fault is not None and self.bench.cycle > self.first_fault[0] + 2)
+        self.halt.value = self.halt.value or self._halts(self.bench.cycle)
+        if self.halts is not None:
+            self.halts.value = self._halts(self.bench.cycle + 1)
+
+    def _halts(self, cycle):
+        """Whether the control unit raises a halt in a cycle: when the test says so, or after a
+        fault."""
+        return cycle == self.halt_at or (
+            self.first_fault is not None and cycle > self.first_fault[0] + 2)
 
     def _current(self):
         return self.instructions[self.position.value - FIRST_POSITION]

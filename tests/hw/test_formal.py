@@ -77,8 +77,8 @@ def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
 
 @pytest.mark.parametrize(("right", "wrong"), [
     ("put.ready.eq(behind != places)", "put.ready.eq(1)"),          # overwrites when full
-    ("(moves_up & (behind == 0))", "moves_up"),                     # loses one
-    ("head.eq(Mux(behind != 0, read.data, put.payload))", "head.eq(put.payload)"),  # overtaken
+    ("enters & (some | (held", "enters & ((held"),                  # loses one
+    ("head.eq(Mux(some, read.data, put.payload))", "head.eq(put.payload)"),     # overtaken
     ("Mux(consume == places - 1, 0, consume + 1)", "consume + 1"),  # depth 4: wrong word
 ])
 def test_a_fault_in_the_registered_queue_has_a_counterexample(right, wrong):
@@ -91,11 +91,11 @@ def test_the_arbiter_serves_who_requests_after_at_most_each_other_once(clients):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
-    ("posted & ~taken & ~overflow", "posted & ~overflow"),          # a token too many
-    ("taken & ~posted", "taken"),                                   # one too few
-    ("(count == self.config.token_limit)", "0"),                    # wraps
-    ("posted & ~taken & (count", "posted & (count"),                # overflow though taken
-    ("return count != 0", "return count != 1"),                     # granted without a token
+    ("~taken & ~full", "~full"),                                    # a token too many
+    ("Mux(posted, ~taken & ~full, taken)", "~full"),                # one too few
+    ("count == self.config.token_limit", "0"),                      # wraps
+    ("posted & ~taken & full", "posted & full"),                    # overflow though taken
+    ("some.eq(count != 1)", "some.eq(1)"),                          # granted without a token
     ("port.wait[giver] & ~there", "~there"),                        # waits unasked
 ])
 def test_a_fault_in_the_token_counters_has_a_counterexample(right, wrong):

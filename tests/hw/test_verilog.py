@@ -105,7 +105,7 @@ def expected_memories(config):
         "fetch.buffer.storage": (15, BUFFERED.size),
         **{f"{name}.queue.storage": (3, prepared_bits(steps, config))
            for name, steps in (("load", LoadSteps), ("store", StoreSteps))},
-        "store.awaited.storage": (config.writes_in_flight + 2, 38),
+        "store.awaited.storage": (config.writes_in_flight + 1, 38),
         "store.reader.queue.storage": (4, beat + beat // 8),
         "writer.lengths.storage": (config.writes_in_flight, 8),
         **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)
