@@ -12,8 +12,8 @@ ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
 
 # A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
 # are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
-# window, `cause` is what is wrong with the row. Up to two `bursts` that were cut wait to be sent, the
-# front one and the back one. `changes` counts the cycles in which any of them changed.
+# window, `cause` is what is wrong with the row. Up to two `bursts` that were cut wait to be sent:
+# the front one and the back one. `changes` counts the cycles in which any of them changed.
 REGISTERS = Registers(same=("changes",),
                       noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
                              "cut_position", "cause", "position", "rows_left", "planes_left",

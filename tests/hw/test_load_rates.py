@@ -70,10 +70,10 @@ def test_loads_overlap_and_cost_one_cycle_between_them():
     assert starts[:4] == [starts[0] + 2 * number for number in range(4)]
 
 
-def test_bursts_are_requested_two_cycles_after_the_start_one_a_cycle():
+def test_bursts_are_requested_three_cycles_after_the_start_one_a_cycle():
     machine = timed(tiny, [Load(shape=(1, 10, 1), stride=(0, 0x100))])
     start = machine.commander.starts[0][0]
-    assert machine.bus.offered_at == list(range(start + 3, start + 13))
+    assert machine.bus.offered_at == list(range(start + 4, start + 14))
 
 
 def test_as_many_bursts_are_outstanding_as_the_configuration_allows():

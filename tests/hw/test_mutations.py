@@ -24,7 +24,7 @@ FAULTS = [
      "test_writer.py"),
     ("rows.py", "self.row_end >= self.box.size", "self.row_end > self.box.size", "test_rows.py"),
     ("start.py", "could_start & tokens.granted", "could_start", "test_load.py"),
-    ("transfer.py", "bursts.valid & ~bursts.payload.empty & may_go", "bursts.valid & may_go",
+    ("transfer.py", "bursts.valid & ~bursts.payload.empty & goes", "bursts.valid & goes",
      "test_store.py"),
     ("tile_steps.py", "self.left == 2", "self.left == 3", "test_load.py"),
     ("tile_steps.py", "next_plane.eq(plane + plane_stride)", "next_plane.eq(now + plane_stride)",
