@@ -48,8 +48,8 @@ def test_tiles_whose_lanes_differ_take_a_cycle_each():
     assert machine.duration() == 100 + LATENCY + OVERHEAD
 
 
-def test_a_store_without_tiles_ends_three_cycles_after_its_start():
-    assert timed(tiny, [Store(segment=1, shape=(0, 1, 1))]).duration() == 3
+def test_a_store_without_tiles_ends_four_cycles_after_its_start():
+    assert timed(tiny, [Store(segment=1, shape=(0, 1, 1))]).duration() == 4
 
 
 def test_stores_overlap_and_cost_one_cycle_between_them():
