@@ -2,12 +2,12 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import INSTRUCTION_BYTES, ISA, Engine, Sync, SyncAction
+from .buffered import RegisteredQueue
 from .interfaces import FAULT, burst_request, commands, read_beat
 from .layouts import POSITION_BITS, illegal, opcode_of, unpack
 from .logic import is_among
@@ -28,7 +28,7 @@ class Fetch(Component):
     raises `finished` for good. It begins when `running` rises after a reset.
 
     Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: the
-    first request comes in the second cycle; an instruction can leave three cycles after its last
+    first request comes in the second cycle; an instruction can leave two cycles after its last
     beat came; it is judged while it enters the buffer, together with whom it is for. A sync leaves
     in the second cycle in which all is idle. Back-pressure: an instruction waits for room in the
     queue of its engine, and all behind it wait with it.
@@ -78,7 +78,7 @@ class Fetch(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.buffer = buffer = SyncFIFOBuffered(width=BUFFERED.size, depth=AHEAD)
+        m.submodules.buffer = buffer = RegisteredQueue(BUFFERED, AHEAD)
         self.position = Signal(POSITION_BITS)               # the one to dispatch next
         self.halted = Signal()                              # from the cycle after `halts`
         with m.If(self.halts):
@@ -136,9 +136,9 @@ class Fetch(Component):
                 number.eq(Mux(last, 0, number + 1)),
                 broken.eq((broken & ~first) | payload.error),
             ]
-        buffered = data.View(BUFFERED, buffer.w_data)
+        buffered = buffer.put.payload
         m.d.comb += [buffered.word.eq(word), buffered.broken.eq(broken),
-                     buffer.w_en.eq(complete)]
+                     buffer.put.valid.eq(complete)]
         self._judge(m, word, buffered)
 
     def _judge(self, m, word, buffered):
@@ -159,17 +159,17 @@ class Fetch(Component):
 
     def _dispatch(self, m, buffer):
         """Hand the oldest instruction to its engine, or execute it here."""
-        oldest = data.View(BUFFERED, buffer.r_data)
+        oldest = buffer.take.payload
         queues = [getattr(self, engine.name.lower()) for engine in Engine]
         valid, whole, was_idle = Signal(), Signal(), Signal()
         over = Signal()                                     # halted or finished
         m.d.comb += [
-            valid.eq(buffer.r_rdy & ~over),
+            valid.eq(buffer.take.valid & ~over),
             whole.eq(valid & ~oldest.broken),
             self.dispatched.eq(whole & Cat(
                 oldest.sync & was_idle, (goes & queue.ready for goes, queue
                                          in zip(oldest.engines, queues, strict=True))).any()),
-            buffer.r_en.eq(self.dispatched),
+            buffer.take.ready.eq(self.dispatched),
         ]
         for goes, queue in zip(oldest.engines, queues, strict=True):
             m.d.comb += [queue.valid.eq(whole & goes), queue.payload.word.eq(oldest.word),

@@ -1,19 +1,19 @@
 """The command queue between FETCH and an engine."""
 
 from amaranth.hdl import Module
-from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
 from ..isa.config import Config
+from .buffered import RegisteredQueue
 from .interfaces import commands
 from .layouts import COMMAND
 
 
 class CommandQueue(Component):
-    """Holds up to `queue_depth` commands in block RAM, in order.
+    """Holds up to `queue_depth` commands, in order.
 
-    Rate: one in and one out a cycle. Latency: a command that enters an empty queue can leave two
-    cycles later.
+    Rate: one in and one out a cycle. Latency: a command that enters an empty queue can leave in
+    the next cycle.
 
     Members
     -------
@@ -31,13 +31,8 @@ class CommandQueue(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=COMMAND.size,
-                                                    depth=self.config.queue_depth)
-        m.d.comb += [
-            fifo.w_data.eq(self.put.payload), fifo.w_en.eq(self.put.valid),
-            self.put.ready.eq(fifo.w_rdy),
-            self.take.payload.eq(fifo.r_data), self.take.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.take.ready),
-            self.empty.eq(fifo.level == 0),
-        ]
+        m.submodules.fifo = fifo = RegisteredQueue(COMMAND, self.config.queue_depth)
+        connect(m, flipped(self.put), fifo.put)
+        connect(m, fifo.take, flipped(self.take))
+        m.d.comb += self.empty.eq(~fifo.take.valid)
         return m

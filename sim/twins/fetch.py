@@ -51,8 +51,7 @@ def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
     """Whether nothing happens here until a beat arrives or a command leaves its queue, as long as
     some engine is working."""
     fetch, buffer = machine.fetch, machine.buffer
-    if fetch.waits | fetch.complete or wants(fetch, config) or (
-            buffer.inner != 0 and buffer.ready == 0):
+    if fetch.waits | fetch.complete or wants(fetch, config):
         return False
     if buffer.ready == 0:
         return fetch.position != config.count

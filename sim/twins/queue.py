@@ -1,9 +1,8 @@
 """Twin of hw.queue: the command queue of an engine, and also the buffer of FETCH.
 
 What a queue holds follows from the program: the commands of its engine in order, from number
-`taken` on. Its levels are those of Amaranth's buffered FIFO: a memory, and a register behind it.
-The `position` of its head in the program, and the engines that the head must `wait` for, are noted
-when it arrives.
+`taken` on. The head is in a register and `ready`; `inner` are behind it. The `position` of the head
+in the program, and the engines that the head must `wait` for, are noted when it arrives.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ def has_room(queue: Unit, depth: int) -> bool:
 def step(queue: Unit, put: int, take: int) -> bool:
     """`put`: something enters; there must be room for it. `take`: the head leaves. Returns whether
     there may be a new head."""
-    if put == 0 and take == 0 and (queue.inner == 0 or queue.ready != 0):
+    if put == 0 and take == 0:
         return False
-    moves = queue.inner != 0 and (queue.ready == 0 or take)
-    if moves:
-        queue.ready = 1
-    elif take:
-        queue.ready = 0
-    queue.inner += put - moves
+    if queue.ready and not take:
+        queue.inner += put
+    elif queue.inner:
+        queue.inner += put - 1
+    else:
+        queue.ready = put
     queue.taken += take
     return True
 

@@ -155,15 +155,15 @@ class StreamPassesInOrder(ItemsPassInOrder):
     """The claim for a queue whose head is a register, with streams on both sides. It never hides
     anything, so it is not `buffered` in the sense above."""
 
-    def __init__(self, unit, *, depth: int, width: int):
+    def __init__(self, unit, *, depth: int, width: int, place: str = "unit"):
         self.unit, self.depth, self.buffered = unit, depth, False
         self.words = depth - 1
         pointer = ceil_log2(self.words)
         Claim.__init__(
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
-            {**({name: (f"unit.{name}", pointer) for name in ("produce", "consume")}
-                if pointer else {}), "behind": ("unit.behind", range(depth)),
-             **{f"word_{at}": (f"unit.storage[{at}]", width) for at in range(self.words)}})
+            {**({name: (f"{place}.{name}", pointer) for name in ("produce", "consume")}
+                if pointer else {}), "behind": (f"{place}.behind", range(depth)),
+             **{f"word_{at}": (f"{place}.storage[{at}]", width) for at in range(self.words)}})
 
     def attach(self, m):
         put, take = self.unit.put, self.unit.take
@@ -199,18 +199,15 @@ class SlicePassesInOrder(StreamPassesInOrder):
             ~followed | (Mux(ahead == 0, shown, self.back) == value))
 
 
-class CommandsPassInOrder(ItemsPassInOrder):
+class CommandsPassInOrder(StreamPassesInOrder):
     """The claim for the command queue, whole commands included."""
 
     def __init__(self, unit, *, depth: int):
-        super().__init__(unit, place="unit.fifo", depth=depth, width=COMMAND.size,
-                         buffered=True)
+        super().__init__(unit, depth=depth, width=COMMAND.size, place="unit.fifo")
 
     def attach(self, m):
-        queue = self.unit
-        m.d.comb += [queue.put.valid.eq(self.put), queue.put.payload.eq(self.item),
-                     queue.take.ready.eq(self.take)]
-        return queue.put.ready, queue.take.valid, queue.take.payload.as_value()
+        accepts, shows, shown = super().attach(m)
+        return accepts, shows, shown.as_value()
 
     def holds_nothing(self):
         return self.unit.empty

@@ -125,10 +125,13 @@ def test_a_fault_in_the_buffered_queue_has_a_counterexample(right, wrong):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
-    ("self.put.ready.eq(fifo.w_rdy)", "self.put.ready.eq(1)"),      # loses when full
-    ("self.take.valid.eq(fifo.r_rdy)", "self.take.valid.eq(fifo.level != 0)"),      # too early
-    ("self.empty.eq(fifo.level == 0)", "self.empty.eq(~fifo.r_rdy)"),   # forgets one on its way
-    ("fifo.w_data.eq(self.put.payload)", "fifo.w_data.eq(self.put.payload.as_value()[1:])"),
+    ("connect(m, flipped(self.put), fifo.put)",
+     "m.d.comb += [fifo.put.payload.eq(self.put.payload), fifo.put.valid.eq(self.put.valid), "
+     "self.put.ready.eq(1)]"),                                      # loses when full
+    ("connect(m, fifo.take, flipped(self.take))",
+     "m.d.comb += [self.take.payload.eq(fifo.take.payload), self.take.valid.eq(1), "
+     "fifo.take.ready.eq(self.take.ready)]"),                       # shows what is not there
+    ("self.empty.eq(~fifo.take.valid)", "self.empty.eq(~fifo.put.ready)"),
 ])
 def test_a_fault_in_the_command_queue_has_a_counterexample(right, wrong):
     assert counterexample(command_queue(3, broken(CommandQueue, right, wrong)), steps=10)
