@@ -37,7 +37,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 export SOAK_PROGRAMS
 .NOTPARALLEL:
-.PHONY: help demo test quick lint bench soak docs clean
+.PHONY: help demo test quick lint bench soak boards docs clean
 
 help:   ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 12
@@ -70,6 +70,10 @@ soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 	@MICROTRON_COMPILED_OPERATORS=1 $(BIN)/python -m pytest -n $(JOBS) $(FLAGS) \
 		tests/compiler/cpu/operators
 	@$(BIN)/python tools/mutations.py --count $(SOAK_FAULTS) --seed $(SOAK_SEED)
+
+boards: ## build bitstreams for four boards (an hour or more), and write their table in docs/boards.md
+	$(SET_UP) boards
+	@$(BIN)/python tools/build_boards.py $(FLAGS)
 
 docs:   ## write what is generated: docs/isa.md, and the diagrams in docs/hardware.md
 	$(SET_UP) test

@@ -33,4 +33,6 @@ def bare_design(board: Board, config: Config, pins: str,
                        sources=("hw", "isa", "boards/bare.py"), packages=("amaranth",))),
         Step(name="pins", doing="writing the constraints", outputs=(pins,),
              work=Write({pins: constraints(wires)})))
-    return Design(steps, "read_rtlil top.il", ("top.il",), "top", pins)
+    # Yosys takes a memory and the register behind it as one only with `no_rw_check`; a design that
+    # has been through Verilog has them apart.
+    return Design(steps, "read_rtlil top.il\nmemory_nordff", ("top.il",), "top", pins)

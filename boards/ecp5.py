@@ -12,6 +12,7 @@ from .facts import BoardError
 from .flow import Build, Flow
 from .steps import Call, Command, Step
 from .synthesis import AREA, NETLIST, Design, synthesized
+from .system_design import system_design
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
@@ -50,7 +51,7 @@ def back_end(board: Board, design: Design) -> Build:
                  *nextpnr_options(board), "--json", NETLIST, "--lpf", design.pins,
                  "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
                  "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
-                 "--timing-allow-fail"))),
+                 "--timing-allow-fail", "--router", "router2"))),
         Step(name="pack", doing="writing the bitstream", inputs=("design.config",),
              outputs=(product,), work=Command(tools.ECPPACK, (
                  "--compress", "--input", "design.config", "--bit", product))),
@@ -65,7 +66,7 @@ def back_end(board: Board, design: Design) -> Build:
 def plan(board: Board, config: Config) -> Build:
     if board.memory.kind == "none":
         return back_end(board, bare_design(board, config, "pins.lpf", constraints))
-    raise BoardError(f"{board.name}: there is no system for its memory yet")
+    return back_end(board, system_design(board, config))
 
 
 FLOW = Flow(name="ecp5", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_ECP5,

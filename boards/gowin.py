@@ -12,6 +12,7 @@ from .facts import BoardError
 from .flow import Build, Flow
 from .steps import Call, Command, Step
 from .synthesis import AREA, NETLIST, Design, synthesized
+from .system_design import system_design
 
 # GW2AR is the die of GW2A with memory in its package; C is the revision of that die, which parts of
 # grade C8 have.
@@ -63,7 +64,7 @@ def plan(board: Board, config: Config) -> Build:
     if board.memory.kind == "none":
         return back_end(board, bare_design(board, config, "pins.cst", constraints,
                                            everywhere=True))
-    raise BoardError(f"{board.name}: there is no system for its memory yet")
+    return back_end(board, system_design(board, config))
 
 
 FLOW = Flow(name="gowin", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_GOWIN,

@@ -12,7 +12,6 @@ from .steps import Call, Command, Step, Write
 NETLIST, CELLS, AREA = "design.json", "cells.json", "area.json"
 SCRIPT = """\
 {read}
-hierarchy -check -top {top}
 {synthesis} -top {top} -json {netlist}
 tee -q -o {cells} stat -json
 """
@@ -27,12 +26,6 @@ class Design:
     sources: tuple[str, ...]        # the files that they name, or the design does
     top: str
     pins: str                       # the file of constraints
-
-
-def verilog_design(steps: tuple[Step, ...], verilog: tuple[str, ...], others: tuple[str, ...],
-                   top: str, pins: str) -> Design:
-    """A design in Verilog files, which may read other files, as for what a memory holds."""
-    return Design(steps, f"read_verilog {' '.join(verilog)}", (*verilog, *others), top, pins)
 
 
 def synthesized(board: Board, design: Design, synthesis: str) -> tuple[Step, ...]:

@@ -22,7 +22,7 @@ TEST = re.compile(r"(?:(?P<file>tests/[\w/]+\.py)::)?\b(?P<name>test_\w+)\b(?!\.
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^ +(?:\$ )?((?:\.venv/bin/)?microtron\b.*)$", re.MULTILINE)
-NOT_OURS = {"vta.h", "vta.cc", "model_tflite.h"}
+NOT_OURS = {"vta.h", "vta.cc", "model_tflite.h", "registers.h"}
 
 
 def text_of(page: str) -> str:

@@ -1,0 +1,49 @@
+"""The table of what was built is made from the results that are kept beside it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from microtron.isa.errors import MicrotronError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def boards(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    yield importlib.import_module("build_boards")
+    sys.modules.pop("build_boards")
+
+
+RESULT = {"board": "mine", "config": "tiny", "mhz": 61.25, "target_mhz": 50.0,
+          "used": {"lut": 12345, "register": 678, "dsp": 9, "bram": 10.5},
+          "processor_seconds": 1234.5, "peak_gops": 1.6, "milliseconds": {"KWS": 12.345}}
+
+
+def test_a_result_becomes_a_row(boards):
+    *_, row = boards.table({"mine": RESULT}).splitlines()
+    assert row == ("| mine | `tiny` | 12,345 | 678 | 9 | 10.5 | 61.2 (runs at 50) | 1,234 | 1.6 "
+                   "| – | – | – | 12.35 | – |")
+
+
+def test_the_table_is_put_in_its_place(boards):
+    page = f"before\n{boards.BEGIN}old\n{boards.END}\nafter\n"
+    once = boards.with_table(page, {"mine": RESULT})
+    assert "old" not in once
+    assert once.startswith("before\n")
+    assert once.endswith("\nafter\n")
+    assert boards.with_table(once, {"mine": RESULT}) == once
+    with pytest.raises(MicrotronError, match="no place for the table"):
+        boards.with_table("a page", {})
+
+
+def test_the_page_shows_the_results_that_are_kept(boards):
+    page = boards.PAGE.read_text()
+    results = json.loads(boards.RESULTS.read_text()) if boards.RESULTS.exists() else {}
+    assert not results or boards.with_table(page, results) == page

@@ -1,0 +1,124 @@
+"""Builds bitstreams for boards, one of each flow's, and writes their table in docs/boards.md.
+
+The builds go to build/, and go on where they were if they are stopped; what they came to is kept in
+docs/boards.json, from which the table is made. Latency is that of the accelerator's programs, from
+the exact simulator with the board's memory and clock; what the CPU computes comes on top.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from microtron import __version__, simulated_cost
+from microtron.boards.board import Board
+from microtron.boards.catalogue import board as known
+from microtron.boards.plan import build, make_plan
+from microtron.boards.speed import speed_of
+from microtron.isa.atomic import write_atomically
+from microtron.isa.config import Config
+from microtron.isa.config_files import load_config
+from microtron.isa.errors import MicrotronError
+from microtron.runtime.compilation import ModelOptions, compile_model
+from microtron.sim.simulate import simulate
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, RESULTS = ROOT / "docs" / "boards.md", ROOT / "docs" / "boards.json"
+BOARDS = ("ecpix5", "ulx3s", "pynq_z2", "tang_nano_20k")
+BEGIN, END = "<!-- table: make boards -->\n", "<!-- end of the table -->"
+# Networks, and their files where they are no generated ones.
+NETWORKS = {"ResNet-18": None, "ResNet-8": "pretrainedResnet_quant.tflite",
+            "VWW": "vww_96_int8.tflite", "KWS": "kws_ref_model.tflite", "AD": "ad01_int8.tflite"}
+HEAD = ("board", "config", "LUT", "registers", "DSP", "BRAM", "MHz", "build, CPU s", "peak GOPS",
+        *(f"{name}, ms" for name in NETWORKS))
+
+
+def built(board: Board, name: str) -> dict[str, Any]:
+    """What a build came to, with the latencies of networks on it."""
+    config = load_config(name)
+    plan = make_plan(board, config, name)
+    found = build(plan, ROOT / "build" / f"{board.name}-{name}")
+    kept = ("board", "config", "mhz", "target_mhz", "used", "processor_seconds", "peak_gops")
+    return {**{key: found[key] for key in kept}, "milliseconds": latencies(board, config)}
+
+
+def latencies(board: Board, config: Config) -> dict[str, float]:
+    """Milliseconds of each network that there is; none if memory was not measured."""
+    timing = board.memory.timing
+    if timing is None:
+        return {}
+    speed, times = speed_of(board, config), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in network_files(Path(folder)).items():
+            options = ModelOptions(memory=timing, cost=simulated_cost(timing))
+            model = compile_model(path, config, options, version=__version__)
+            cycles = sum(simulate(program, memory=timing).cycles or 0
+                         for program in model.programs)
+            times[name] = round(speed.milliseconds(cycles), 3)
+    return times
+
+
+def network_files(folder: Path) -> dict[str, Path]:
+    """ResNet-18 with random weights, and the models of MLPerf Tiny in $MICROTRON_MODELS."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    from models.catalogue import MODELS
+
+    MODELS["resnet18"](folder / "resnet18.onnx")
+    found = {"ResNet-18": folder / "resnet18.onnx"}
+    place = os.environ.get("MICROTRON_MODELS")
+    for name, file in NETWORKS.items():
+        if place and file and (Path(place) / "models" / file).exists():
+            found[name] = Path(place) / "models" / file
+    return found
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """The results as Markdown."""
+    rows = [HEAD, tuple("---" for _ in HEAD)]
+    for each in results.values():
+        used = each["used"]
+        rows.append((
+            each["board"], f"`{each['config']}`",
+            *(f"{used.get(kind, 0):,g}" for kind in ("lut", "register", "dsp", "bram")),
+            f"{each['mhz']:.1f} (runs at {each['target_mhz']:g})",
+            f"{each['processor_seconds']:,.0f}", f"{each['peak_gops']:.1f}",
+            *(f"{each['milliseconds'][name]:,.2f}" if name in each["milliseconds"] else "–"
+              for name in NETWORKS)))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def with_table(page: str, results: dict[str, dict[str, Any]]) -> str:
+    """The page with its table replaced."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    if not rest or not after:
+        raise MicrotronError(f"{PAGE}: there is no place for the table")
+    return f"{before}{BEGIN}\n{table(results)}\n{END}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("boards", nargs="*", metavar="BOARD[:CONFIG]",
+                        help=f"boards to build (default: {' '.join(BOARDS)})")
+    options = parser.parse_args()
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    try:
+        for request in options.boards or BOARDS:
+            name, _, config = request.partition(":")
+            board = known(name)
+            results[name] = built(board, config or board.preset)
+            write_atomically(RESULTS, (json.dumps(results, indent=1) + "\n").encode())
+            write_atomically(PAGE, with_table(PAGE.read_text(), results).encode())
+    except MicrotronError as error:
+        print(f"boards: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
