@@ -1,4 +1,4 @@
-"""The accelerator between shift registers, so that it fits any package and every path counts.
+"""The accelerator, or a unit of it, between shift registers: so it fits any package.
 
     data_in ─▶ register ─▶ register ─▶ …         one for each bit of an input
                   │           │
@@ -17,10 +17,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import Flow
 
-from ..hw.targets import Target
+from ..hw.targets import Target, target
 from ..hw.top import Accelerator
 from ..isa.config import Config
 
@@ -32,16 +32,16 @@ PORTS = ("clk", "rst", "data_in", "load", "data_out")
 class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
     """Pins: `data_in`, `data_out`, and `load`, with which the registers behind take the outputs."""
 
-    def __init__(self, config: Config):
-        self.accelerator = Accelerator(config)
+    def __init__(self, inner: Any):
+        self.inner = inner              # a component whose members are plain ports
         self.data_in = Signal()
         self.data_out = Signal()
         self.load = Signal()
 
     def elaborate(self, platform: object) -> Any:
         m = Module()
-        m.submodules[NAME] = inner = self.accelerator
-        ports = {name: (member.flow, getattr(inner, name))
+        m.submodules[NAME] = inner = self.inner
+        ports = {name: (member.flow, Value.cast(getattr(inner, name)))
                  for name, member in inner.signature.members.items()
                  if not name.startswith("trace_")}
         inputs = Cat(port for flow, port in ports.values() if flow == Flow.In)
@@ -57,16 +57,17 @@ class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
         return m
 
 
-def elaborated(config: Config, target: Target | None = None, *, emit_src: bool = False) -> str:
+def elaborated(inner: Any, fpga: Target | None = None, *, emit_src: bool = False) -> str:
     """All of it in Yosys's language, optionally with lines of source on what they describe."""
     from amaranth.back import rtlil
 
-    bare = Bare(config)
-    text: str = rtlil.convert(bare, name=TOP, platform=target, emit_src=emit_src,
+    bare = Bare(inner)
+    text: str = rtlil.convert(bare, name=TOP, platform=fpga, emit_src=emit_src,
                               ports=(bare.data_in, bare.data_out, bare.load))
     return text
 
 
-def write(config: dict[str, int]) -> None:
-    """The step of a build."""
-    Path("top.il").write_text(elaborated(Config(**config)), encoding="utf-8")
+def write(config: dict[str, int], family: str) -> None:
+    """The step of a build: the accelerator, arranged for a family of FPGAs."""
+    text = elaborated(Accelerator(Config(**config)), target(family))
+    Path("top.il").write_text(text, encoding="utf-8")

@@ -29,7 +29,8 @@ def bare_design(board: Board, config: Config, pins: str,
         raise BoardError(f"{board.name}: pins: bare: {missing[0]} is missing")
     steps = (
         Step(name="gateware", doing="writing the accelerator", outputs=("top.il",),
-             work=Call("microtron.boards.bare:write", {"config": config.to_dict()},
+             work=Call("microtron.boards.bare:write",
+                       {"config": config.to_dict(), "family": board.flow},
                        sources=("hw", "isa", "boards/bare.py"), packages=("amaranth",))),
         Step(name="pins", doing="writing the constraints", outputs=(pins,),
              work=Write({pins: constraints(wires)})))

@@ -44,8 +44,9 @@ def elaborate(config: Config, family: str) -> str:
     import amaranth
 
     from microtron.hw.targets import target
+    from microtron.hw.top import Accelerator
 
-    text = elaborated(config, target(family), emit_src=True)
+    text = elaborated(Accelerator(config), target(family), emit_src=True)
     for folder in (Path(microtron.__file__).parent, Path(amaranth.__file__).parents[1]):
         text = text.replace(f"{folder}/", "")       # the same design, wherever it lies
     return text
