@@ -11,6 +11,7 @@ from microtron.boards.board import RESOURCES
 from microtron.boards.catalogue import board, boards
 from microtron.boards.facts import BoardError, read_toml
 from microtron.boards.fit import AREAS, FAMILIES, check_fits, largest_preset, needed, shortage
+from microtron.hw.targets import LANE_MULTIPLIERS, TARGETS
 from microtron.isa.config import PRESETS, base, tiny, wide
 
 
@@ -50,3 +51,14 @@ def test_the_largest_preset_is_the_one_with_the_most_multipliers_that_fits():
     assert largest_preset(nothing) is None
     with pytest.raises(BoardError, match=r"LFE5U-85F has 1$"):
         check_fits(nothing, tiny)
+
+
+def test_multipliers_of_measured_presets_are_those_of_the_hardware():
+    targets = {"ecp5": "ecp5", "gowin": "gowin", "xilinx": "xc7"}
+    for family, presets in read_toml(AREAS).items():
+        for name, config in PRESETS.items():
+            if name in presets:
+                products = config.macs_per_cycle // (2 if TARGETS[targets[family]].pairs(config)
+                                                     else 1)
+                lanes = LANE_MULTIPLIERS * config.alu_lanes
+                assert presets[name]["dsp"] == products + lanes, (family, name)
