@@ -9,7 +9,8 @@ from ..expression.affine import Affine, affine
 from ..expression.expression import Axis, Element, Expression, walk
 from ..expression.rewrite import substitute
 from ..expression.tensor import Tensor
-from .stage import Split, Stage
+from .loops import Split
+from .stage import Stage
 
 Side = tuple[Affine, int]       # where a dimension of a box starts, and its extent
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ..expression.expression import Axis, Expression, binary
 from ..expression.intervals import interval_of
+from .loops import Fuse, Split
 from .regions import Part, sized
-from .stage import Fuse, Split, Stage
+from .stage import Stage
 
 
 @dataclass
