@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from ...isa.registers import WINDOW_BYTES
 from .facts import INTERRUPT, REGISTERS, SHARED_INTERRUPTS
 
 LEVEL_HIGH = 4
+PLL_HZ = 1_000_000_000          # what FCLK0 is divided from, by whole numbers
 # The clock controller of the processors calls FCLK0 number 15.
 OVERLAY = """\
 /dts-v1/;
@@ -34,6 +37,11 @@ OVERLAY = """\
     }};
 }};
 """
+
+
+def fabric_hz(most: float) -> int:
+    """The fastest clock up to `most` that the processors can give; Linux would take the nearest."""
+    return int(PLL_HZ // math.ceil(PLL_HZ / most))
 
 
 def overlay(image: str, hz: int) -> str:

@@ -13,10 +13,11 @@ from ..board import Board
 from ..facts import BoardError
 from ..flow import Build, Flow
 from ..private_root import private_root
+from ..report import read_placed
 from ..steps import Call, Command, Step, Write
 from . import frames
 from .bitstream import for_linux, read_bitstream
-from .device_tree import overlay
+from .device_tree import fabric_hz, overlay
 from .facts import INTERRUPT, REGISTERS, SHELL, check_config
 
 FAMILY = Path("/usr/share/prjxray/database/zynq7")      # where Debian has it
@@ -39,9 +40,8 @@ def plan(board: Board, config: Config) -> Build:
              work=Call("microtron.boards.zynq.shell:write", {"config": config.to_dict()},
                        sources=SOURCES, packages=("amaranth",))),
         Step(name="script", doing="writing the script for Yosys",
-             outputs=("synthesis.ys", "pins.xdc", tree),
-             work=Write({"synthesis.ys": SYNTHESIS, "pins.xdc": "# There are no pins.\n",
-                         tree: overlay(image, board.clock.system_hz)})),
+             outputs=("synthesis.ys", "pins.xdc"),
+             work=Write({"synthesis.ys": SYNTHESIS, "pins.xdc": "# There are no pins.\n"})),
         Step(name="synthesis", doing="synthesizing: minutes", inputs=("top.v", "synthesis.ys"),
              outputs=("design.json", "cells.json"), work=Command(tools.YOSYS, ("synthesis.ys",))),
         Step(name="fit", doing="counting cells", inputs=("cells.json",), outputs=("area.json",),
@@ -55,6 +55,10 @@ def plan(board: Board, config: Config) -> Build:
                  "--device", part, "--json", "design.json", "-o", "xdc=pins.xdc", "-o",
                  "fasm=design.fasm", "--report", "timing.json", "--freq",
                  f"{board.clock.system_hz / 1e6:g}", "--timing-allow-fail"))),
+        Step(name="overlay", doing="choosing the clock", inputs=("timing.json",), outputs=(tree,),
+             work=Call("microtron.boards.zynq.flow:write_overlay", {
+                 "tree": tree, "image": image, "hz": board.clock.system_hz},
+                 sources=("boards/zynq", "boards/report.py"))),
         Step(name="frames", doing="looking up features", inputs=("design.fasm",),
              outputs=("design.frm",),
              work=Call("microtron.boards.zynq.flow:write_frames", {"part": part},
@@ -70,6 +74,12 @@ def plan(board: Board, config: Config) -> Build:
                  sources=("boards/zynq",))))
     return Build(steps=steps, product=bitstream, timing="timing.json", facts={
         "registers": REGISTERS, "interrupt": INTERRUPT, "linux_image": image, "device_tree": tree})
+
+
+def write_overlay(tree: str, image: str, hz: int) -> None:
+    """The step after routing: the processors give the clock, so it is one that the design bears."""
+    reached = read_placed(Path("timing.json"), "zynq", "").mhz * 1e6
+    Path(tree).write_text(overlay(image, fabric_hz(min(hz, reached))), encoding="utf-8")
 
 
 def write_frames(part: str) -> None:

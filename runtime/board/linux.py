@@ -11,6 +11,7 @@ import mmap
 import os
 import select
 import struct
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -155,18 +156,18 @@ class PynqBuffer:
     """What PYNQ allocates, without caches."""
 
     def __init__(self) -> None:
-        allocate: Any = __import__("pynq").allocate
-        size = PYNQ_BYTES
-        while True:
+        pynq: Any = import_module("pynq")
+        size, allocated = PYNQ_BYTES, None
+        while allocated is None:
             try:
-                self.data = allocate(shape=(size,), dtype="u1", cacheable=False)
-                break
+                allocated = pynq.allocate(shape=(size,), dtype="u1", cacheable=False)
             except (RuntimeError, MemoryError):
                 size //= 2
                 if size < LEAST_BYTES:
                     raise LinkError(f"PYNQ has not even {LEAST_BYTES:,} bytes of contiguous "
                                     "memory left; restart the board's software") from None
-        self.address = int(getattr(self.data, "physical_address"))  # noqa: B009 - of PYNQ's class
+        self.data: Bytes = allocated
+        self.address = int(allocated.physical_address)
 
 
 def open_buffer(path: Path, sysfs: Path) -> Buffer:

@@ -10,7 +10,7 @@ from microtron.boards.catalogue import board
 from microtron.boards.facts import BoardError
 from microtron.boards.flow import flow_of
 from microtron.boards.zynq import flow
-from microtron.boards.zynq.device_tree import overlay
+from microtron.boards.zynq.device_tree import fabric_hz, overlay
 from microtron.isa.config import small, tiny
 from microtron.isa.errors import ConfigError
 
@@ -73,6 +73,23 @@ def test_features_become_frames_by_the_database_that_is_installed(tmp_path, monk
     (tmp_path / "design.fasm").write_text("CLB_X0Y0.FF\n")
     flow.write_frames(PART)
     assert (tmp_path / "design.frm").read_text().count("\n") == 11
+
+
+@pytest.mark.parametrize(("most", "found"), [
+    (100e6, 100_000_000), (99.9e6, 90_909_090), (57.3e6, 55_555_555), (142.86e6, 142_857_142),
+    (33.1e6, 32_258_064)])
+def test_the_clock_is_one_that_the_processors_have_and_the_design_bears(most, found):
+    assert fabric_hz(most) == found <= most
+
+
+def test_a_design_gets_the_clock_it_was_routed_for_if_that_is_slower_than_the_board_s(
+        tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for reached, rate in ((57.3, 55_555_555), (140, 100_000_000)):
+        (tmp_path / "timing.json").write_text(json.dumps(
+            {"fmax": {"clk": {"achieved": reached, "constraint": 100}}, "utilization": {}}))
+        flow.write_overlay("a.dtso", "a.bit.bin", 100_000_000)
+        assert f"assigned-clock-rates = <{rate}>;" in (tmp_path / "a.dtso").read_text()
 
 
 def test_the_overlay_says_what_linux_must_know():

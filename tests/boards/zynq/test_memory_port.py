@@ -64,7 +64,7 @@ def test_reads_come_back_in_order_with_their_ids_and_one_last_beat(seed, stall):
     bench = Bench(kept(MemoryPort, tiny))
     dram = memory(rng)
     dram.errors = {8 * rng.randrange(SIZE // 8): rng.choice((SLVERR, DECERR)) for _ in range(99)}
-    places = [place(rng) for _ in range(40)]
+    places = [place(rng) for _ in range(25)]
     ids = [rng.randrange(2) for _ in places]
     master = ReadMaster(bench, bench.unit.reads, [
         {"addr": address, "len": beats - 1, "id": each, **CONSTANT}
@@ -89,7 +89,7 @@ def test_writes_reach_memory_once_and_get_one_answer_each(seed, stall, beats_fir
     dram.errors = {8 * rng.randrange(SIZE // 8): rng.choice((SLVERR, DECERR)) for _ in range(40)}
     expected = Dram(bytearray(dram.content), dram.windows)
     bursts, answers = [], []
-    for _ in range(40):
+    for _ in range(25):
         address, beats = place(rng)
         data = [(rng.getrandbits(64), rng.choice((255, rng.getrandbits(8)))) for _ in range(beats)]
         bursts.append({"addr": address, "len": beats - 1, "id": 0, **CONSTANT, "beats": data})

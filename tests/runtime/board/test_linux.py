@@ -103,27 +103,40 @@ def test_without_contiguous_memory_it_is_said_how_to_get_some(files):
         open_buffer(files / "udmabuf7", files / "sys")
 
 
-def test_pynq_s_own_memory_is_taken_where_there_is_no_other(files, monkeypatch):
-    class Allocated(np.ndarray):
-        physical_address = 0x1680_0000
+class Allocated(np.ndarray):
+    physical_address = 0x1680_0000
 
+
+@pytest.fixture
+def pynq(monkeypatch):
+    """A PYNQ with some contiguous memory: gives the sizes that it was asked for."""
     asked = []
 
     def allocate(shape, dtype, cacheable):
         asked.append(shape[0])
         assert not cacheable
-        if shape[0] > 4 * LEAST_BYTES:
+        if shape[0] > module.free:
             raise RuntimeError("Failed to allocate Memory!")
         return np.zeros(shape, dtype).view(Allocated)
 
-    pynq = ModuleType("pynq")
-    pynq.allocate = allocate
-    pynq.__spec__ = sys.__spec__
-    monkeypatch.setitem(sys.modules, "pynq", pynq)
+    module = ModuleType("pynq")
+    module.allocate, module.asked, module.__spec__ = allocate, asked, sys.__spec__
+    monkeypatch.setitem(sys.modules, "pynq", module)
+    return module
+
+
+def test_pynq_s_own_memory_is_taken_where_there_is_no_other(files, pynq):
+    pynq.free = 5 * LEAST_BYTES
     buffer = open_buffer(files / "udmabuf7", files / "sys")
     assert isinstance(buffer, PynqBuffer)
     assert (buffer.address, len(buffer.data)) == (0x1680_0000, 4 * LEAST_BYTES)
-    assert asked == sorted(asked, reverse=True)
+    assert pynq.asked == [(64 >> halved) * LEAST_BYTES for halved in range(5)]
+
+
+def test_a_pynq_that_has_no_memory_left_is_said_to_have_none(files, pynq):
+    pynq.free = LEAST_BYTES - 1
+    with pytest.raises(LinkError, match="PYNQ has not even 1,048,576 bytes of contiguous memory"):
+        open_buffer(files / "udmabuf7", files / "sys")
 
 
 @pytest.fixture
