@@ -14,6 +14,7 @@ import microtron
 from microtron.boards.catalogue import board as board_of
 from microtron.boards.firmware.compiler import tool
 from microtron.boards.firmware.image import Image, build_image
+from microtron.boards.soc.fitting import Measured
 from microtron.boards.soc.simulate import SimulatedBoard
 from microtron.isa.config import Config
 from microtron.isa.errors import ExecutionError
@@ -86,9 +87,12 @@ def check(running: Running, model, seed: int = 0):
     return outcome
 
 
-def test_a_network_gives_what_the_functional_simulator_gives(running, model):
-    for seed in range(2):
-        check(running, model, seed)
+def test_a_network_gives_what_the_functional_simulator_gives_in_the_time_predicted(running, model):
+    """Refreshes of memory do not come at the same instruction: the mean of some runs counts."""
+    cycles = [check(running, model, seed).accelerator_cycles for seed in range(4)]
+    measured = Measured(model.programs, round(sum(cycles) / len(cycles)))
+    assert BOARD.memory.timing is not None
+    assert abs(measured.error(BOARD.memory.timing)) <= 0.02
     assert running.monitor.outcome().status is Status.DONE
     assert b"Microtron monitor on ulx3s" in running.monitor.text
 

@@ -1,0 +1,77 @@
+"""Measures a board's memory: networks run in the simulation of the whole system, and the exact
+simulator's memory is fitted to the cycles that they took.
+
+    python benchmarks/board_memory.py --board ulx3s --config tiny
+
+Prints `[memory.timing]` for the board's file. A minute or two to compile the system, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import microtron
+from microtron.boards.board import Board
+from microtron.boards.catalogue import board as board_of
+from microtron.boards.firmware.image import build_image
+from microtron.boards.soc.fitting import Measured, fitted, settings
+from microtron.boards.soc.simulate import SimulatedBoard
+from microtron.compiler.graph.graph import Builder, Graph
+from microtron.compiler.graph.operations.matrix import MatMul
+from microtron.compiler.graph.types import Quantization, TensorType
+from microtron.isa.config_files import load_config
+from microtron.isa.instructions import Rounding
+from microtron.isa.timing import MemoryTiming
+from microtron.runtime.model import Model
+from microtron.runtime.monitor.client import Monitor
+from microtron.runtime.monitor.network import BoardNetwork
+
+DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits" / "digits.onnx"
+RUNS = 4                        # of each network: refreshes do not come at the same instruction
+LIMITS = {"timeout": 100_000_000, "patience": 1_000_000_000}
+START = MemoryTiming(read_latency=16, write_latency=4, reads=16, writes=4)
+
+
+def dense() -> Graph:
+    """One small layer, which mostly waits for memory."""
+    rng = np.random.default_rng(0)
+    builder = Builder("dense")
+    builder.input("x", TensorType((1, 64), "int8", Quantization((0.5,))))
+    weights = builder.constant("weights", rng.integers(-9, 9, (64, 32)).astype(np.int8),
+                               Quantization((0.1,)))
+    builder.add("y", MatMul(left="x", right=weights, scales=(0.05,), rounding=Rounding.TWICE),
+                dtype="int8", quantization=Quantization((0.5,)))
+    return builder.graph(("y",))
+
+
+def measured(model: Model, board: Board, line: SimulatedBoard) -> Measured:
+    """The cycles of a network in the system, on average."""
+    network = BoardNetwork(Monitor(line), build_image(model, board).content)
+    inputs: dict[str, Any] = {name: np.zeros(type_.shape, type_.dtype)
+                              for name, type_ in model.inputs.items()}
+    cycles = [network.run(inputs, **LIMITS)[1].accelerator_cycles for _ in range(RUNS)]
+    print(f"{model.name}: {', '.join(map(str, cycles))} cycles", flush=True)
+    return Measured(model.programs, round(sum(cycles) / RUNS))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--board", default="ulx3s")
+    parser.add_argument("--config", default="tiny")
+    arguments = parser.parse_args()
+    board, config = board_of(arguments.board), load_config(arguments.config)
+    line = SimulatedBoard(board, config)
+    models = [microtron.compile(dense(), config), microtron.compile(DIGITS, config)]
+    runs = [measured(model, board, line) for model in models]
+    timing = fitted(runs, START)
+    for model, run in zip(models, runs, strict=True):
+        print(f"{model.name}: {run.cycles} cycles, the simulator is {run.error(timing):+.2%} off")
+    print(f"\n[memory.timing]\n{settings(timing)}")
+
+
+if __name__ == "__main__":
+    main()
