@@ -22,12 +22,14 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
                  help="The program; beside it, the same name with .bin is what the board's monitor "
                       "loads. Unless given, the model with .elf.")] = None,
              as_json: AsJson = False) -> None:
-    """Build a network for a board with a soft processor: kernels, driver and programs in one image.
+    """Build a network for a board with a soft processor: kernels, driver and programs in an image.
 
-    Needs gcc and picolibc for RISC-V. Example: microtron firmware model.mt --board ulx3s
+    A .tflite or .onnx file is compiled for the board's preset, unless --config is given, and its
+    memory. Needs gcc and picolibc for RISC-V. Example: microtron firmware model.mt --board ulx3s
     """
     from .boards.catalogue import board as board_of
     from .boards.firmware.image import build_image
+    from .boards.speed import memory_option
     from .isa.atomic import write_together
     from .isa.progress import watched
 
@@ -35,8 +37,11 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     if target.suffix != ".elf":
         raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
     chosen = board_of(board)
-    config = name if is_model(model) and model.suffix == ".mt" else name or chosen.preset
-    network = opened(model, config, shapes, "")
+    if is_model(model) and model.suffix == ".mt":
+        network = opened(model, name, shapes, "")
+    else:
+        memory = memory_option(chosen) if chosen.memory.timing else ""
+        network = opened(model, name or chosen.preset, shapes, memory)
     with watched(f"building firmware for {chosen.name}"):
         image = build_image(network, chosen)
     binary = target.with_suffix(".bin")

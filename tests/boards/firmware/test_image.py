@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from ...command import command
 from ...runtime.small_model import small_graph
 
 BOARD = board_of("ulx3s")
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +110,14 @@ def test_the_command_writes_an_elf_and_the_image(model, image, tmp_path):
     assert found["memory"] == image.needed
     assert (tmp_path / "small.bin").read_bytes() == image.content
     assert (tmp_path / "small.elf").read_bytes() == image.elf
+
+
+def test_the_command_compiles_for_the_boards_memory(tmp_path):
+    ended = command("firmware", DIGITS, "--board", "ulx3s", "--config", "tiny", "-o",
+                    tmp_path / "digits.elf")
+    assert ended.code == 0, ended.error
+    model = microtron.compile(DIGITS, "tiny", memory=BOARD.memory.timing)
+    assert (tmp_path / "digits.bin").read_bytes() == build_image(model, BOARD).content
 
 
 @pytest.mark.parametrize(("options", "complaint"), [
