@@ -34,7 +34,9 @@ class Measured:
 def predicted(program: Program, timing: MemoryTiming) -> int:
     device = CycleDevice(program.config, timing=timing, data=False)
     device.load(program)
-    return device.run().cycles
+    cycles = device.run().cycles
+    assert cycles is not None           # this device counts them
+    return cycles
 
 
 def fitted(runs: Sequence[Measured], start: MemoryTiming) -> MemoryTiming:
