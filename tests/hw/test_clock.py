@@ -13,8 +13,8 @@ from microtron.isa.config import tiny
 
 from ..benchmarks.fpga_modules import fpga
 
-LIMIT_NS = 25.5
-LIMIT_LEVELS = 15
+LIMIT_NS = 16.0
+LIMIT_LEVELS = 8
 
 
 @pytest.fixture(scope="module")
