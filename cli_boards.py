@@ -81,6 +81,8 @@ def build(board: BoardName,
     from .boards.report import lines_of
     from .runtime.tables import show
     show(f"{folder / plan.build.product} for {chosen.title}", lines_of(found))
+    if not plan.flow.places:
+        typer.echo("This is a project: the vendor's tools place it and make the bitstream.")
     typer.echo(f"To load it: {folder / 'load.sh'} ({load_command(plan)})")
 
 
