@@ -1,6 +1,6 @@
 """GEMM: runs micro-ops in three loops, one tile product a cycle."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,11 +22,13 @@ assert instructions_of(Engine.GEMM) == (Gemm,), "another instruction needs hardw
 # Flags that put off the start of a sum, each with the loop that must be in its first iteration.
 FIRSTS = {GemmFlags.FIRST_UOP: "step", GemmFlags.FIRST_INNER: "inner",
           GemmFlags.FIRST_MIDDLE: "middle", GemmFlags.FIRST_OUTER: "outer"}
-assert {*FIRSTS, GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS} == {*GemmFlags}, (
+assert {*FIRSTS, GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS,
+        GemmFlags.OUT} == {*GemmFlags}, (
     "another flag needs hardware here")
 
 # Stages of the pipeline, counted in cycles from the issue of a slot.
-MICRO_OP, READ, STOP, PRODUCT = 2, 3, 4, 6      # micro-op there, tiles read, `stopped`, products
+# The micro-op is there, tiles are read, `stopped` is set, tiles are there, products are there.
+MICRO_OP, READ, STOP, TILES, PRODUCT = 2, 3, 4, 5, 6
 
 # What travels with an instruction's slots; only the last one posts and ends.
 TASK = data.StructLayout({"post": len(Engine), "position": POSITION_BITS})
@@ -45,7 +47,8 @@ def start_to_end(config: Config, slots: int) -> int:
 
 def operands(config: Config) -> dict[str, int]:
     """The operands that walk, with the bits of their offsets. Weights may count rows of tiles."""
-    tiles = {"dst": config.tiles(Buffer.ACC), "src": config.tiles(Buffer.INP),
+    tiles = {"dst": config.tiles(Buffer.ACC),
+             "src": max(config.tiles(Buffer.INP), config.gemm_out_tiles),
              "wgt": config.tiles(Buffer.WGT) * config.block_out}
     return {name: offset_bits(count) for name, count in tiles.items()}
 
@@ -59,6 +62,7 @@ def issued_layout(config: Config) -> data.StructLayout:
         "outside": 1,                   # the micro-op is outside its scratchpad
         "start": 1, "bias": 1,          # a new sum begins; it begins with the bias tile
         "depthwise": 1,
+        "out": 1,                       # activations are results
         "offsets": data.StructLayout(offsets),
         "task": TASK,
     })
@@ -68,7 +72,7 @@ def issued_layout(config: Config) -> data.StructLayout:
 # `reads` says that it is to be read. A slot that is `outside`, by one of its indices, must not
 # have an effect.
 PRODUCT_SLOT = data.StructLayout({
-    "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "row": index(),
+    "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "out": 1, "row": index(),
     "src": index(), "wgt": index(), "tile": index(), "dst": index(), "task": TASK})
 LOCATED_SLOT = data.StructLayout({"slot": PRODUCT_SLOT, "outside": 5})
 
@@ -115,6 +119,8 @@ class GemmEngine(wiring.Component):
         Micro-ops, one for each slot.
     inp, wgt : Out(read_port)
         Activation and weight tiles, one of each for a slot.
+    out : Out(read_port)
+        Results of the ALU that are activations, if the configuration has `gemm_out_tiles`.
     acc_read : Out(addend_port)
         The accumulator tile that a slot adds to. Never waits.
     acc_write : Out(write_port)
@@ -133,6 +139,7 @@ class GemmEngine(wiring.Component):
             "uop": Out(read_port(tile_bits[Buffer.UOP])),
             "inp": Out(read_port(tile_bits[Buffer.INP])),
             "wgt": Out(read_port(tile_bits[Buffer.WGT])),
+            **({"out": Out(read_port(tile_bits[Buffer.OUT]))} if config.gemm_out_tiles else {}),
             "acc_read": Out(addend_port(tile_bits[Buffer.ACC])),
             "acc_write": Out(write_port(tile_bits[Buffer.ACC])),
             "halt": In(1),
@@ -188,6 +195,7 @@ class GemmEngine(wiring.Component):
             issued[0].start.eq(start),
             issued[0].bias.eq(start & _has(flags, GemmFlags.BIAS)),
             issued[0].depthwise.eq(_has(flags, GemmFlags.DEPTHWISE)),
+            issued[0].out.eq(_has(flags, GemmFlags.OUT)),
             issued[0].offsets.eq(slot.at),
             issued[0].task.eq(slot.tag.task),
             issued[1].eq(issued[0]),
@@ -209,11 +217,13 @@ class GemmEngine(wiring.Component):
         m.d.sync += [
             located.outside.eq(Cat(
                 issued.outside, _outside(at["dst"], tiles[Buffer.ACC]),
-                _outside(at["src"], tiles[Buffer.INP]), _outside(wgt, tiles[Buffer.WGT]),
+                Mux(issued.out, _outside(at["src"], self.config.gemm_out_tiles),
+                    _outside(at["src"], tiles[Buffer.INP])), _outside(wgt, tiles[Buffer.WGT]),
                 issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC]))),
             slot.valid.eq(issued.valid), slot.ends.eq(issued.ends),
             slot.clear.eq(issued.start & ~issued.bias), slot.depthwise.eq(issued.depthwise),
-            slot.row.eq(at["wgt"][:row_bits]), slot.src.eq(at["src"]), slot.wgt.eq(wgt),
+            slot.out.eq(issued.out), slot.row.eq(at["wgt"][:row_bits]),
+            slot.src.eq(at["src"]), slot.wgt.eq(wgt),
             slot.tile.eq(Mux(issued.bias, micro_op.bias, at["dst"])), slot.dst.eq(at["dst"]),
             slot.task.eq(issued.task),
         ]
@@ -239,7 +249,7 @@ class GemmEngine(wiring.Component):
         read, tiles = stages[READ], stages[PRODUCT - 1]
         acc_read = stages[PRODUCT + tree - 2]
         m.d.comb += [
-            self.inp.enable.eq(read.valid), self.inp.index.eq(read.src),
+            self.inp.enable.eq(read.valid & ~read.out), self.inp.index.eq(read.src),
             self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),
             array.inp.eq(self.inp.data), array.wgt.eq(self.wgt.data),
             array.depthwise.eq(tiles.depthwise), array.row.eq(tiles.row),
@@ -248,6 +258,10 @@ class GemmEngine(wiring.Component):
             self.acc_read.drop.eq(adder.drop),
             adder.tile.eq(self.acc_read.data), adder.sums.eq(array.sums),
         ]
+        if self.config.gemm_out_tiles:
+            m.d.comb += [self.out.enable.eq(read.valid & read.out), self.out.index.eq(read.src)]
+            with m.If(stages[TILES].out):
+                m.d.comb += array.inp.eq(self.out.data)
         m.d.comb += [getattr(adder.reading, name).eq(getattr(acc_read, name))
                      for name in ("valid", "clear", "tile", "dst")]
         wiring.connect(m, adder.write, wiring.flipped(self.acc_write))
@@ -272,5 +286,7 @@ def _has(flags, flag):
 
 
 def _outside(tile, tiles):
-    """Whether an index is outside a scratchpad; its number of tiles is a power of two."""
+    """Whether an index is outside a scratchpad; its number of tiles is a power of two, or none."""
+    if tiles == 0:
+        return Const(1)
     return Value.cast(tile).as_unsigned()[exponent(tiles):].any()

@@ -40,6 +40,7 @@ class Scratchpad(wiring.Component):
     ----------
     buffer : which scratchpad this is
     words : read whole words: STORE wants every tile that shares a beat
+    shared : GEMM reads tiles too, by a port of its own
 
     Members
     -------
@@ -49,21 +50,25 @@ class Scratchpad(wiring.Component):
         From the ALU; out has it.
     read : In(read_port)
         To an engine. With `words`, the data are the whole word that holds the tile.
+    tiles : In(read_port)
+        To GEMM, if it is `shared`.
     """
 
-    def __init__(self, config: Config, buffer: Buffer, *, words: bool = False):
+    def __init__(self, config: Config, buffer: Buffer, *, words: bool = False,
+                 shared: bool = False):
         self.buffer = buffer
         self.tile_bits = 8 * config.tile_bytes(buffer)
         self.word_bits = max(self.tile_bits, config.bus_bits)
         self.parts = self.word_bits // config.bus_bits      # beats in a word
         self.lanes = self.word_bits // self.tile_bits       # tiles in a word
-        self.words = words
+        self.words, self.shared = words, shared
         self.memory = Memory(shape=self.word_bits, depth=max(2, config.tiles(buffer) // self.lanes),
                              init=[], attrs=UNRELATED if self.lanes == 1 else {})
         source = {"write": In(write_port(self.tile_bits))} if buffer == Buffer.OUT else {
             "fill": In(fill_port(config, self.parts))}
         super().__init__({
-            **source, "read": In(read_port(self.word_bits if words else self.tile_bits))})
+            **source, "read": In(read_port(self.word_bits if words else self.tile_bits)),
+            **({"tiles": In(read_port(self.tile_bits))} if shared else {})})
 
     def elaborate(self, platform):
         m = Module()
@@ -72,7 +77,9 @@ class Scratchpad(wiring.Component):
             self._write(m)
         else:
             self._fill(m)
-        self._read(m)
+        self._read(m, self.read, words=self.words)
+        if self.shared:
+            self._read(m, self.tiles, words=False)
         return m
 
     def _place(self, tile):
@@ -104,8 +111,7 @@ class Scratchpad(wiring.Component):
             port.en.eq(Mux(self.write.enable, Const(1, self.lanes) << lane, 0)),
         ]
 
-    def _read(self, m):
-        read = self.read
+    def _read(self, m, read, *, words):
         word, lane = self._place(read.index)
         port = self.memory.read_port()
         m.d.comb += [port.addr.eq(word), port.en.eq(read.enable)]
@@ -115,7 +121,7 @@ class Scratchpad(wiring.Component):
         tile_data = Signal(len(read.data), reset_less=True)
         fetched_data = port.data
         m.d.sync += fetched.eq(read.enable)
-        if self.lanes > 1 and not self.words:
+        if self.lanes > 1 and not words:
             fetched_lane = Signal.like(lane, reset_less=True)
             m.d.sync += fetched_lane.eq(lane)
             fetched_data = port.data.word_select(fetched_lane, self.tile_bits)

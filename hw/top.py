@@ -152,9 +152,12 @@ class Accelerator(Component):
             m.submodules[name] = pad = Scratchpad(self.config, buffer)
             connect(m, getattr(load, name), pad.fill)
             connect(m, getattr(gemm, name), pad.read)
-        m.submodules.out = out = Scratchpad(self.config, Buffer.OUT, words=True)
+        shared = self.config.gemm_out_tiles > 0
+        m.submodules.out = out = Scratchpad(self.config, Buffer.OUT, words=True, shared=shared)
         connect(m, alu.out, out.write)
         connect(m, store.out, out.read)
+        if shared:
+            connect(m, gemm.out, out.tiles)
         m.submodules.accumulator = acc = Accumulator(self.config)
         connect(m, load.acc, acc.fill)
         connect(m, gemm.acc_read, acc.gemm_read)

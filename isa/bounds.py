@@ -42,7 +42,8 @@ Range = tuple[int, int]                     # smallest and largest, both include
 
 DST, SRC, WGT, BIAS = (field.offset // field.bytes for field in fields_of(MicroOp))
 DEPTHWISE, FROM_BIAS = int(GemmFlags.DEPTHWISE), int(GemmFlags.BIAS)    # plain integers are quick
-FIRST_UOP, TO_ACC = int(GemmFlags.FIRST_UOP), int(RequantizeFlags.ACC)
+FIRST_UOP, FROM_OUT = int(GemmFlags.FIRST_UOP), int(GemmFlags.OUT)
+TO_ACC = int(RequantizeFlags.ACC)
 
 
 def index_range(base: int, loops: Sequence[int], strides: Sequence[int]) -> Range | None:
@@ -135,7 +136,14 @@ def _check_gemm(gemm: Gemm, config: Config, uops: MicroOps) -> None:
         return lows[column] + low, highs[column] + high
 
     _within("dst", reached(DST, gemm.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
-    _within("src", reached(SRC, gemm.src_stride), tiles[Buffer.INP], Buffer.INP)
+    if not flags & FROM_OUT:
+        _within("src", reached(SRC, gemm.src_stride), tiles[Buffer.INP], Buffer.INP)
+    elif not config.gemm_out_tiles:
+        raise ExecutionError(f"flags has OUT, but a gemm reads out only where block_in "
+                             f"({config.block_in}) is block_out ({config.block_out}) and "
+                             f"out_readers ({config.out_readers}) is 2")
+    else:
+        _within("src", reached(SRC, gemm.src_stride), tiles[Buffer.OUT], Buffer.OUT)
     if flags & DEPTHWISE:
         _within("wgt", reached(WGT, gemm.wgt_stride), tiles[Buffer.WGT] * config.block_out,
                 Buffer.WGT, "row")

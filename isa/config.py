@@ -52,6 +52,8 @@ class Config:
     writes_in_flight: int = choice(8, "bursts of writes that may be outstanding")
     vector_cycles: int = choice(1, "cycles the ALU takes for a vector; it has batch × block_out / "
                                    "vector_cycles lanes", later=True)
+    out_readers: int = choice(2, "engines that read results: 1 is STORE alone, 2 GEMM too, if "
+                                 "block_in is block_out", later=True)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -108,7 +110,7 @@ class Config:
                               f"bank two of the {tiles} accumulator tiles or more")
         for name, low, high in (("address_bits", 32, 64), ("queue_depth", 2, 1024),
                                 ("token_bits", 2, 16), ("reads_in_flight", 1, 64),
-                                ("writes_in_flight", 1, 64)):
+                                ("writes_in_flight", 1, 64), ("out_readers", 1, 2)):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ConfigError(f"{name} is {value}, but must be from {low} to {high}")
@@ -132,6 +134,12 @@ class Config:
         scratchpad = buffer.scratchpad
         size: int = getattr(self, f"{scratchpad.name.lower()}_bytes")
         return size // self.tile_bytes(scratchpad)
+
+    @property
+    def gemm_out_tiles(self) -> int:
+        """How many tiles of results a gemm may read as activations."""
+        alike = self.block_in == self.block_out and self.inp_bits == self.out_bits
+        return self.tiles(Buffer.OUT) if alike and self.out_readers > 1 else 0
 
     @property
     def depthwise_lanes(self) -> int:

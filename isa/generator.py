@@ -100,6 +100,10 @@ def _window(draft: Draft, buffer: Buffer) -> Window:
     tiles = min(capacity, UOPS if buffer == Buffer.UOP else draft.rng.choice((12, WINDOW_TILES)))
     if buffer == Buffer.WGT:        # rows of weights must be addressable too
         capacity = min(capacity, (1 << INDEX_BITS) // draft.config.block_out)
+    inp = draft.windows.get(Buffer.INP)
+    if buffer == Buffer.OUT and inp is not None and inp.first + tiles <= capacity and (
+            draft.rng.random() < 0.5):      # the same micro-ops lead to both
+        return Window(inp.first, tiles)
     first = draft.rng.choice((0, capacity - tiles, draft.rng.randint(0, capacity - tiles)))
     return Window(first, tiles)
 
@@ -197,10 +201,15 @@ def _gemm(draft: Draft) -> Gemm:
     first = rng.randint(begin, end - count)
     chosen, loops = draft.uops[first:first + count], _loops(draft)
     dst_stride = _uop_strides(draft, Buffer.ACC, [each.dst for each in chosen], loops)
-    src_stride = _uop_strides(draft, Buffer.INP, [each.src for each in chosen], loops)
+    sources = [each.src for each in chosen]
+    out = draft.windows[Buffer.OUT]
+    from_out = draft.config.gemm_out_tiles > 0 and rng.random() < 0.4 and all(
+        out.first <= each < out.first + out.tiles for each in sources)
+    src_stride = _uop_strides(draft, Buffer.OUT if from_out else Buffer.INP, sources, loops)
     wgt_stride = _uop_strides(draft, Buffer.WGT, [each.wgt for each in chosen], loops,
                               draft.config.block_out if depthwise else 1)
-    return Gemm(flags=_gemm_flags(rng, depthwise), uop=window.first + first, count=count,
+    flags = _gemm_flags(rng, depthwise) | (GemmFlags.OUT if from_out else GemmFlags(0))
+    return Gemm(flags=flags, uop=window.first + first, count=count,
                 loops=loops, dst_stride=dst_stride, src_stride=src_stride, wgt_stride=wgt_stride)
 
 
@@ -209,7 +218,8 @@ def _gemm_flags(rng: random.Random, depthwise: bool) -> GemmFlags:
     if rng.random() < 0.5:
         flags |= GemmFlags.START
         flags |= GemmFlags(sum(each for each in GemmFlags
-                               if each > GemmFlags.START and rng.random() < 0.3))
+                               if each > GemmFlags.START and each != GemmFlags.OUT
+                               and rng.random() < 0.3))
     return flags
 
 

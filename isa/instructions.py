@@ -83,6 +83,7 @@ class GemmFlags(IntFlag):
     DEPTHWISE = 1 << 0      # multiply lane by lane; weights are addressed by tile row
     START = 1 << 1          # start a new sum instead of adding to acc[dst] ...
     BIAS = 1 << 2           # ... from acc[bias] of the micro-op instead of zero
+    OUT = 1 << 3            # activations are tiles of out, results of the ALU, instead of inp
     FIRST_UOP = 1 << 4      # start only at the first micro-op of the sequence
     FIRST_INNER = 1 << 5    # start only in the first iteration of the inner loop
     FIRST_MIDDLE = 1 << 6   # ... of the middle loop
@@ -209,7 +210,8 @@ class Gemm(Instruction):
 
     Each adds `inp[src] · wgt[wgt]ᵀ` to `acc[dst]`, where every index is the micro-op's plus the
     three loop counters times their strides. With `start`, iterations whose `first_…` counters
-    are all zero begin a new sum.
+    are all zero begin a new sum. With `out`, activations are `out[src]`: results of one layer that
+    are multiplied for the next without a way through DRAM.
     """
 
     opcode = Opcode.GEMM
@@ -230,7 +232,7 @@ class Gemm(Instruction):
     @classmethod
     def rules(cls, fields: Any) -> Iterator[Rule]:
         yield from super().rules(fields)
-        dependent = fields.flags & ~(GemmFlags.DEPTHWISE | GemmFlags.START)
+        dependent = fields.flags & ~(GemmFlags.DEPTHWISE | GemmFlags.START | GemmFlags.OUT)
         yield (dependent != 0) & (fields.flags & GemmFlags.START == 0), lambda: (
             f"flags has {dependent.name}, which means nothing without START")
 

@@ -53,7 +53,7 @@ def random_config(seed: int) -> Config:
                 bus_bits=rng.choice((64, 128, 256)), address_bits=rng.choice((32, 40, 64)),
                 queue_depth=rng.choice((2, 3, 4, 7, 16, 32)), token_bits=rng.randint(5, 16),
                 reads_in_flight=rng.choice((1, 2, 3, 16, 64)),
-                writes_in_flight=rng.choice((1, 2, 3, 8, 64)))
+                writes_in_flight=rng.choice((1, 2, 3, 8, 64)), out_readers=rng.choice((1, 2, 2)))
         except MicrotronError:
             continue            # what does not fit together
         lanes = config.batch * config.block_out

@@ -137,7 +137,8 @@ def _gemms(stream: Stream, config: Config) -> Iterator[Table]:
     depthwise = words["flags"] & GemmFlags.DEPTHWISE != 0
     yield _rows(positions, Buffer.UOP, words["uop"], _columns(runs, 1, words["count"]),
                 _columns(0, 0, np.ones(len(words), np.int64)))
-    yield _rows(positions, Buffer.INP, 0 * positions, words["loops"], words["src_stride"],
+    source = np.where(words["flags"] & GemmFlags.OUT != 0, Buffer.OUT, Buffer.INP)
+    yield _rows(positions, source, 0 * positions, words["loops"], words["src_stride"],
                 column=SRC, **uops)
     yield _rows(positions, Buffer.WGT, 0 * positions, words["loops"], words["wgt_stride"],
                 column=WGT, divisor=np.where(depthwise, config.block_out, 1), **uops)

@@ -60,7 +60,7 @@ class Effects:
         self._numbers = machine(
             {each: pads.of(each) for each in Buffer}, self._tile_bytes, self.memory,
             stop=self._stop.address, dense=dense, depthwise=depthwise,
-            plan=self._space.ctypes.data)
+            plan=self._space.ctypes.data, gemm_out=self.program.config.gemm_out_tiles)
         self._machine = self._numbers.ctypes.data
         self._first_row = self._rows.ctypes.data
 

@@ -37,6 +37,7 @@ from .machine_table import (
     DEPTHWISE_KERNEL,
     DONE,
     ELSEWHERE,
+    GEMM_OUT,
     LANE,
     OUTSIDE,
     PLAN,
@@ -48,10 +49,10 @@ from .machine_table import (
 
 DEPTHWISE, START, FROM_BIAS = (int(each) for each in (GemmFlags.DEPTHWISE, GemmFlags.START,
                                                       GemmFlags.BIAS))
-FIRST_UOP = int(GemmFlags.FIRST_UOP)
+FIRST_UOP, FROM_OUT = int(GemmFlags.FIRST_UOP), int(GemmFlags.OUT)
 FIRST_BIT = int(GemmFlags.FIRST_OUTER).bit_length() - 1     # below it those of the other loops
-UOPS, INPS, WGTS, ACCS = (machine_table.HEADER + BUFFER * each for each in (
-    Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC))
+UOPS, INPS, WGTS, ACCS, OUTS = (machine_table.HEADER + BUFFER * each for each in (
+    Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT))
 FLAGS, UOP, COUNT, OUTER, DST_STRIDE, SRC_STRIDE, WGT_STRIDE = (place(Gemm, name) for name in (
     "flags", "uop", "count", "loops", "dst_stride", "src_stride", "wgt_stride"))
 LOOPS, MIDDLE, INNER = 3, OUTER + 1, OUTER + 2
@@ -111,6 +112,8 @@ def _inside(row: int, machine: int, uops: int, count: int, flags: int) -> bool:
             reach = (number_at(row, OUTER + loop) - 1) * number_at(row, strides + loop)
             low, high = low + min(reach, 0), high + max(reach, 0)
         limit = number_at(machine, buffer + TILES)
+        if flags & FROM_OUT and field == SRC:
+            limit = number_at(machine, GEMM_OUT)
         if flags & DEPTHWISE and field == WGT:
             limit *= number_at(machine, BLOCK_OUT)
         if low < 0 or high >= limit:
@@ -193,7 +196,7 @@ def _fill(plan: int, row: int, machine: int, uops: int, count: int, flags: int) 
             to, left, right = 0, 0, 0
             if kind == GROUPS:
                 to = number_at(machine, ACCS + ADDRESS) + acc * half_at(uops + DST * FIELD)
-                left = number_at(machine, INPS + ADDRESS)
+                left = number_at(machine, (OUTS if flags & FROM_OUT else INPS) + ADDRESS)
                 right = number_at(machine, WGTS + ADDRESS)
             elif kind == REDUCTIONS:
                 left = inp * half_at(uops + SRC * FIELD + step * UOP_BYTES)

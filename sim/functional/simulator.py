@@ -15,6 +15,7 @@ from ...isa.instructions import (
     AluI,
     Buffer,
     Gemm,
+    GemmFlags,
     Instruction,
     Load,
     Requantize,
@@ -172,9 +173,11 @@ def _compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads,
     target = pads.of(target_of(instruction))
     match instruction:
         case Gemm() as each:
-            datapath.gemm(pads.acc, pads.inp, pads.wgt, pads.uop[each.uop:each.uop + each.count],
-                          int(each.flags), each.loops, each.dst_stride, each.src_stride,
-                          each.wgt_stride, **options)
+            from_out = GemmFlags.OUT in each.flags
+            datapath.gemm(pads.acc, pads.out if from_out else pads.inp, pads.wgt,
+                          pads.uop[each.uop:each.uop + each.count],
+                          int(each.flags & ~GemmFlags.OUT), each.loops, each.dst_stride,
+                          each.src_stride, each.wgt_stride, **options)
         case Alu() as each:
             datapath.alu(target, pads.acc, int(each.op), each.dst, each.lhs, each.rhs, each.loops,
                          each.dst_stride, each.rhs_stride, **options)

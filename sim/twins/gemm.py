@@ -17,8 +17,8 @@ GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
 NOWHERE = 1 << 62
 STOP = 4                    # cycles from the issue of a slot with a bad index to `stopped`
-DEPTHWISE, START, FROM_BIAS = (int(each) for each in (
-    GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS))
+DEPTHWISE, START, FROM_BIAS, FROM_OUT = (int(each) for each in (
+    GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS, GemmFlags.OUT))
 FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (
     GemmFlags.FIRST_UOP, GemmFlags.FIRST_INNER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_OUTER))
 
@@ -133,7 +133,8 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
 @called
 def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
     """The number of accumulator tiles, of activation tiles, and of weight tiles or their rows."""
-    return (config.acc_tiles, config.inp_tiles,
+    return (config.acc_tiles,
+            config.gemm_out_tiles if row.flags & FROM_OUT else config.inp_tiles,
             config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1))
 
 

@@ -100,8 +100,8 @@ def _of_config(config: Config) -> OneRecord:
         **{f"{buffer.name.lower()}_tiles": config.tiles(buffer)
            for buffer in (Buffer.ACC, Buffer.INP, Buffer.WGT, Buffer.OUT)},
         **{name: getattr(config, name) for name in (
-            "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth", "token_limit",
-            "reads_in_flight", "writes_in_flight", "vector_cycles")},
+            "gemm_out_tiles", "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth",
+            "token_limit", "reads_in_flight", "writes_in_flight", "vector_cycles")},
         "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1,
         "alu_latency": alu_results.latency(config.vector_cycles)})
 

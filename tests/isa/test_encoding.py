@@ -219,7 +219,8 @@ def test_a_stream_is_whole_instructions():
     (lambda: Alu(target=Buffer.WGT), "alu: target is 2, but must be one of acc (3), out (5)"),
     (lambda: Load(buffer=Buffer.UOP, pad=(0, 0, 0, 1)),
      "load: pad is (0, 0, 0, 1), but micro-ops cannot be padded"),
-    (lambda: Gemm(flags=8), "gemm: flags is 0x8, but only the bits 0xf7 have a meaning"),
+    (lambda: Requantize(flags=64),
+     "requantize: flags is 0x40, but only the bits 0xf have a meaning"),
     (lambda: Gemm(flags=GemmFlags.FIRST_UOP),
      "gemm: flags has FIRST_UOP, which means nothing without START"),
     (lambda: Gemm(wait=Engines.GEMM), "gemm: wait and post must not name gemm, its own engine, "

@@ -45,7 +45,7 @@ def test_a_table_gives_every_field_its_byte_type_default_and_meaning(record):
     ("load", "starting: any of `gemm`, `alu`, `store` ([Engines]"),
     ("requantize", "starting: any of `load`, `gemm`, `store` ([Engines]"),
     ("sync", "starting: none ([Engines]"),
-    ("gemm", "start: any of `depthwise`, `start`, `bias`, `first_uop`, `first_inner`, "),
+    ("gemm", "start: any of `depthwise`, `start`, `bias`, `out`, `first_uop`, `first_inner`, "),
     ("requantize", "write: any of `acc`, `wide`, `even`, `away` ([RequantizeFlags]"),
 ])
 def test_only_flags_that_some_instruction_can_have_are_offered(name, flags):
