@@ -104,6 +104,8 @@ class Emitter:
                 return self._allocate(statement)
             case ir.Loop(kind=ir.LoopKind.THREADS):
                 return _threads(statement, self.of(statement.body))
+            case ir.Loop() if ahead_of(statement) is not None:
+                return self._ahead(statement)
             case ir.Loop():
                 return _loop(statement, self.of(statement.body))
             case ir.When():
@@ -119,23 +121,58 @@ class Emitter:
             raise CompileError(f"a program has at most {MOST_INSTRUCTIONS} instructions, and this "
                                f"one has more; divide the computation")
 
+    def _ahead(self, loop: ir.Loop) -> Step:
+        """A loop whose next iteration begins before this one goes on."""
+        buffer, allocated, statement = ahead_of(loop), [], loop.body
+        while isinstance(statement, ir.Allocate):
+            allocated.append(self._entered(statement))
+            statement = statement.body
+        parts = statement.statements if isinstance(statement, ir.Sequence) else (statement,)
+        filled = 1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
+        begin = _sequence([self.of(each) for each in parts[:filled]])
+        rest = _sequence([self.of(each) for each in parts[filled:]])
+
+        def run(frame: Frame) -> Iterator[None]:
+            waiting = None
+            for value in range(loop.axis.extent):
+                inside = frame.inside(loop.axis, value)
+                for enter in allocated:
+                    inside = enter(inside)
+                yield from begin(inside)
+                if waiting is not None:
+                    yield from rest(waiting)
+                waiting = inside
+            if waiting is not None:
+                yield from rest(waiting)
+
+        return run
+
     def _allocate(self, statement: ir.Allocate) -> Step:
+        enter, body = self._entered(statement), self.of(statement.body)
+
+        def run(frame: Frame) -> Iterator[None]:
+            yield from body(enter(frame))
+
+        return run
+
+    def _entered(self, statement: ir.Allocate) -> Callable[[Frame], Frame]:
+        """A function that gives the frame inside an allocation."""
         buffer = statement.buffer
         if buffer not in self.places:
             raise CompileError(f"{buffer.name} is allocated in {buffer.scope.value}, which the "
                                f"accelerator does not have; use cache_read or cache_write to give "
                                f"it a scratchpad")
         start = constant_start(statement, self.nest.inputs) if buffer in self.stable else None
-        body, rows = self.of(statement.body), buffer.tile_rows or 1
+        rows = buffer.tile_rows or 1
 
-        def run(frame: Frame) -> Iterator[None]:
+        def enter(frame: Frame) -> Frame:
             content = None if start is None else tuple([each.value(frame.values)
                                                         for each in start])
             tile = self.contents.first_tile(buffer, frame.thread, content)
             # Counted as instructions count: in tiles, or in rows.
-            yield from body(frame._replace(bases={**frame.bases, buffer: tile * rows}))
+            return frame._replace(bases={**frame.bases, buffer: tile * rows})
 
-        return run
+        return enter
 
     def _invoke(self, invoke: ir.Invoke, site: IntrinsicSite) -> Step:
         """An intrinsic by its rule."""
@@ -204,6 +241,21 @@ class Emitter:
                 if len(inside) <= len(whole):
                     return loads_of(inside, ends, 0)
         return loads_of(whole, ends, padding or 0)
+
+
+def ahead_of(loop: ir.Loop) -> ir.Buffer | None:
+    """The buffer that a loop fills an iteration ahead, if there is one."""
+    statement, found = loop.body, None
+    while isinstance(statement, ir.Allocate):
+        found = statement.buffer if statement.ahead else found
+        statement = statement.body
+    return found
+
+
+def _fills(statement: ir.Statement, buffer: ir.Buffer | None) -> bool:
+    """Whether something in a statement writes to a buffer."""
+    return any(isinstance(each, ir.Invoke) and each.regions[0].buffer is buffer
+               for each in ir.statements_of(statement))
 
 
 def _sequence(steps: list[Step]) -> Step:

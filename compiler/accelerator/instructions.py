@@ -47,6 +47,8 @@ _requantize = lru_cache(REMEMBERED)(Requantize)
 
 Tiles = tuple[int, ...]     # of an intrinsic's operands
 Sequenced = tuple[Tiles, ...]                       # dst, src and wgt of micro-ops
+Key = tuple[GemmFlags, Sequenced]
+PLAIN = GemmFlags(0)
 
 
 def longest_sequence(config: Config) -> int:
@@ -61,8 +63,8 @@ class MicroKernels:
     def __init__(self, config: Config):
         self.config = config
         self.micro_ops: list[Tiles] = []                    # as they lie in DRAM
-        self.in_dram: dict[Sequenced, int] = {}             # the first micro-op of each
-        self.resident: dict[Sequenced, int] = {}            # the same in the scratchpad
+        self.in_dram: dict[Key, int] = {}                   # the first micro-op of each
+        self.resident: dict[Key, int] = {}                  # the same in the scratchpad
         self.top = 0
         self.sums: dict[tuple[Tiles, Walks], Sequenced] = {}
 
@@ -74,22 +76,25 @@ class MicroKernels:
                                     for moved in _steps(walks, len(first))])
         return self.sums[key]
 
-    def place(self, sequence: Sequenced) -> tuple[int, list[Load]]:
-        """Where a sequence is, and the load that brings it there if it is not there yet."""
-        if sequence in self.resident:
-            return self.resident[sequence], []
+    def place(self, sequence: Sequenced, mode: GemmFlags = PLAIN) -> tuple[int, list[Load]]:
+        """Where a sequence is, and the load that brings it there if it is not there yet. The same
+        numbers mean other tiles in another mode, which may be moved elsewhere: they are kept
+        apart."""
+        key = mode, sequence
+        if key in self.resident:
+            return self.resident[key], []
         length, capacity = len(sequence), self.config.tiles(Buffer.UOP)
         if length > capacity:
             raise CompileError(f"a gemm of {length} micro-ops does not fit in uop, which has room "
                                f"for {capacity}")
-        if sequence not in self.in_dram:
-            self.in_dram[sequence] = len(self.micro_ops)
+        if key not in self.in_dram:
+            self.in_dram[key] = len(self.micro_ops)
             self.micro_ops += sequence
         first = self.top if self.top + length <= capacity else 0
         self.resident = {each: place for each, place in self.resident.items()
-                         if place + len(each) <= first or place >= first + length}
-        self.resident[sequence], self.top = first, first + length
-        offset = self.in_dram[sequence] * MicroOp.size
+                         if place + len(each[1]) <= first or place >= first + length}
+        self.resident[key], self.top = first, first + length
+        offset = self.in_dram[key] * MicroOp.size
         return first, [Load(buffer=Buffer.UOP, segment=MICRO_OPS, sram=first, offset=offset,
                             shape=(1, 1, length))]
 
@@ -120,12 +125,11 @@ def planned_sum(walks: Walks, most: int) -> SumPlan:
 
 
 def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: MicroKernels, *,
-          starts: bool, depthwise: bool = False) -> Iterator[Instruction]:
+          starts: bool, mode: GemmFlags = PLAIN) -> Iterator[Instruction]:
     """Gemms for loops around a tile product; with `starts`, the first product of each
-    accumulator tile begins its sum."""
+    accumulator tile begins its sum. `mode` says what is multiplied, and how."""
     operands = dst, src, wgt
     plan = planned_sum(walks_of(axes, operands), longest_sequence(kernels.config))
-    mode = GemmFlags.DEPTHWISE if depthwise else GemmFlags(0)
     first = GemmFlags.START | (GemmFlags.FIRST_UOP if plan.sequence else GemmFlags(0))
     dst_stride, src_stride, wgt_stride = plan.space.strides
     for number, part in enumerate(offsets(plan.parts, len(operands))):
@@ -133,7 +137,7 @@ def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: 
         for near in offsets(plan.space.written, len(operands)):
             tiles = _moved(_moved(_first(operands), part), near)
             sequence = kernels.of_sum(tiles, plan.sequence)
-            uop, loads = kernels.place(sequence)
+            uop, loads = kernels.place(sequence, mode)
             yield from loads
             yield _gemm(flags=flags, uop=uop, count=len(sequence), loops=plan.space.counts,
                         dst_stride=dst_stride, src_stride=src_stride, wgt_stride=wgt_stride)

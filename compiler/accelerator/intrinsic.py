@@ -95,6 +95,8 @@ def accelerator_intrinsics(config: Config) -> dict[str, Intrinsic]:
 @lru_cache(CONFIGS)
 def _declared(config: Config) -> tuple[Intrinsic, ...]:
     found = [gemm(config), depthwise(config), pool(config), pool_sum(config)]
+    if config.gemm_out_tiles:
+        found.append(gemm_of_results(config))
     found += [element_wise(config, op) for op in (AluOp.ADD, AluOp.SUB, AluOp.MUL, AluOp.MIN,
                                                   AluOp.MAX)]
     return tuple(found)
@@ -109,6 +111,14 @@ def gemm(config: Config) -> Intrinsic:
         inp[b, k].cast("int32") * wgt[o, k].cast("int32"), k))
     return Intrinsic("gemm", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT}, Engine.GEMM,
                      rules.gemm, begins=True)
+
+
+def gemm_of_results(config: Config) -> Intrinsic:
+    """The same with a tile of results, which has not left the chip."""
+    plain = gemm(config)
+    inp = plain.tensor.inputs()[0]
+    return replace(plain, name="gemm.out", scopes={**plain.scopes, inp: Scope.OUT},
+                   rule=rules.gemm_of_results)
 
 
 def depthwise(config: Config) -> Intrinsic:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...isa.instructions import AluOp, Instruction, Requantize
+from ...isa.instructions import AluOp, GemmFlags, Instruction, Requantize
 from ..expression.affine import Affine
 from ..expression.expression import Axis
 from .instructions import MicroKernels, alus, gemms, immediates, requantizes
@@ -40,10 +40,18 @@ def gemm(loops: Loops) -> Iterable[Instruction]:
     return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins)
 
 
+def gemm_of_results(loops: Loops) -> Iterable[Instruction]:
+    """Tile products of results."""
+    dst, src, wgt = loops.tiles
+    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
+                 mode=GemmFlags.OUT)
+
+
 def depthwise(loops: Loops) -> Iterable[Instruction]:
     """Products lane by lane."""
     dst, src, wgt = loops.tiles
-    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins, depthwise=True)
+    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
+                 mode=GemmFlags.DEPTHWISE)
 
 
 def element_wise(op: AluOp) -> Rule:

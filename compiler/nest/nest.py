@@ -178,11 +178,14 @@ class Sequence(Statement):
 @dataclass(frozen=True)
 class Allocate(Statement):
     """A buffer that exists while the body runs; its contents are undefined at first. With several
-    `copies` in memory, successive runs take turns in using them."""
+    `copies` in memory, successive runs take turns in using them. If it is filled `ahead`, a back
+    end with several engines fills it in the next iteration of the loop around it before it goes on
+    in this one."""
 
     buffer: Buffer
     body: Statement
     copies: int = 1
+    ahead: bool = False
 
     def children(self) -> tuple[Statement, ...]:
         return (self.body,)
@@ -245,7 +248,7 @@ def with_children(statement: Statement, children: tuple[Statement, ...]) -> Stat
         case When():
             return When(statement.condition, children[0])
         case Allocate():
-            return Allocate(statement.buffer, children[0], statement.copies)
+            return Allocate(statement.buffer, children[0], statement.copies, statement.ahead)
         case Marked():
             return Marked(statement.intrinsic, children[0], statement.starts)
     return statement

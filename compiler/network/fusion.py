@@ -1,5 +1,5 @@
-"""Several nodes as one layer, where that is faster: a convolution and what follows it, a residual
-addition or the average of the whole image."""
+"""Several nodes as one layer, where that is faster: a convolution and what follows it, the average
+of the whole image, a 1 × 1 convolution or a residual addition."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.window import Conv
 from ..operators.averaged import AveragedConv2d
 from ..operators.conv2d import Conv2d
+from ..operators.depthwise import Depthwise
 from ..operators.elementwise import Elementwise
 from ..operators.pool import Kind, Pool
 from ..operators.residual import ResidualConv2d
+from ..operators.separable import Separable
 from .task import Task
 
 
 def joined_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
     """Nodes that may be computed with a convolution before them: each with the convolution, and the
     task of both."""
-    yield from _residual_tasks(graph, tasks)
     yield from _averaged_tasks(graph, tasks)
+    yield from _separable_tasks(graph, tasks)
+    yield from _residual_tasks(graph, tasks)
 
 
 def _residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
@@ -93,6 +96,34 @@ def _averaged(conv: Task, average: Pool) -> Task:
         "zero_point_average": average.zero_point_in, "scale_out": average.scale_out,
         "zero_point_out": average.zero_point_out, "low": average.low, "high": average.high,
         "rounding": average.rounding}))
+
+
+def _separable_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+    """1 × 1 convolutions of what a depthwise one computes."""
+    for name, task in tasks.items():
+        spec, chosen = task.spec, task.reads.get("data", "")
+        if type(spec) is not Conv2d or spec.planes > 1 or any(spec.pad) or (
+                (*spec.kernel, *spec.stride) != (1, 1, 1, 1)):
+            continue
+        first = tasks.get(chosen)
+        if first is not None and type(first.spec) is Depthwise and first.spec.planes == 1 and (
+                graph.uses[chosen] == 1 and first.axes == task.axes):
+            yield name, chosen, _separable(first, task)
+
+
+def _separable(first: Task, second: Task) -> Task:
+    """The task of a depthwise convolution and a 1 × 1 convolution after it."""
+    depthwise, mixing = first.spec, second.spec
+    assert isinstance(depthwise, Depthwise)
+    assert isinstance(mixing, Conv2d)
+    constants = {**first.constants, **{f"mixed_{name}": each
+                                       for name, each in second.constants.items()}}
+    constants["mixed_weights"] = constants["mixed_weights"][:, :, 0, 0]
+    return replace(first, constants=constants, spec=Separable(**_own(depthwise) | {
+        "channels_mixed": mixing.channels_out, "zero_point_between": depthwise.zero_point_out,
+        "low_between": depthwise.low, "high_between": depthwise.high,
+        "rounding_between": depthwise.rounding, "zero_point_out": mixing.zero_point_out,
+        "low": mixing.low, "high": mixing.high, "rounding": mixing.rounding}))
 
 
 def _own(spec: Conv2d) -> dict[str, Any]:

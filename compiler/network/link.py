@@ -214,11 +214,14 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> dic
 
 def _moved_micro_ops(program: Program, segment: Segment, moves: Moves) -> bytes:
     """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count rows
-    of weights."""
+    of weights, and some read results as activations."""
     assert segment.data is not None, "micro-ops are known"
     words = np.frombuffer(segment.data.tobytes(), MicroOp.dtype()).copy()
-    for name, move in (("dst", moves[Buffer.ACC]), ("src", moves[Buffer.INP]),
-                       ("wgt", moves[Buffer.WGT] * _weight_rows(program))):
+    modes = _modes(program)[:len(words)]
+    rows = np.where(modes & GemmFlags.DEPTHWISE != 0, program.config.block_out, 1)
+    source = np.where(modes & GemmFlags.OUT != 0, moves[Buffer.OUT], moves[Buffer.INP])
+    for name, move in (("dst", moves[Buffer.ACC]), ("src", source),
+                       ("wgt", moves[Buffer.WGT] * rows)):
         moved = words[name].astype(np.int64) + move
         if moved.max(initial=0) >= INDICES:
             raise CompileError(f"{name} of a micro-op is {moved.max()}, but must be less than "
@@ -239,6 +242,24 @@ def _weight_rows(program: Program) -> int:
     """What micro-ops count of a tile of weights: itself, or its rows if products are depthwise."""
     code = program.code
     flags = code.view(Gemm.dtype())["flags"][code["opcode"] == Gemm.opcode]
-    depthwise = flags & GemmFlags.DEPTHWISE != 0
-    assert depthwise.all() or not depthwise.any(), "a layer multiplies in one way"
-    return program.config.block_out if depthwise.any() else 1
+    return program.config.block_out if (flags & GemmFlags.DEPTHWISE).any() else 1
+
+
+@lru_cache(REMEMBERED)
+def _modes(program: Program) -> Array:
+    """How each micro-op in DRAM is used: flags of the gemms that run it, which all agree."""
+    size = next((each.size for each in program.segments if each.name == NAMES[MICRO_OPS]), 0)
+    modes = np.zeros(size // MicroOp.size, np.int64)
+    on_chip = np.zeros(program.config.tiles(Buffer.UOP), np.int64)
+    loads, gemms = program.code.view(Load.dtype()), program.code.view(Gemm.dtype())
+    for position, opcode in enumerate(program.code["opcode"]):
+        if opcode == Load.opcode and loads["buffer"][position] == Buffer.UOP:
+            load = loads[position]
+            first, count = int(load["sram"]), int(load["shape"][2])
+            begin = int(load["offset"]) // MicroOp.size
+            on_chip[first:first + count] = np.arange(begin, begin + count)
+        elif opcode == Gemm.opcode:
+            gemm = gemms[position]
+            used = on_chip[int(gemm["uop"]):int(gemm["uop"]) + int(gemm["count"])]
+            modes[used] = int(gemm["flags"]) & (GemmFlags.DEPTHWISE | GemmFlags.OUT)
+    return modes

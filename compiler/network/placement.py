@@ -56,6 +56,8 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
     Returns the tasks that they were, by the node that stands for all."""
     apart: dict[str, dict[str, Task]] = {}
     for name, part, task in list(joined_tasks(graph, tasks)):
+        if any(each in apart or each not in tasks for each in (name, part)):
+            continue                            # together with others already
         before = {each: tasks[each] for each in (name, part)}
         try:
             together = compiler.estimate(task.spec)

@@ -18,6 +18,7 @@ from . import (
     grouped,
     pool_schedule,
     residual,
+    separable,
     transposed,
 )
 from .description import Description
@@ -48,5 +49,5 @@ def operator_of(spec: Any) -> Operator:
 
 
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
-               pool_schedule, elementwise_schedule, residual, averaged):
+               pool_schedule, elementwise_schedule, residual, averaged, separable):
     register(module.OPERATOR)

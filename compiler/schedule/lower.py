@@ -198,7 +198,7 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     statement = in_sequence(*(_produce(state, each) for each in attached), inner)
     for each in reversed(attached):
         if each.over is None:               # otherwise the buffer is that of the source
-            statement = Allocate(state.buffers[each.tensor], statement, each.copies)
+            statement = Allocate(state.buffers[each.tensor], statement, each.copies, each.ahead)
     return Loop(frame.axes[axis], statement,
                 stage.kinds.get(axis, Loop.kind))
 

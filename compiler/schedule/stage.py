@@ -35,6 +35,7 @@ class Stage(Loops):
     inlined: bool = False
     intrinsic: tuple[Axis, str] | None = None           # the loops from here on are this one
     copies: int = 1                                     # buffers that take turns
+    ahead: bool = False                                 # computed one iteration before it is read
     tile_rows: int = 0                                  # rows of a tile, if addressed one by one
     uncut: list[Axis] = field(default_factory=list)     # computed whole where a part would do
     over: Tensor | None = None                          # computed in the buffer of this one
@@ -60,6 +61,20 @@ class Stage(Loops):
             raise CompileError(f"{self}: {axis} is not a loop of the stage that it is computed in; "
                                f"use compute_at first")
         self.copies = max(self.copies, 2)
+
+    def compute_ahead(self) -> None:
+        """In the loop of the reader that this is computed in, compute it, and whatever is computed
+        there before it, one iteration ahead. Engines work in order: one that this waits for is busy
+        with the next iteration meanwhile.
+
+            for i: x = A(i); B(x)    →    x = A(0); for i: x' = A(i + 1); B(x); x = x'
+        """
+        if self.attach is None or self.copies < 2:
+            raise CompileError(f"{self} is not computed in a loop of its reader with two buffers; "
+                               f"use compute_at and double_buffer first")
+        reader, axis = self.attach
+        reader._check_independent(axis, "an iteration ahead")
+        self.ahead = True
 
     def keep(self, copies: int) -> None:
         """Keep several buffers for what is computed inside a loop of the reader. A copy of an input

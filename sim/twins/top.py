@@ -75,8 +75,8 @@ WIRES = np.dtype([
         "start", "end", "wait", "busy", "wait_memory", "bytes"))])
 
 SETTINGS = np.dtype([(name, np.int64) for name in (
-    "acc_tiles", "inp_tiles", "wgt_tiles", "out_tiles", "acc_bank_tiles", "block_out",
-    "bus_bytes", "queue_depth", "token_limit", "reads_in_flight", "writes_in_flight",
+    "acc_tiles", "inp_tiles", "wgt_tiles", "out_tiles", "gemm_out_tiles", "acc_bank_tiles",
+    "block_out", "bus_bytes", "queue_depth", "token_limit", "reads_in_flight", "writes_in_flight",
     "vector_cycles", "gemm_read_stage", "gemm_latency", "alu_latency", "count", "code_base")])
 TIMING = np.dtype([(name, np.int64) for name in (
     "read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared", "stalls",

@@ -1,0 +1,283 @@
+"""A depthwise convolution and the pointwise one after it, without a way through DRAM.
+
+    mobile networks repeat        depthwise → 8 bits ── 1 × 1 convolution → 8 bits
+
+Alone, the first writes what the second reads, and the bus is what both wait for. Here the results
+of the first stay in the out scratchpad, from where GEMM reads them:
+
+    sums ─ requantize ─► between, in out ─ products ─► mixed ─ requantize ─► output
+
+A step takes some rows of the image, all channels at once. GEMM works in order, so the depthwise
+sums of the next step come before the products of this one, which wait for the ALU. The arithmetic is
+that of both operators one after the other, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...isa.config import Config
+from ...isa.instructions import PARAMETER_TILES, Buffer, Rounding
+from ...isa.timing import MemoryTiming
+from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
+from ..errors import CompileError
+from ..expression.expression import total
+from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ..nest.nest import Scope
+from ..schedule.schedule import Schedule
+from . import depthwise
+from .depthwise import Depthwise, DepthwiseForm
+from .description import HIGH, LOW, activation, border, setting
+from .divisions import fair_sizes, grid
+from .form import Template, blocks_of, requantized
+from .kernel import Operator
+from .layout import Layout, tiled_images
+from .pace import Steps
+from .packing import (
+    Array,
+    Operand,
+    bias_with_zero_point,
+    pack_parameters,
+    pack_weights,
+    parameter_operands,
+    unpack_activations,
+    weight_operand,
+)
+from .work import Work, weight_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Separable(Depthwise):
+    """A depthwise convolution whose results, of 8 bits, are mixed by a 1 × 1 convolution. The last
+    step's zero point, bounds and rounding are those of the second. Weights are (channels_out, 1, y,
+    x) and, of the second, (channels_mixed, channels_out)."""
+
+    operator: ClassVar[str] = "separable"
+
+    channels_mixed: int = border("channels of the 1 × 1 convolution; 0: as many as it reads", 0)
+    rounding_between: Rounding = setting("how the first results are rounded: twice, even or away",
+                                         Rounding.TWICE)
+    zero_point_between: int = activation("zero point of the first results")
+    low_between: int = activation("least of the first results", LOW)
+    high_between: int = activation("largest of the first results", HIGH)
+
+    def check(self) -> None:
+        super().check()
+        if self.channels_mixed == 0:
+            object.__setattr__(self, "channels_mixed", self.channels_out)
+        if self.low_between > self.high_between:
+            raise self.wrong("low_between", self.low_between,
+                             f"at most high_between, which is {self.high_between}")
+        if self.planes > 1:
+            raise self.wrong("planes", self.planes, "1: both convolutions have weights of 8 bits")
+
+    def first(self) -> Depthwise:
+        """The depthwise convolution alone."""
+        own = {each.name: getattr(self, each.name) for each in fields(Depthwise)}
+        return Depthwise(**own | {"zero_point_out": self.zero_point_between,
+                                  "low": self.low_between, "high": self.high_between,
+                                  "rounding": self.rounding_between})
+
+    @property
+    def macs(self) -> int:
+        return super().macs + self.pixels * self.channels_out * self.channels_mixed
+
+    @property
+    def pixels(self) -> int:
+        return self.images * self.out_height * self.out_width
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeparableForm(DepthwiseForm):
+    """It in tensors. The fields of a depthwise convolution are those of the first."""
+
+    spec: Separable
+    between: Tensor
+    narrow: Requantization
+    mixing: Tensor              # weights of the second
+    terms: Tensor               # its parameters
+    mixed: Tensor               # its sums
+
+    @property
+    def intrinsics(self) -> list[Intrinsic]:
+        return [*super().intrinsics, requantize(self.config, self.narrow)]
+
+    @property
+    def work(self) -> Work:
+        first, spec, config = super().work, self.spec, self.config
+        blocks, results = (blocks_of(channels, config.block_out)
+                           for channels in (spec.channels_out, spec.channels_mixed))
+        pixels = blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
+        weights = spec.channels_out * spec.channels_mixed
+        return Work(macs=spec.macs, products=first.products + pixels * blocks * results,
+                    bytes=first.bytes + spec.pixels * (spec.channels_mixed - spec.channels_out)
+                    + weight_bytes(weights, config),
+                    passes=first.passes + pixels * results)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        second = (weight_operand((spec.channels_mixed, spec.channels_out), self.config),
+                  *parameter_operands(spec.channels_mixed))
+        return (*super().operands, *(Operand(f"mixed_{each.name}", each.shape, each.range)
+                                     for each in second))
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        spec, config = self.spec, self.config
+        return {"data": super().layouts["data"], "output": tiled_images(
+            spec.images, spec.channels_mixed, *spec.out_shape, config.batch, config.block_out)}
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        weights = given["mixed_weights"]
+        bias = bias_with_zero_point(given["mixed_bias"], weights, self.spec.zero_point_between)
+        return {**super().pack(given),
+                "mixing": pack_weights(weights[:, :, None, None], self.config),
+                "terms": pack_parameters(bias, given["mixed_multiplier"], given["mixed_shift"],
+                                         self.config)}
+
+    def unpack(self, output: Array) -> Array:
+        return unpack_activations(output, self.spec.images, self.spec.channels_mixed)
+
+
+def form_of(spec: Separable, config: Config) -> SeparableForm:
+    """What is computed."""
+    if not config.gemm_out_tiles:
+        raise CompileError(f"separable: GEMM reads results only where block_in "
+                           f"({config.block_in}) is block_out ({config.block_out}) and out_readers "
+                           f"({config.out_readers}) is 2; compile both convolutions apart")
+    first = depthwise.form_of(spec, config)
+    function, narrow = spec.requantization(), spec.first().requantization()
+    if narrow.name == function.name:
+        narrow = function                   # one intrinsic for both
+    between = compute("between", first.sums.shape, lambda n, o, y, x, b, j: requantized(
+        narrow, first.sums[n, o, y, x, b, j], first.parameters, (o,), (b, j)))
+    images, depth, height, width, *tile = between.shape
+    results = blocks_of(spec.channels_mixed, config.block_out)
+    mixing = placeholder("mixing", (results, depth, 1, 1, config.block_out, config.block_in),
+                         "int8")
+    terms = placeholder("terms", (results, PARAMETER_TILES, *tile), "int32")
+    c, k = reduce_axis("c", depth), reduce_axis("k", config.block_in)
+    mixed = compute("mixed", (images, results, height, width, *tile),
+                    lambda n, o, y, x, b, j: total(
+                        between[n, c, y, x, b, k].cast("int32")
+                        * mixing[o, c, 0, 0, j, k].cast("int32"), c, k))
+    output = compute("output", mixed.shape, lambda n, o, y, x, b, j: requantized(
+        function, mixed[n, o, y, x, b, j], terms, (o,), (b, j)))
+    return SeparableForm(**{**vars(first), "function": function, "output": output},
+                         between=between, narrow=narrow, mixing=mixing, terms=terms, mixed=mixed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """Rows of the output that are computed at once."""
+
+    rows: int
+
+
+def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
+    """The template: weights and parameters stay; every step loads input rows, sums lane by lane and
+    requantizes, then multiplies, requantizes and stores."""
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, Scope.OUT)
+    plan.cache_read(form.terms, Scope.ACC, inside)          # the last readers first
+    mixing = plan.cache_read(form.mixing, Scope.WGT, form.mixed)
+    plan.cache_read(form.parameters, Scope.ACC, form.between)
+    weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
+    inside, output, sums, between, mixed = (plan.renewed(each) for each in (
+        inside, form.output, form.sums, form.between, form.mixed))
+    plan[weights].address_rows(form.config.block_out)
+    for loaded in (weights, mixing):
+        plan[loaded].dma(plan[loaded].leaves[0])
+    last = plan[output]
+    n, o, y, x, b, j = last.leaves
+    far, near = last.split(y, knobs.rows)
+    last.reorder(n, far, o, near, x, b, j)
+    last.dma(o)
+    for tensor, scope in ((form.padded, Scope.INP), (sums, Scope.ACC), (between, Scope.OUT),
+                          (mixed, Scope.ACC), (inside, Scope.OUT)):
+        stage = plan[tensor]
+        stage.scope = scope
+        stage.compute_at(last, far)
+        stage.double_buffer(far)
+    plan[form.padded].dma(plan[form.padded].leaves[0])
+    plan[between].compute_ahead()
+    plan[between].tensorize(plan[between].leaves[-2], form.narrow.name)
+    plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
+    _summed(plan, sums, mixed)
+    return plan
+
+
+def _summed(plan: Schedule, sums: Tensor, mixed: Tensor) -> None:
+    """Schedules both sums: all taps, and all channels, of a tile one after the other."""
+    stage = plan[sums]
+    n, o, y, x, b, j, ty, tx, ky, kx = stage.leaves
+    stage.reorder(ty, tx, n, o, y, x, ky, kx, b, j)
+    stage.tensorize(b, "depthwise")
+    stage = plan[mixed]
+    n, o, y, x, b, j, c, k = stage.leaves
+    far, near = stage.split(c, c.extent)
+    stage.reorder(far, n, o, y, x, near, b, j, k)       # all sums are started before
+    stage.tensorize(b, "gemm.out")
+
+
+def largest(form: SeparableForm) -> Knobs:
+    return Knobs(rows=form.spec.out_height)
+
+
+def grids(form: SeparableForm) -> Iterator[Knobs]:
+    yield grid(Knobs, rows=fair_sizes(form.spec.out_height))
+
+
+def fits(form: SeparableForm, knobs: Knobs) -> Any:
+    """Whether all weights and parameters, and all buffers twice, find room. A window that is cut
+    into chunks does not."""
+    config = form.config
+    blocks, results = form.between.shape[1], form.output.shape[1]
+    height, width = _window(form, knobs)
+    pixels = knobs.rows * form.spec.out_width
+    need = {Buffer.INP: 2 * blocks * height * width,
+            Buffer.WGT: blocks * (form.chunks.rows(config) // config.block_out + results),
+            Buffer.ACC: (2 * pixels + PARAMETER_TILES) * (blocks + results),
+            Buffer.OUT: 2 * pixels * (blocks + results)}
+    whole = prod(form.chunks.counts) == 1
+    room = [tiles <= config.tiles(buffer) for buffer, tiles in need.items()]
+    return whole & np.all(np.broadcast_arrays(*room), 0)
+
+
+def _window(form: SeparableForm, knobs: Knobs) -> tuple[Any, int]:
+    """Rows and columns of the input that a step needs."""
+    spec = form.spec
+    rows = np.minimum((knobs.rows - 1) * spec.stride[0] + spec.reach(0), form.padded.shape[2])
+    return rows, form.padded.shape[3]
+
+
+def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly."""
+    spec, config = form.spec, form.config
+    images, blocks = form.between.shape[:2]
+    results = form.output.shape[1]
+    steps = images * blocks_of(spec.out_height, knobs.rows)
+    height, width = _window(form, knobs)
+    pixels = images * spec.out_height * spec.out_width / steps
+    return Steps(
+        groups=1, steps=steps, pieces=1,
+        products=pixels * blocks * (prod(spec.kernel) + results),
+        vectors=pixels * (blocks + results),
+        inp=blocks * height * width * config.tile_bytes(Buffer.INP), runs=blocks * height,
+        wgt=blocks * (form.chunks.rows(config) // config.block_out + results)
+        * config.tile_bytes(Buffer.WGT),
+        out=pixels * results * config.tile_bytes(Buffer.OUT), out_runs=results,
+        parameters=(blocks + results) * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
+        ).cycles(config, memory)
+
+
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
+OPERATOR = Operator(description=Separable, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)
