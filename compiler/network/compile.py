@@ -17,7 +17,7 @@ from .groups import Group, groups_of
 from .join import joined
 from .layers import LayerCompiler
 from .network import HostStep, Network, Step
-from .pairs import paired
+from .pairs import arranged
 from .placement import Progress, check_all, tasks_of
 from .refine import refined
 
@@ -36,7 +36,7 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     steps: list[Step] = []
     for group in groups_of(graph, tasks, decisions, compiler):
         if isinstance(group, Group):
-            group = refined(graph, paired(graph, group, tasks, compiler), compiler)
+            group = refined(graph, arranged(graph, group, tasks, compiler), compiler)
             steps.append(joined(graph, group, config))
         else:
             steps.append(HostStep(tuple(group)))

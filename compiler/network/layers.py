@@ -85,6 +85,11 @@ class LayerCompiler:
         return ranked(operator.template, operator.forms_of(spec, self.config),
                       self.memory or MemoryTiming())[0].estimate
 
+    def least(self, spec: Any) -> float:
+        """What no schedule of a description can do without."""
+        return min(form.work.bound(self.config, self.memory or MemoryTiming()).cycles
+                   for form in operator_of(spec).forms(spec, self.config))
+
     def _best(self, spec: Any, config: Config, form: Form | None, cost: Cost | None) -> Kernel:
         """The longer a layer takes, the more schedules are tried."""
         timing, operator = self.memory or MemoryTiming(), operator_of(spec)

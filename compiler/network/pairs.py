@@ -1,4 +1,5 @@
-"""Neighbours that run at the same time, where that makes the whole stream faster."""
+"""Neighbours that run at the same time, or leave each other room, where that makes the whole stream
+faster."""
 
 from __future__ import annotations
 
@@ -8,20 +9,41 @@ from dataclasses import replace
 from ...isa.errors import MicrotronError
 from ...isa.timing import MemoryTiming
 from ..graph.graph import Graph
+from ..operators.layout import Layout
 from .groups import Group, compiled
 from .join import timed
 from .layers import CompiledLayer, LayerCompiler, Misfit, same_bytes
 from .task import Task
 
+LONGEST = 1 << 20           # cycles that layers take at least: longer streams gain little
+
 WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
+
+
+def arranged(graph: Graph, group: Group, tasks: Mapping[str, Task],
+             compiler: LayerCompiler) -> Group:
+    """The group as its layers suit each other best. Nothing changes without a cost to ask."""
+    if compiler.cost is None:
+        return group
+    ways = [paired(graph, group, tasks, compiler)]
+    if sum(compiler.bound(layer.kernel) for layer in group.layers) <= LONGEST:
+        ways.append(alternating(graph, group, tasks, compiler))
+    return min(ways, key=lambda way: _cycles(graph, way, compiler))
+
+
+def _cycles(graph: Graph, group: Group, compiler: LayerCompiler) -> float:
+    """What a group takes; for ever, if it is too much for the accelerator in such a stream."""
+    assert compiler.cost is not None, "whoever asks knows costs"
+    try:
+        return timed(graph, group, compiler.config, compiler.cost)
+    except MicrotronError:
+        return float("inf")
 
 
 def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
            compiler: LayerCompiler) -> Group:
-    """The group with neighbours at the same time where that makes the whole stream faster. Nothing
-    is paired without a cost to ask."""
-    if compiler.cost is None:
-        return group
+    """The group with neighbours at the same time where that makes the whole stream faster."""
+    assert compiler.cost is not None, "whoever asks knows costs"
     for number, pair in _pairs(graph, group, tasks, compiler):
         layers = [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]
         trial = Group(layers, group.made)
@@ -29,6 +51,25 @@ def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
                 graph, group, compiler.config, compiler.cost):
             group = trial
     return group
+
+
+def alternating(graph: Graph, group: Group, tasks: Mapping[str, Task],
+                compiler: LayerCompiler) -> Group:
+    """The group, not yet paired, with half of every scratchpad for each layer. Alone, a layer
+    spreads over all banks of the accumulator, and the next one's parameters wait until it has done:
+    loads are in order, so all that follows waits too. Layers that do not fit keep what they have.
+    """
+    layers, made = [], dict[str, Layout]()
+    for layer in group.layers:
+        try:
+            half = compiled(graph, layer.node, tasks[layer.node], compiler, made, half=True)
+            if same_bytes(half.output, layer.output):
+                layer = replace(half, parts=layer.parts)
+        except (MicrotronError, Misfit):
+            pass                        # no room
+        layers.append(layer)
+        made[layer.node] = layer.output
+    return Group(layers, group.made)
 
 
 def _pairs(graph: Graph, group: Group, tasks: Mapping[str, Task],

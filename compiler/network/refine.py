@@ -14,10 +14,10 @@ from ..operators.kernel import Kernel
 from .groups import Group
 from .join import timed
 from .layers import CompiledLayer, LayerCompiler
+from .pairs import LONGEST
 
 MOST_TRIALS = 16            # streams that are timed
 ROUNDS = (TRIALS, TRIALS + 1)       # schedules of each kind of layer, as long as trials are left
-LONGEST = 1 << 20           # that layers take at least: longer streams gain little by it
 
 
 def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:

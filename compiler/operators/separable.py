@@ -8,8 +8,8 @@ of the first stay in the out scratchpad, from where GEMM reads them:
     sums ─ requantize ─► between, in out ─ products ─► mixed ─ requantize ─► output
 
 A step takes some rows of the image, all channels at once. GEMM works in order, so the depthwise
-sums of the next step come before the products of this one, which wait for the ALU. The arithmetic is
-that of both operators one after the other, to the bit.
+sums of the next step come before the products of this one, which wait for the ALU. The arithmetic
+is that of both operators one after the other, to the bit.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def fits(form: SeparableForm, knobs: Knobs) -> Any:
             Buffer.WGT: blocks * (form.chunks.rows(config) // config.block_out + results),
             Buffer.ACC: (2 * pixels + PARAMETER_TILES) * (blocks + results),
             Buffer.OUT: 2 * pixels * (blocks + results)}
-    whole = prod(form.chunks.counts) == 1
+    whole = prod(depthwise.chunks_of(form.spec, config).counts) == 1
     room = [tiles <= config.tiles(buffer) for buffer, tiles in need.items()]
     return whole & np.all(np.broadcast_arrays(*room), 0)
 

@@ -20,6 +20,7 @@ from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.kernel import Operator
 from microtron.compiler.operators.pool import Pool, global_average
 from microtron.compiler.operators.residual import ResidualConv2d
+from microtron.compiler.operators.separable import Separable
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.config import base, tiny
 from microtron.isa.verifier import verify
@@ -31,6 +32,7 @@ SPECS = {
     "depthwise": Depthwise(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "residual": ResidualConv2d(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "averaged": AveragedConv2d(height=5, width=5, channels_in=6, channels_out=6, pad=1),
+    "separable": Separable(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "grouped": Grouped(height=5, width=5, channels_in=6, channels_out=6, groups=3, pad=1),
     "transposed": Transposed(height=3, width=3, channels_in=5, channels_out=4),
     "dense": Dense(rows=3, inputs=10, outputs=6),

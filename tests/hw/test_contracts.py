@@ -23,7 +23,7 @@ from microtron.isa.instructions import Buffer, Load
 ARGUMENTS = {
     "config": (tiny,), "buffer": (Buffer.INP, Buffer.OUT), "buffers": (buffers_of(Load),),
     "clients": (2,), "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
-    "steps": (True,),
+    "steps": (True,), "shared": (False, True),
 }
 ENTRY = re.compile(r"(?P<names>[\w*]+(?:, [\w*]+)*) : (?P<flow>In|Out)\(.+\)")
 
@@ -46,7 +46,7 @@ def members_of(kind):
     """The members of small components of a kind: name → direction."""
     sets = [{}]
     for name, parameter in inspect.signature(kind).parameters.items():
-        if parameter.default is parameter.empty:
+        if parameter.default is parameter.empty or name in ARGUMENTS:
             sets = [{**others, name: value} for others in sets for value in ARGUMENTS[name]]
     return {name: member.flow for arguments in sets
             for name, member in kind(**arguments).signature.members.items()}

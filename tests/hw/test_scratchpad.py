@@ -77,13 +77,13 @@ def write(ctx, unit, rng, tiles, busy):
     return {tile: data} if enable else {}
 
 
-def check(config, buffer, seed, *, words=False, cycles=400):
+def check(config, buffer, seed, *, words=False, shared=False, cycles=400):
     rng = random.Random(seed)
-    unit = Scratchpad(config, buffer, words=words)
+    unit = Scratchpad(config, buffer, words=words, shared=shared)
     tiles = [0] * config.tiles(buffer)
-    reads = Reads()
+    ports = [(unit.read, words, Reads()), *([(unit.tiles, False, Reads())] if shared else [])]
 
-    def read_value(tile):
+    def read_value(tile, words):
         if not words:
             return tiles[tile]
         first = tile // unit.lanes * unit.lanes
@@ -93,12 +93,13 @@ def check(config, buffer, seed, *, words=False, cycles=400):
     async def testbench(ctx):
         for _ in range(cycles):
             tile = rng.choice((rng.randrange(len(tiles)), rng.randrange(min(len(tiles), 4))))
-            enable = rng.random() < 0.6
-            ctx.set(unit.read.enable, enable)
-            ctx.set(unit.read.index, tile)
-            shown = reads.step(read_value(tile) if enable else None)
-            if shown is not None:
-                assert ctx.get(unit.read.data) == shown
+            for port, wide, reads in ports:
+                enable = rng.random() < 0.6
+                ctx.set(port.enable, enable)
+                ctx.set(port.index, tile)
+                shown = reads.step(read_value(tile, wide) if enable else None)
+                if shown is not None:
+                    assert ctx.get(port.data) == shown
             written = (fill if buffer in FILLED else write)(ctx, unit, rng, tiles, tile)
             for each, value in written.items():
                 tiles[each] = value
@@ -117,6 +118,11 @@ def test_fills_come_back_as_tiles_two_cycles_after_a_read(config, buffer):
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_tiles_written_come_back_alone_or_with_the_word_they_share(config, words):
     check(config, Buffer.OUT, seed=7, words=words)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_gemm_reads_tiles_by_a_port_of_its_own(config):
+    check(config, Buffer.OUT, seed=8, words=True, shared=True)
 
 
 def test_every_tile_has_a_place_of_its_own():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from microtron.compiler.accelerator.emit import emit
 from microtron.compiler.accelerator.instructions import (
+    PLAIN,
     MicroKernels,
     alus,
     fills,
@@ -173,12 +174,12 @@ def sums(draw):
     return order, (dst, src, wgt)
 
 
-@given(sums(), st.booleans(), st.booleans())
-def test_every_product_is_computed_once_and_the_first_begins_its_sum(case, starts, depthwise):
+@given(sums(), st.booleans(), st.sampled_from((PLAIN, GemmFlags.DEPTHWISE, GemmFlags.OUT)))
+def test_every_product_is_computed_once_and_the_first_begins_its_sum(case, starts, mode):
     axes, operands = case
     kernels = MicroKernels(FEW)
-    code = list(gemms(axes, *operands, kernels, starts=starts, depthwise=depthwise))
-    assert all(bool(each.flags & GemmFlags.DEPTHWISE) == depthwise
+    code = list(gemms(axes, *operands, kernels, starts=starts, mode=mode))
+    assert all(each.flags & (GemmFlags.DEPTHWISE | GemmFlags.OUT) == mode
                for each in code if isinstance(each, Gemm))
     products = list(Machine(kernels).products(code))
     assert Counter(tiles for tiles, _ in products) == Counter(iterations(axes, operands))

@@ -86,6 +86,33 @@ def test_the_average_of_an_image_is_part_of_its_convolution():
     assert (executed(network, given, "cycle")["mean"] == evaluate_all(graph, given)["mean"]).all()
 
 
+def separated():
+    """A depthwise convolution and a pointwise one, then another that reads both."""
+    layers = Layers((1, 12, 10, 24), 3)
+    layers.conv("first", "x", 24, 3, groups=24, zero_point=3, low=-9, high=90)
+    layers.conv("second", "first", 40, 1, zero_point=-7, low=-7)
+    layers.conv("third", "second", 16, 3)
+    return layers.builder.graph(("third",))
+
+
+@pytest.mark.parametrize("config", [small, tiny], ids=["small", "tiny"])
+def test_a_depthwise_convolution_is_part_of_the_pointwise_one_after_it(config):
+    graph = separated()
+    network = compile_network(graph, config, cost=lambda each: microtron.simulate(each).cycles)
+    assert network.decisions["first"] == Decision(Where.FUSED, "second")
+    step, = network.steps
+    assert [layer.node for layer in step.layers] == ["second", "third"]
+    verify(step.program)
+    given = inputs_for(graph)
+    assert (executed(network, given, "cycle")["third"] == evaluate_all(graph, given)["third"]).all()
+
+
+def test_where_gemm_does_not_read_results_both_convolutions_stay_apart():
+    network = compile_network(separated(), replace(small, out_readers=1))
+    step, = network.steps
+    assert [layer.node for layer in step.layers] == ["first", "second", "third"]
+
+
 def test_an_accelerator_that_is_too_small_leaves_a_layer_to_the_cpu_and_says_so():
     graph = block(channels=16, size=8)
     cramped = replace(tiny, uop_bytes=16, acc_bytes=128, inp_bytes=16, acc_banks=1)

@@ -32,14 +32,16 @@ def operands_for(form, seed=0):
     shapes = {each.name: each.shape for each in form.operands}
     given = {each.name: rng.integers(*each.range, each.shape, endpoint=True).astype(
                  np.int8 if each.range[1] < 128 else np.int16)
-             for each in form.operands if each.name not in ("bias", "multiplier", "shift")}
-    if "multiplier" in shapes:
-        channels, = shapes["multiplier"]
-        scales = 10.0 ** rng.uniform(-4.5, 0.3, channels)
-        scales[0] = 2.0 ** -8
-        multiplier, shift = np.transpose([quantize_scale(float(scale)) for scale in scales])
-        given |= {"bias": rng.integers(-1 << 15, 1 << 15, channels), "multiplier": multiplier,
-                  "shift": shift}
+             for each in form.operands
+             if each.name.removeprefix("mixed_") not in ("bias", "multiplier", "shift")}
+    for which in ("", "mixed_"):
+        if f"{which}multiplier" in shapes:
+            channels, = shapes[f"{which}multiplier"]
+            scales = 10.0 ** rng.uniform(-4.5, 0.3, channels)
+            scales[0] = 2.0 ** -8
+            multiplier, shift = np.transpose([quantize_scale(float(scale)) for scale in scales])
+            given |= {f"{which}bias": rng.integers(-1 << 15, 1 << 15, channels),
+                      f"{which}multiplier": multiplier, f"{which}shift": shift}
     return given
 
 

@@ -14,6 +14,7 @@ from microtron.compiler.operators.elementwise import Elementwise, Operation
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Kind, Pool, division
 from microtron.compiler.operators.residual import ResidualConv2d
+from microtron.compiler.operators.separable import Separable
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.arithmetic import quantize_scale, requantize_array, scale_array
 from microtron.isa.instructions import Rounding
@@ -177,6 +178,20 @@ def averaged(spec, data, weights, **parameters):
     return pool(spec.average(), conv2d(Conv2d(**own), data, weights, **parameters))
 
 
+def separable(spec, data, weights, mixed_weights, **parameters):
+    """The depthwise convolution, then the 1 × 1 convolution."""
+    second = {name.removeprefix("mixed_"): each for name, each in parameters.items()
+              if name.startswith("mixed_")}
+    own = {name: each for name, each in parameters.items() if not name.startswith("mixed_")}
+    between = depthwise(spec.first(), data, weights, **own)
+    height, width = spec.out_shape
+    mixing = Conv2d(height=height, width=width, channels_in=spec.channels_out, kernel=1,
+                    channels_out=spec.channels_mixed, images=spec.images,
+                    zero_point_in=spec.zero_point_between, zero_point_out=spec.zero_point_out,
+                    low=spec.low, high=spec.high, rounding=spec.rounding)
+    return conv2d(mixing, between, mixed_weights[:, :, None, None], **second)
+
+
 REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, AveragedConv2d: averaged,
-              Depthwise: depthwise, Grouped: grouped, Transposed: transposed,
-              Dense: dense, Pool: pool, Elementwise: elementwise}
+              Separable: separable, Depthwise: depthwise, Grouped: grouped,
+              Transposed: transposed, Dense: dense, Pool: pool, Elementwise: elementwise}

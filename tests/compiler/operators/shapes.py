@@ -15,6 +15,7 @@ from microtron.compiler.operators.first_layer import Fold, folded_forms
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Kind, Pool, global_average
 from microtron.compiler.operators.residual import ResidualConv2d
+from microtron.compiler.operators.separable import Separable
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.instructions import Rounding
 
@@ -117,6 +118,10 @@ ANY = {
                       zero_point_residual=BYTES, low_conv=st.sampled_from((-128, -20)),
                       high_conv=st.sampled_from((127, 60))),
     "averaged": averaged(),
+    "separable": multiples(Separable, "", **WINDOW, **ZERO_POINT, channels_mixed=either((0, 1), 18),
+                           zero_point_between=BYTES, low_between=st.sampled_from((-128, -20)),
+                           high_between=st.sampled_from((127, 60)),
+                           rounding_between=st.sampled_from(Rounding)),
     "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT),
     "transposed": specs(Transposed, **WINDOW | {"stride": PHASES, "height": either((1, 2), 5),
                                                 "width": either((1, 2), 5)},
@@ -210,6 +215,8 @@ CORNERS = {
                               scale_out=0.8, zero_point_conv=5, low_conv=5), WINDOWS),
     "averaged": _named(_split(AveragedConv2d, "", zero_point_conv=5, low_conv=5,
                               zero_point_average=5, rounding="even"), WINDOWS),
+    "separable": _named(_split(Separable, "", zero_point_between=5, low_between=5,
+                               channels_mixed=7), WINDOWS),
     "grouped": _named(_split(Grouped, "groups"), WINDOWS),
     "transposed": _named(_split(Transposed, ""), WINDOWS, CUT),
     "dense": _named(_product(zero_point_in=9), PRODUCTS),

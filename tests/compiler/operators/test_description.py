@@ -22,6 +22,7 @@ from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.kernel import Operator
 from microtron.compiler.operators.pool import Kind, Pool
 from microtron.compiler.operators.residual import ResidualConv2d
+from microtron.compiler.operators.separable import Separable
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.arithmetic import scale
 from microtron.isa.config import tiny
@@ -35,6 +36,7 @@ VALID = {
     Conv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
     ResidualConv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
     AveragedConv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
+    Separable: {**IMAGE, "channels_in": 4, "channels_out": 4},
     Depthwise: {**IMAGE, "channels_in": 4, "channels_out": 4},
     Grouped: {**IMAGE, "channels_in": 4, "channels_out": 8, "groups": 2},
     Transposed: {**IMAGE, "channels_in": 4, "channels_out": 8},

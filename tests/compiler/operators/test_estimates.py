@@ -16,6 +16,7 @@ from microtron.compiler.operators.elementwise import Elementwise
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Pool
 from microtron.compiler.operators.residual import ResidualConv2d
+from microtron.compiler.operators.separable import Separable
 from microtron.compiler.operators.transposed import Transposed
 from microtron.isa.config import small
 from microtron.isa.timing import MemoryTiming
@@ -27,6 +28,7 @@ LAYERS = {
     "every other pixel": Conv2d(**IMAGE, channels_in=32, channels_out=32, kernel=1, stride=2),
     "residual": ResidualConv2d(**IMAGE, channels_in=32, channels_out=32, pad=1),
     "averaged": AveragedConv2d(height=14, width=14, channels_in=64, channels_out=64, kernel=1),
+    "separable": Separable(height=14, width=14, channels_in=64, channels_out=64, pad=1),
     "grouped": Grouped(height=14, width=14, channels_in=32, channels_out=32, groups=4, pad=1),
     "depthwise": Depthwise(**IMAGE, channels_in=32, channels_out=32, pad=1),
     "dense": Dense(rows=64, inputs=128, outputs=96),

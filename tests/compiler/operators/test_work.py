@@ -20,6 +20,7 @@ from microtron.compiler.operators.elementwise import Elementwise
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Pool, global_average
 from microtron.compiler.operators.residual import ResidualConv2d
+from microtron.compiler.operators.separable import Separable
 from microtron.compiler.operators.transposed import Transposed
 from microtron.compiler.operators.work import Bound, Work, used
 from microtron.isa.config import base, small, tiny, wide
@@ -111,6 +112,10 @@ CASES = {
         AveragedConv2d(height=7, width=7, channels_in=64, channels_out=32, kernel=1), base,
         Work(macs=49 * 64 * 32, products=49 * 4 * 2, bytes=49 * 64 + 32 + 64 * 32,
              passes=2 * (49 + 48 + 1))),
+    "a depthwise convolution and a pointwise one": (
+        Separable(height=7, width=7, channels_in=64, channels_out=64, channels_mixed=32, pad=1),
+        base, Work(macs=49 * 64 * (9 + 32), products=49 * 4 * (9 + 2),
+                   bytes=49 * (64 + 32) + 64 * 9 + 64 * 32, passes=49 * (4 + 2))),
     "addition of equal scales": (
         Elementwise(operation="add", channels=64, height=7, width=7), base,
         Work(macs=0, products=0, bytes=3 * 49 * 64, passes=49 * 4 * 4)),

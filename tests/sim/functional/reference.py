@@ -177,7 +177,8 @@ class Reference:
             for step in range(gemm.count):
                 uop = self.tile(Buffer.UOP, gemm.uop + step)
                 dst = walked(uop[0, 0], gemm.dst_stride, at)
-                src = self.tile(Buffer.INP, walked(uop[0, 1], gemm.src_stride, at))
+                buffer = Buffer.OUT if GemmFlags.OUT in gemm.flags else Buffer.INP
+                src = self.tile(buffer, walked(uop[0, 1], gemm.src_stride, at))
                 weight = walked(uop[0, 2], gemm.wgt_stride, at)
                 total = self.start_of_sum(gemm, dst, uop[0, 3], at, step)
                 if gemm.flags & GemmFlags.DEPTHWISE:
