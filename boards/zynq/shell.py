@@ -24,6 +24,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import connect
 
 from ...hw.axi import connect_flat
+from ...hw.targets import target
 from ...hw.top import Accelerator
 from ...isa.config import Config
 from .facts import SHELL, check_config
@@ -75,7 +76,8 @@ class Shell(Elaboratable):
 def verilog(config: Config) -> str:
     """The shell as Verilog: module `microtron_zynq`, without ports."""
     check_config(config)
-    return backend.convert(Shell(config), name=SHELL, emit_src=False, ports=[])
+    return backend.convert(Shell(config), name=SHELL, platform=target("xc7"), emit_src=False,
+                           ports=[])
 
 
 def write(config: dict[str, int]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.isa.config import PRESETS, Config, base, small, tiny, wide
+from microtron.isa.config import PRESETS, Config, base, lean, small, tiny, wide
 from microtron.isa.config_files import (
     VTA_REQUIRED,
     format_toml,
@@ -35,7 +35,8 @@ def refuses(message):
 
 
 @pytest.mark.parametrize(("config", "shape", "macs"), [
-    (tiny, (1, 4, 4), 16), (small, (1, 8, 8), 64), (base, (1, 16, 16), 256),
+    (tiny, (1, 4, 4), 16), (small, (1, 8, 8), 64),
+    (lean, (1, 16, 16), 256), (base, (1, 16, 16), 256),
     (wide, (1, 32, 32), 1024)])
 def test_presets_have_the_shapes_they_promise(config, shape, macs):
     assert (config.batch, config.block_in, config.block_out) == shape
@@ -168,8 +169,9 @@ def test_toml_may_start_from_a_preset_and_leave_the_rest_out():
 @pytest.mark.parametrize(("text", "message"), [
     ("batch = 3", "f.toml: batch is 3, but must be a power of two from 1 to 16"),
     ("batsch = 2", "f.toml: there is no field 'batsch'; did you mean batch?"),
-    ('preset = "huge"', "f.toml: preset is 'huge', but must be one of tiny, small, base, wide"),
-    ("preset = 3", "f.toml: preset is 3, but must be one of tiny, small, base, wide"),
+    ('preset = "huge"', "f.toml: preset is 'huge', but must be one of tiny, small, lean, base, "
+                        "wide"),
+    ("preset = 3", "f.toml: preset is 3, but must be one of tiny, small, lean, base, wide"),
     ("batch = [1]", "f.toml: batch is [1], but must be an integer"),
 ])
 def test_toml_that_says_something_wrong_is_refused_with_its_place(text, message):
@@ -190,8 +192,8 @@ def test_any_text_as_toml_gives_a_configuration_or_one_line(text):
 
 
 def test_a_name_that_is_nothing_is_refused_with_what_there_is(tmp_path):
-    with refuses("configuration 'bass' is neither a preset (tiny, small, base, wide) nor a .toml "
-                 "or .json file; did you mean base?"):
+    with refuses("configuration 'bass' is neither a preset (tiny, small, lean, base, wide) "
+                 "nor a .toml or .json file; did you mean base?"):
         load_config("bass")
     missing = tmp_path / "none.toml"
     with refuses(f"{missing}: cannot be read: No such file or directory"):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from microtron.isa import image
+from microtron.isa.config import PRESETS
 from microtron.runtime import compare as both
 from microtron.runtime import soak
 from microtron.runtime.soak import FIRST_SEED, PART, Part, Progress, remaining, work
@@ -51,7 +52,7 @@ def test_shares_are_kept_at_any_time_and_in_the_end():
 
 
 def test_all_presets_take_part():
-    assert {"tiny", "small", "base", "wide"} <= set(soak.SHARES)
+    assert set(PRESETS) <= set(soak.SHARES)
     digests = {soak.config_of(name).digest for name in soak.SHARES}
     assert len(digests) == len(soak.SHARES)
 
