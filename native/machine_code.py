@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any, TypeAlias
 
 import llvmlite
@@ -24,7 +25,7 @@ def object_file(text: str, target: Target | None = None, *, unroll: bool = True,
                 optimize: bool = True) -> bytes:
     """A module, optimized for a processor, by default this one, as an object file. Whoever has
     unrolled loops as they should be saves half of the time without `unroll`."""
-    machine = _machine(target or host(), SPEED if optimize else 0)
+    machine = _known_machine(target or host(), SPEED if optimize else 0)
     module = _parsed(text, target or host(), machine)
     if optimize:
         _optimize(module, machine, unroll)
@@ -75,6 +76,12 @@ def _optimize(module: Any, machine: Machine, unroll: bool) -> None:
         options.loop_unrolling = options.slp_vectorization = False
     passes = llvm.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
+
+
+@cache
+def _known_machine(target: Target, speed: int) -> Machine:
+    """One that nobody takes: whoever loads code needs one for itself."""
+    return _machine(target, speed)
 
 
 def _machine(target: Target, speed: int = SPEED) -> Machine:

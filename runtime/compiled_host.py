@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ctypes import Structure, c_int32, c_int64, c_void_p, cast
 from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -42,12 +43,9 @@ class LoadedPart:
     def __init__(self, part: Part, threads: int, *, optimize: bool = True) -> None:
         self.part, self.threads = part, threads
         self._places: list[Any] = []        # of each kernel; steps have their addresses
-        bodies = part.module.pieces()
-        library = Library(*(_compiled(each, optimize)
-                            for each in (running_steps(WORD), *bodies.values())))
-        self._functions = {name: library.function(name, c_int32, c_void_p, c_void_p, c_int64,
-                                                  c_int64) for name in bodies}
-        self._run = library.function(RUN_STEPS, c_int32, c_void_p, c_void_p, c_int32, c_int32)
+        self._functions = {name: _loaded(name, text, optimize, c_int64)
+                           for name, text in part.module.pieces().items()}
+        self._run = _loaded(RUN_STEPS, running_steps(WORD), optimize, c_int32)
         self._steps = (_Step * len(part.kernels))(*map(self._step, part.module.entries))
         self._stretches = list(self._all_stretches())
         self._memory = np.empty(part.scratch_bytes + ALIGNED, np.uint8)
@@ -104,6 +102,20 @@ class LoadedPart:
                 raise GraphError(f"{named(part.kernels[failed - 1].node)}: an index from data is "
                                  f"outside its axis")
         return outputs
+
+
+LOADED: WeakValueDictionary[tuple[str, bool], Any] = WeakValueDictionary()
+
+
+def _loaded(name: str, text: str, optimize: bool, kind: Any) -> Any:
+    """A function of a module, of two addresses and two numbers of a kind. What several parts have
+    is in memory once, as long as one of them is."""
+    function = LOADED.get((name, optimize))
+    if function is None:
+        library = Library(_compiled(text, optimize))
+        function = library.function(name, c_int32, c_void_p, c_void_p, kind, kind)
+        LOADED[name, optimize] = function
+    return function
 
 
 def _compiled(text: str, optimize: bool) -> bytes:
