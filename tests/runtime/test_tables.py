@@ -102,7 +102,7 @@ def test_the_cycles_of_a_kernel_fit():
     """Numbers are as large as the limit on cycles lets them be."""
     costs = dict.fromkeys(("cycles", "macs", "products", "bytes", "passes", "bound"), MOST_CYCLES)
     costs |= {"efficiency": 0.5, "utilization": 0.5, "limit": "memory",
-              "bounds": {"memory": MOST_CYCLES}}
+              "bounds": {"memory": MOST_CYCLES, "alu": MOST_CYCLES}}
     found = list(cli_kernel._cycles(costs))
     assert max(map(len, found)) <= 80
     assert sum(f"{MOST_CYCLES:,}" in line for line in found) == 4
