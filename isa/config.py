@@ -189,7 +189,7 @@ tiny = Config(block_in=4, block_out=4, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt
 small = Config(block_in=8, block_out=8, uop_bytes=16 << 10, inp_bytes=16 << 10,
                wgt_bytes=64 << 10, acc_bytes=64 << 10, out_bytes=16 << 10)
 base = Config()
-# The array of `base` as an xc7z020 or an LFE5U-85F holds it; see docs/configurations.md.
+# The array of `base` as an xc7z020 holds it; see docs/configurations.md.
 lean = Config(uop_bytes=16 << 10, wgt_bytes=128 << 10, acc_banks=2, vector_cycles=2)
 wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,
               acc_bytes=256 << 10, out_bytes=64 << 10, bus_bits=128)
