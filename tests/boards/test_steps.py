@@ -136,7 +136,9 @@ def test_a_changed_source_calls_the_function_again(place, monkeypatch):
 
 
 STOPPED = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)     # ignored in the background of a shell
 from pathlib import Path
 from microtron.boards.steps import Command, Step
 from microtron.boards.tools import Need
@@ -159,7 +161,7 @@ def test_a_signal_ends_the_tool_too_and_leaves_nothing(place, number):
             time.sleep(0.02)
         child = int((place / "count").read_text())
         process.send_signal(number)
-        process.wait()
+        process.wait(timeout=300)
     finally:
         process.kill()
     assert process.returncode != 0
