@@ -67,7 +67,9 @@ class Corrections(wiring.Component):
     Members
     -------
     inp : In(array of signed(inp_bits))
+        Batch × block_in activations.
     depthwise : In(1)
+        Channels are multiplied each by itself.
     others, diagonal : Out(array of correction_shape)
         For each row of the batch and pair of channels; `diagonal` is for the row that multiplies
         this pair in a depthwise product.

@@ -29,6 +29,7 @@ from .device import Bytes
 from .rtl import RtlDevice
 
 PATIENCE = 1000         # cycles in which something must happen, besides what memory takes
+COUNTED = 1             # cycles from an event to its counter: events pass a register
 START_UP = 16           # cycles by which the two may disagree on when a limit is reached
 
 
@@ -214,19 +215,20 @@ def _first_count(case: Case, name: str, end: int) -> int:
     """A cycle in which a counter that is equal before is not any more, by bisection.
 
     Reading a register takes time, but always the same: the hardware's own count of cycles, read
-    in the same way, says when another counter was read.
+    in the same way, says when another counter was read. What others count comes there later.
     """
     late = _hardware(case).counter_after(1, "cycles") - 1
     equal, differs = late, end
     while differs - equal > 1:
         cycle = (equal + differs) // 2
         ours = _hardware(case).counter_after(cycle - late, name)
-        theirs = run_cycles(case.program, timing=case.timing, failing=case.failing, limit=cycle)
+        theirs = run_cycles(case.program, timing=case.timing, failing=case.failing,
+                            limit=cycle - COUNTED)
         if ours == theirs.counters[name]:
             equal = cycle
         else:
             differs = cycle
-    return differs - 1
+    return differs - 1 - COUNTED
 
 
 def _memory(case: Case, rtl: Outcome, twin: Outcome) -> Iterator[Difference]:

@@ -90,13 +90,13 @@ def observed(*arguments):
 kernel.ranked = observed
 """
 EMISSION = """
-import microtron.compiler.accelerator.pipeline as pipeline
-emit = pipeline.emit
+import microtron.compiler.operators.kernel as kernel
+emit = kernel.emit
 
 def observed(*arguments, **options):
     at_work()
     return emit(*arguments, **options)
-pipeline.emit = observed
+kernel.emit = observed
 """
 COMPILATION = """
 import time

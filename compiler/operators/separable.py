@@ -235,19 +235,22 @@ def grids(form: SeparableForm) -> Iterator[Knobs]:
 
 
 def fits(form: SeparableForm, knobs: Knobs) -> Any:
-    """Whether all weights and parameters, and all buffers twice, find room. A window that is cut
-    into chunks does not."""
+    """Whether all weights and parameters, and all buffers twice, find room."""
     config = form.config
     blocks, results = form.between.shape[1], form.output.shape[1]
     height, width = _window(form, knobs)
     pixels = knobs.rows * form.spec.out_width
     need = {Buffer.INP: 2 * blocks * height * width,
-            Buffer.WGT: blocks * (form.chunks.rows(config) // config.block_out + results),
+            Buffer.WGT: blocks * (_window_tiles(form) + results),
             Buffer.ACC: (2 * pixels + PARAMETER_TILES) * (blocks + results),
             Buffer.OUT: 2 * pixels * (blocks + results)}
-    whole = prod(depthwise.chunks_of(form.spec, config).counts) == 1
     room = [tiles <= config.tiles(buffer) for buffer, tiles in need.items()]
-    return whole & np.all(np.broadcast_arrays(*room), 0)
+    return np.all(np.broadcast_arrays(*room), 0)
+
+
+def _window_tiles(form: SeparableForm) -> int:
+    """Tiles of depthwise weights of a block, of all chunks of the window."""
+    return prod(form.chunks.counts) * form.chunks.rows(form.config) // form.config.block_out
 
 
 def _window(form: SeparableForm, knobs: Knobs) -> tuple[Any, int]:
@@ -270,7 +273,7 @@ def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         products=pixels * blocks * (prod(spec.kernel) + results),
         vectors=pixels * (blocks + results),
         inp=blocks * height * width * config.tile_bytes(Buffer.INP), runs=blocks * height,
-        wgt=blocks * (form.chunks.rows(config) // config.block_out + results)
+        wgt=blocks * (_window_tiles(form) + results)
         * config.tile_bytes(Buffer.WGT),
         out=pixels * results * config.tile_bytes(Buffer.OUT), out_runs=results,
         parameters=(blocks + results) * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),

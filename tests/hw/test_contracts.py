@@ -15,15 +15,18 @@ from amaranth.lib.wiring import Component, In, Out
 
 import microtron.hw
 from microtron.hw.layouts import buffers_of
+from microtron.hw.mac_pairs import Corrections, packing
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Buffer, Load
 
+PAIRS = packing(tiny, port_bits=25)
 # Parameters of constructors by name, each with the values to try. A scratchpad that the ALU writes
 # has other members than one that LOAD fills.
 ARGUMENTS = {
     "config": (tiny,), "buffer": (Buffer.INP, Buffer.OUT), "buffers": (buffers_of(Load),),
     "clients": (2,), "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
-    "steps": (True,), "shared": (False, True),
+    "steps": (True,), "shared": (False, True), "packing": (PAIRS,), "sum_shape": (20,),
+    "diagonal": (None,), "corrections": (lambda: Corrections(tiny, PAIRS),),    # made when wanted
 }
 ENTRY = re.compile(r"(?P<names>[\w*]+(?:, [\w*]+)*) : (?P<flow>In|Out)\(.+\)")
 
@@ -47,7 +50,8 @@ def members_of(kind):
     sets = [{}]
     for name, parameter in inspect.signature(kind).parameters.items():
         if parameter.default is parameter.empty or name in ARGUMENTS:
-            sets = [{**others, name: value} for others in sets for value in ARGUMENTS[name]]
+            sets = [{**others, name: value() if callable(value) else value}
+                    for others in sets for value in ARGUMENTS[name]]
     return {name: member.flow for arguments in sets
             for name, member in kind(**arguments).signature.members.items()}
 

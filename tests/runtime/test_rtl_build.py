@@ -199,7 +199,8 @@ def test_files_named_like_python_s_own_modules_do_not_disturb_amaranth(tmp_path,
         (tmp_path / f"{name}.py").write_text("raise OSError('not the one that is meant')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ours.py").write_text("def verilog(config): return f'module of {config.block_in}'")
+    (tmp_path / "ours.py").write_text(
+        "def verilog(config, target): return f'module of {config.block_in}'")
     monkeypatch.setattr(verilog, "SCRIPT", verilog.SCRIPT.replace("microtron.hw.top", "ours"))
     assert verilog.write_verilog(tiny, tmp_path / "log") == "module of 4"
 

@@ -72,6 +72,7 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
     given = {"x": np.random.default_rng(0).integers(-128, 128, (1, 16, 16, 8)).astype(np.int8)}
     right = evaluate_all(graph, given)["conv3"]
     alone = compile_network(graph, small)
+    monkeypatch.setattr(pairs, "LONGEST", 0)                # no halves for layers alone
     monkeypatch.setattr(pairs, "WORTH_PAIRING", 2.0)        # try every pair ...
     costs = iter(range(1 << 20, 0, -1))                     # ... and take it
     paired = compile_network(graph, small, cost=lambda program: next(costs))
@@ -86,3 +87,22 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
     exact = compile_network(graph, small, cost=microtron.simulated_cost())
     assert microtron.simulate(exact.programs[0]).cycles <= microtron.simulate(
         alone.programs[0]).cycles
+
+
+def test_layers_that_leave_each_other_room_give_the_same(monkeypatch):
+    """Each has half of every scratchpad, one after the other."""
+    layers = Layers((1, 12, 12, 8), 3)
+    for number in range(3):
+        layers.conv(f"conv{number}", "x" if not number else f"conv{number - 1}", 8, 3)
+    graph = layers.builder.graph(("conv2",))
+    given = {"x": np.random.default_rng(1).integers(-128, 128, (1, 12, 12, 8)).astype(np.int8)}
+    monkeypatch.setattr(pairs, "WORTH_PAIRING", 0.0)        # no two at the same time
+    costs = iter(range(1 << 20, 0, -1))                     # what is tried last is best
+    halved = compile_network(graph, small, cost=lambda program: next(costs))
+    verify(halved.programs[0])
+    assert len(set(halved.programs[0].labels.values())) == 3
+    whole = compile_network(graph, small)
+    assert footprint(halved.programs[0].code) != footprint(whole.programs[0].code)
+    right = evaluate_all(graph, given)["conv2"]
+    for device in ("functional", "cycle"):
+        assert (executed(halved, given, device)["conv2"] == right).all()

@@ -6,7 +6,7 @@ import numpy as np
 
 import microtron
 from microtron.compiler.graph.evaluate import evaluate_all
-from microtron.compiler.network import refine
+from microtron.compiler.network import pairs, refine
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.layers import LayerCompiler
 from microtron.isa.config import small
@@ -60,6 +60,7 @@ def test_layers_that_run_at_the_same_time_are_tried_too(monkeypatch):
     tried = []
     monkeypatch.setattr(LayerCompiler, "alternatives",
                         lambda self, kernel, most: tried.append(kernel) or ())
+    monkeypatch.setattr(pairs, "LONGEST", 0)        # no halves for layers alone
     costs = iter(range(1 << 19, 0, -1))
     network = compile_network(chain(), small, cost=lambda program: next(costs))
     places = list(network.programs[0].labels.values())
