@@ -8,7 +8,9 @@ from typing import Any
 from ..errors import CompileError
 from ..graph.graph import Graph
 from ..graph.operations.shape import Reshape
+from ..operators.depthwise import Depthwise
 from ..operators.elementwise import Elementwise
+from ..operators.residual import ResidualConv2d
 from ..operators.separable import Separable
 from .fusion import joined_tasks
 from .layers import LayerCompiler
@@ -56,7 +58,14 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
     """Make one task of several nodes where it is expected to take fewer cycles than they do apart.
     Returns the tasks that they were, by the node that stands for all."""
     apart: dict[str, dict[str, Task]] = {}
-    for name, part, task in list(joined_tasks(graph, tasks)):
+    candidates = list(joined_tasks(graph, tasks))
+    residuals = {part: (tasks[name], task) for name, part, task in candidates
+                 if isinstance(task.spec, ResidualConv2d)}
+
+    def least(each: Task) -> float:
+        return compiler.least(alone(compiler, each, graph))
+
+    for name, part, task in candidates:
         if any(each in apart or each not in tasks for each in (name, part)):
             continue                            # together with others already
         before = {each: tasks[each] for each in (name, part)}
@@ -66,18 +75,28 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
                            for each in before.values())
         except CompileError:
             continue                            # does not fit, together or alone
-        if together < separate or _takes_less(compiler, task, before):
+        if isinstance(task.spec, Separable):
+            faster = _takes_less(least, task, list(before.values()), residuals.get(name))
+        else:
+            faster = together < separate
+        if faster:
             apart[name], tasks[name] = before, task
             del tasks[part]
             decisions[part] = Decision(Where.FUSED, name)
     return apart
 
 
-def _takes_less(compiler: LayerCompiler, task: Task, before: Mapping[str, Task]) -> bool:
+def _takes_less(least: Callable[[Task], float], task: Task, before: list[Task],
+                residual: tuple[Task, Task] | None) -> bool:
     """Whether a depthwise and a pointwise convolution keep the busiest engine busy for less time
-    together: what both wait for at their beginning, other layers of a stream hide."""
-    return isinstance(task.spec, Separable) and compiler.least(task.spec) < sum(
-        compiler.least(each.spec) for each in before.values())
+    together: what both wait for at their beginning, other layers of a stream hide. If an addition
+    follows, it could be part of the second instead: `residual` is it alone and so."""
+    together = least(task)
+    if residual is not None:
+        addition, joined = residual
+        together += least(addition)
+        before = [each for each in before if isinstance(each.spec, Depthwise)] + [joined]
+    return together < sum(least(each) for each in before)
 
 
 def _see_views(graph: Graph, decisions: dict[str, Decision]) -> None:
