@@ -75,10 +75,10 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
                            for each in before.values())
         except CompileError:
             continue                            # does not fit, together or alone
+        faster = together < separate
         if isinstance(task.spec, Separable):
-            faster = _takes_less(least, task, list(before.values()), residuals.get(name))
-        else:
-            faster = together < separate
+            faster = (faster and name not in residuals) or _takes_less(
+                least, task, list(before.values()), residuals.get(name))
         if faster:
             apart[name], tasks[name] = before, task
             del tasks[part]
