@@ -207,10 +207,6 @@ def grids(form: AveragedForm) -> Iterator[Knobs]:
                        for name, value in vars(every).items()})
 
 
-def largest(form: AveragedForm) -> Knobs:
-    return conv2d_schedule.largest(form)
-
-
 def fits(form: AveragedForm, knobs: Knobs) -> Any:
     """What is added up has room beside sums and parameters."""
     width, config = form.spec.out_width, form.config
@@ -229,6 +225,6 @@ def estimate(form: AveragedForm, knobs: Knobs, memory: MemoryTiming) -> Any:
                    out_runs=knobs.blocks / steps.steps).cycles(form.config, memory)
 
 
-TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
-                    schedule=schedule)
+TEMPLATE = Template(knobs=Knobs, largest=conv2d_schedule.largest, grids=grids, fits=fits,
+                    estimate=estimate, schedule=schedule)
 OPERATOR = Operator(description=AveragedConv2d, forms=forms_of, template=TEMPLATE)

@@ -1,6 +1,5 @@
 """Two products in one multiplier, for every activation and every pair of weights."""
 
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -51,7 +50,6 @@ int main() {
 """
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("port_bits", [25, 18], ids=["side by side", "overlapping"])
 def test_products_are_exact_for_every_activation_and_pair_of_weights(port_bits, tmp_path):
     unit = MacArray(TWO_BY_TWO)
