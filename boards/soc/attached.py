@@ -10,7 +10,7 @@ from migen import ClockSignal, Instance, ResetSignal, Signal
 from ...hw.axi import lite_channels, read_channels, write_channels
 from ...isa.config import Config
 from ...isa.registers import WINDOW_BYTES
-from .bridge import Port, read_port, write_port
+from .dram_port import Port, read_port, write_port
 
 
 class Attached(LiteXModule):

@@ -19,7 +19,7 @@ from ...isa.registers import WINDOW_BYTES
 from ..board import Board
 from . import memories, platforms
 from .attached import Attached
-from .bridge import Port
+from .dram_port import Port
 
 ROM_BYTES, SRAM_BYTES = 8192, 4096
 REGISTERS = 0x9000_0000             # of the accelerator; VexRiscv caches nothing from 0x8000_0000
