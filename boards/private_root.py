@@ -8,10 +8,15 @@ from pathlib import Path
 
 from ..isa.errors import MicrotronError
 from ..runtime.processes import run_tool
-from .cached import cached, kept
+from .cached import cached, folder_of, kept
 
 SUITE = "testing"               # stable has none of these tools
 MIRROR = "http://deb.debian.org/debian"
+# The first two and prjxray are nowhere else; of the others it has native ones.
+PACKAGES = ("nextpnr-himbaechel-xilinx", "nextpnr-himbaechel-xilinx-chipdb", "prjxray",
+            "prjxray-database", "nextpnr-ecp5", "nextpnr-ecp5-chipdb", "nextpnr-himbaechel-gowin",
+            "nextpnr-himbaechel-gowin-chipdb")
+NAME, MADE_FROM = "debian", (SUITE, *PACKAGES)          # in the cache
 # In a namespace of its own, where mounts vanish with the process: the tools want /proc, and find
 # the design in /mnt.
 ENTER = ('mount -t proc proc "$0/proc" && mount --bind . "$0/mnt" && '
@@ -26,17 +31,22 @@ def cannot_be_made() -> str | None:
     return None
 
 
-def private_root(packages: tuple[str, ...]) -> Path:
-    """A Debian of its own with these packages, made once: 700 MB, some minutes."""
+def is_there() -> bool:
+    """Whether it has been made, and this user may enter it."""
+    return os.geteuid() == 0 and folder_of(NAME, MADE_FROM).exists()
+
+
+def private_root() -> Path:
+    """A Debian of its own with these packages, made once: 1.2 GB, some minutes."""
     def make(folder: Path) -> None:
         reason = cannot_be_made()
         if reason is not None:
-            raise MicrotronError(f"{packages[0]} is missing. {reason}")
+            raise MicrotronError(f"{PACKAGES[0]} is missing. {reason}")
         _run("debootstrap", "--variant=minbase", SUITE, str(folder), MIRROR)
-        _run(*inside(folder), "apt-get", "install", "--yes", "--no-install-recommends", *packages)
+        _run(*inside(folder), "apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES)
 
-    return cached(f"debian-{packages[0]}", (SUITE, *packages), make,
-                  f"setting up a private Debian with {packages[0]}, once: some minutes")
+    return cached(NAME, MADE_FROM, make,
+                  f"setting up a private Debian with {PACKAGES[0]}, once: some minutes")
 
 
 def inside(root: Path) -> tuple[str, ...]:

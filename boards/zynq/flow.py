@@ -91,7 +91,7 @@ def family_folder() -> Path:
     """Where the database is: beside an installed xc7frames2bit, or in the private Debian."""
     if shutil.which("xc7frames2bit"):
         return FAMILY
-    return private_root(tools.XILINX_PACKAGES) / FAMILY.relative_to("/")
+    return private_root() / FAMILY.relative_to("/")
 
 
 def check(bitstream: str, image: str, idcode: int) -> None:

