@@ -101,11 +101,12 @@ class GemmEngine(wiring.Component):
     The end of an instruction is the cycle of its last write. A slot with an index outside a
     scratchpad has no effect, nor has anything behind it, though it is issued; `stopped` is then
     set in its stage 4 and the fault reported until reset. What is ahead of it in the pipeline is
-    completed. While `halt`, no command is taken, no slot issued and nothing posted; slots issued
-    before are completed.
+    completed. From the cycle after `halts`, no command is taken, no slot issued and nothing posted;
+    slots issued before are completed. The sequencer goes on, since nothing follows from it.
 
-    Registers: `stopped`, `fault_position`, `in_flight` (instructions started and not ended), the
-    slots in stages 1 to 7 + T, and those of Sequencer, MacArray and ForwardingAdder.
+    Registers: `halted`, `stopped`, `closed` after either, `fault_position`, `in_flight`
+    (instructions started and not ended, before `started` and `ended` are counted), the slots in
+    stages 1 to 7 + T, and those of Sequencer, MacArray and ForwardingAdder.
 
     Members
     -------
@@ -125,8 +126,8 @@ class GemmEngine(wiring.Component):
         The accumulator tile that a slot adds to. Never waits.
     acc_write : Out(write_port)
         The accumulator tile that a slot leaves. Never waits.
-    halt : In(1)
-        Take no command, issue no slot and post nothing from this cycle on.
+    halts : In(1)
+        Take no command, issue no slot and post nothing from the next cycle on.
     """
 
     def __init__(self, config: Config):
@@ -142,29 +143,31 @@ class GemmEngine(wiring.Component):
             **({"out": Out(read_port(tile_bits[Buffer.OUT]))} if config.gemm_out_tiles else {}),
             "acc_read": Out(addend_port(tile_bits[Buffer.ACC])),
             "acc_write": Out(write_port(tile_bits[Buffer.ACC])),
-            "halt": In(1),
+            "halts": In(1),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TAG, steps=True)
-        stopped = Signal()
-        self._accept(m, sequencer.nests, stopped)
-        issued = self._issue(m, sequencer.slots)
-        stages = self._locate(m, issued, stopped)
+        halted, closed = Signal(), Signal()     # after `halts`; after that, or after a bad index
+        with m.If(self.halts):
+            m.d.sync += [halted.eq(1), closed.eq(1)]
+        self._accept(m, sequencer.nests, closed)
+        issued = self._issue(m, sequencer.slots, halted)
+        stages = self._locate(m, issued, closed)
         for stage in range(STOP + 1, write_stage(self.config) + 1):
             stages[stage] = Signal(PRODUCT_SLOT, name=f"stage_{stage}")
             m.d.sync += stages[stage].eq(stages[stage - 1])
         self._compute(m, stages)
-        self._complete(m, stages[write_stage(self.config)])
+        self._complete(m, stages, halted)
         return m
 
-    def _accept(self, m, nests, stopped):
+    def _accept(self, m, nests, closed):
         """Take a command, with its tokens, when the sequencer can take it."""
         command = self.commands.payload
         gemm = unpack(Gemm, command.word)
         nest, tag = nests.payload, nests.payload.tag
-        m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~self.halt))
+        m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~closed))
         m.d.comb += [nest.count.eq(gemm.count), tag.flags.eq(gemm.flags), tag.uop.eq(gemm.uop),
                      tag.task.post.eq(gemm.post), tag.task.position.eq(command.position)]
         for number, loop in enumerate(LOOPS):
@@ -172,15 +175,15 @@ class GemmEngine(wiring.Component):
             for name in operands(self.config):
                 m.d.comb += nest.strides[name][loop].eq(getattr(gemm, f"{name}_stride")[number])
 
-    def _issue(self, m, slots):
+    def _issue(self, m, slots, halted):
         """Stages 0 to 2: read the micro-op. Returns the slot in the cycle its micro-op is there."""
         slot, flags = slots.payload, slots.payload.tag.flags
         work, start = Signal(), Signal()
         micro_op = Signal(len(slot.tag.uop) + 1)
         later = Cat(_has(flags, flag) & ~slot.first[name] for flag, name in FIRSTS.items())
         m.d.comb += [
-            slots.ready.eq(~self.halt),
-            work.eq(slots.valid & slots.ready),
+            slots.ready.eq(1),
+            work.eq(slots.valid & ~halted),
             start.eq(_has(flags, GemmFlags.START) & ~later.any()),
             micro_op.eq(slot.tag.uop + slot.step),
             self.uop.enable.eq(work & ~slot.empty),
@@ -202,7 +205,7 @@ class GemmEngine(wiring.Component):
         ]
         return issued[1]
 
-    def _locate(self, m, issued, stopped):
+    def _locate(self, m, issued, closed):
         """Stages 2 to 4: add the indices and stop at the first that is outside."""
         micro_op = unpack(MicroOp, self.uop.data)
         at = {name: Signal(signed(bits + 1), name=name)
@@ -227,12 +230,14 @@ class GemmEngine(wiring.Component):
             slot.tile.eq(Mux(issued.bias, micro_op.bias, at["dst"])), slot.dst.eq(at["dst"]),
             slot.task.eq(issued.task),
         ]
-        outside, works = Signal(), Signal()
+        outside, works, stopped = Signal(), Signal(), Signal()
         m.d.comb += [outside.eq(slot.valid & located.outside.any()),
                      works.eq(~outside & ~stopped)]
         fault_position = Signal(POSITION_BITS)
         with m.If(~stopped):
             m.d.sync += [stopped.eq(outside), fault_position.eq(slot.task.position)]
+        with m.If(outside):
+            m.d.sync += closed.eq(1)
         m.d.comb += [self.events.fault.cause.eq(Mux(stopped, Fault.INDEX, Fault.NONE)),
                      self.events.fault.position.eq(fault_position)]
         checked = Signal(PRODUCT_SLOT, name=f"stage_{STOP}")
@@ -266,18 +271,22 @@ class GemmEngine(wiring.Component):
                      for name in ("valid", "clear", "tile", "dst")]
         wiring.connect(m, adder.write, wiring.flipped(self.acc_write))
 
-    def _complete(self, m, slot):
+    def _complete(self, m, stages, halted):
         """Post tokens with the last write; count the instructions between start and end."""
-        in_flight = Signal(range(write_stage(self.config) + 2))
-        with m.If(self.events.start & ~self.events.end):
+        slot, before = (stages[write_stage(self.config) - ago] for ago in (0, 1))
+        ends = before.ends & ~self.halts & ~halted
+        m.d.sync += [slot.ends.eq(ends), slot.task.post.eq(Mux(ends, before.task.post, 0))]
+        in_flight, started, ended = Signal(range(write_stage(self.config) + 2)), Signal(), Signal()
+        m.d.sync += [started.eq(self.events.start), ended.eq(self.events.end)]
+        with m.If(started & ~ended):                # both are counted a cycle late
             m.d.sync += in_flight.eq(in_flight + 1)
-        with m.Elif(self.events.end & ~self.events.start):
+        with m.Elif(ended & ~started):
             m.d.sync += in_flight.eq(in_flight - 1)
         m.d.comb += [
-            self.events.end.eq(slot.ends & ~self.halt),
+            self.events.end.eq(slot.ends),
             self.events.end_position.eq(slot.task.position),
-            self.tokens.post.eq(Mux(self.events.end, slot.task.post, 0)),
-            self.events.busy.eq(in_flight != 0),
+            self.tokens.post.eq(slot.task.post),
+            self.events.busy.eq(started | (in_flight != ended)),
         ]
 
 

@@ -111,9 +111,9 @@ class Accelerator(Component):
             self.trace_running.eq(control.running),
         ]
         load, gemm, alu, store = self.engines.values()
-        for each in (gemm, alu, self.reader, self.writer):
+        for each in (alu, self.reader, self.writer):
             m.d.comb += each.halt.eq(control.halt)
-        for each in (fetch, load, store):
+        for each in (fetch, load, gemm, store):
             m.d.comb += each.halts.eq(control.halts)
         for each in (load, store):
             m.d.comb += each.segments.eq(control.segments)

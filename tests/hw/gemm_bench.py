@@ -101,7 +101,7 @@ def run(config, instructions, pads, *, seed=0, offered=1.0, granted=1.0, halt_at
         while len(result.ends) < len(instructions) if cycles is None else cycle < cycles:
             offers = number < len(instructions) and rng.random() < offered
             halted = halt_at is not None and cycle >= halt_at
-            ctx.set(engine.halt, halted)
+            ctx.set(engine.halts, cycle + 1 == halt_at)
             ctx.set(engine.commands.valid, offers)
             if number < len(instructions):
                 word = int.from_bytes(instructions[number].encode(), "little")

@@ -141,8 +141,9 @@ def test_halt_takes_no_command_and_posts_nothing():
     assert result.starts == [0, 4, 8, 12]
     assert result.ends == [13]                              # the others would have ended later
     assert max(result.writes) == 13 + write_stage(tiny)     # issued before, so completed
-    idle = run(tiny, gemms, sequence(tiny, range(4)), halt_at=0, cycles=20)
-    assert idle.starts == []
+    idle = run(tiny, gemms, sequence(tiny, range(4)), halt_at=1, cycles=20)
+    assert idle.starts == [0]
+    assert idle.writes == []                                # its first slot was never issued
 
 
 # All that 16 bits can name; weights even more, by their rows.
