@@ -24,32 +24,38 @@ def kept(name: str, made_from: str, make: Callable[[], bytes], *,
     A file in the cache is named after what its content was made from, so it is never out of date.
     It begins with a checksum, so that damaged code is never run.
     """
-    file = f"{name.replace(' ', '_')}-{DIGEST(made_from.encode()).hexdigest()[:16]}.o"
-    code = _read(file)
+    code = found(name, made_from)
     if code is None:
         with (announced(f"compiling the {name}, once: this takes some seconds") if takes_long
               else nullcontext()):
             code = make()
-        _write(file, code)
+        keep(name, made_from, code)
     return code
 
 
-def _read(file: str) -> bytes | None:
+def _file(name: str, made_from: str) -> str:
+    return f"{name.replace(' ', '_')}-{DIGEST(made_from.encode()).hexdigest()[:16]}.o"
+
+
+def found(name: str, made_from: str) -> bytes | None:
+    """What the cache has under a name that was made from this, if anything."""
     try:
-        content = (cache_folder(FOLDER) / file).read_bytes()
+        content = (cache_folder(FOLDER) / _file(name, made_from)).read_bytes()
     except (OSError, MicrotronError):
         return None
     size = DIGEST().digest_size
     return content[size:] if DIGEST(content[size:]).digest() == content[:size] else None
 
 
-def _write(file: str, code: bytes) -> None:
-    """Keep the code if possible. If not, it can still be used."""
+def keep(name: str, made_from: str, code: bytes) -> bool:
+    """Keep the code if possible, and say whether it was. If not, it can still be used."""
     try:
-        path = cache_folder(FOLDER) / file
+        path = cache_folder(FOLDER) / _file(name, made_from)
         with suppress(OSError):         # writing says what is wrong
             path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, DIGEST(code).digest() + code)
     except MicrotronError as error:
         print(f"microtron: compiled code cannot be kept (MICROTRON_CACHE names another folder): "
               f"{error}", file=sys.stderr)
+        return False
+    return True

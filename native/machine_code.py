@@ -55,12 +55,16 @@ class Library:
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
         """A function, given the types that ctypes has for its result and arguments. While it runs,
         other Python threads can, too."""
-        address = self._engine.get_function_address(name)
-        if not address:
-            raise KeyError(name)
-        function = ctypes.CFUNCTYPE(result, *arguments)(address)
+        function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
         function.library = self     # type: ignore[attr-defined]
         return function
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        address: int = self._engine.get_function_address(name)
+        if not address:
+            raise KeyError(name)
+        return address
 
 
 def _parsed(text: str, target: Target, machine: Machine) -> Any:

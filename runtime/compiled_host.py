@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from ctypes import Structure, c_int32, c_int64, c_void_p, cast
+from ctypes import CFUNCTYPE, Structure, c_int32, c_int64, c_void_p, cast
 from functools import lru_cache
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..compiler.cpu.code.entry import RUN_STEPS, Entry, running_steps
+from ..compiler.cpu.code.entry import RUN_STEPS, Entry, finder
 from ..compiler.cpu.part import Part, compile_function, compile_part
 from ..compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
 from ..compiler.expression.tensor import Tensor
@@ -19,22 +18,24 @@ from ..compiler.graph.graph import Graph
 from ..compiler.graph.types import Array, GraphError, TensorType
 from ..compiler.operators.layout import Layout
 from ..isa.values import named
-from ..native.kept import kept
-from ..native.machine_code import Library, described, object_file
 from ..native.target import host
 from .device import Bytes
 from .host import Nodes, Pack, Unpack
+from .kernel_code import functions_of
+from .short_turns import short_turns
 from .thread_pool import Kernel, pool_of, thread_count
 
 ALIGNED = 64                # bytes: a cache line
-WORD = "i64"                # of a machine that runs this
 WORTH_SHARING = 1 << 16     # elements of a kernel from which on threads share it
+Find = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_int64, c_int64)   # as of `finding`
+Run = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int32)              # as of `running_steps`
 
 
 class _Step(Structure):
     """A kernel as `running_steps` reads it."""
 
-    _fields_ = (("function", c_void_p), ("places", c_void_p), ("iterations", c_int64))
+    _fields_ = (("finder", c_void_p), ("places", c_void_p), ("body", c_void_p),
+                ("iterations", c_int64))
 
 
 class LoadedPart:
@@ -43,9 +44,8 @@ class LoadedPart:
     def __init__(self, part: Part, threads: int, *, optimize: bool = True) -> None:
         self.part, self.threads = part, threads
         self._places: list[Any] = []        # of each kernel; steps have their addresses
-        self._functions = {name: _loaded(name, text, optimize, c_int64)
-                           for name, text in part.module.pieces().items()}
-        self._run = _loaded(RUN_STEPS, running_steps(WORD), optimize, c_int32)
+        self._functions = functions_of(part.module, optimize=optimize)
+        self._run = Run(self._functions[RUN_STEPS].address)
         self._steps = (_Step * len(part.kernels))(*map(self._step, part.module.entries))
         self._stretches = list(self._all_stretches())
         self._memory = np.empty(part.scratch_bytes + ALIGNED, np.uint8)
@@ -59,8 +59,8 @@ class LoadedPart:
     def _step(self, entry: Entry) -> _Step:
         places = (c_int32 * len(entry.places))(*entry.places)
         self._places.append(places)
-        return _Step(cast(self._functions[entry.body], c_void_p), cast(places, c_void_p),
-                     entry.iterations)
+        return _Step(self._functions[finder(len(entry.places))].address, cast(places, c_void_p),
+                     self._functions[entry.body].address, entry.iterations)
 
     def _all_stretches(self) -> Iterator[tuple[int, int, Kernel | None]]:
         """Kernels that run in a row, from … to before …, or one that threads share."""
@@ -76,9 +76,9 @@ class LoadedPart:
 
     def _shared(self, number: int) -> Kernel:
         """A kernel for threads to share."""
-        function = self._functions[self.part.module.entries[number].body]
-        places = self._places[number]
-        return lambda table, first, last: int(function(table, places, first, last))
+        step, places = self._steps[number], self._places[number]
+        find, body = Find(step.finder), step.body
+        return lambda table, first, last: int(find(table, places, body, first, last))
 
     def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         part, given = self.part, []
@@ -102,26 +102,6 @@ class LoadedPart:
                 raise GraphError(f"{named(part.kernels[failed - 1].node)}: an index from data is "
                                  f"outside its axis")
         return outputs
-
-
-LOADED: WeakValueDictionary[tuple[str, bool], Any] = WeakValueDictionary()
-
-
-def _loaded(name: str, text: str, optimize: bool, kind: Any) -> Any:
-    """A function of a module, of two addresses and two numbers of a kind. What several parts have
-    is in memory once, as long as one of them is."""
-    function = LOADED.get((name, optimize))
-    if function is None:
-        library = Library(_compiled(text, optimize))
-        function = library.function(name, c_int32, c_void_p, c_void_p, kind, kind)
-        LOADED[name, optimize] = function
-    return function
-
-
-def _compiled(text: str, optimize: bool) -> bytes:
-    """A module as an object file, from the cache if possible."""
-    return kept("kernel", f"{text}\n{described(host())}\n{optimize}",
-                lambda: object_file(text, unroll=False, optimize=optimize), takes_long=False)
 
 
 @lru_cache(64)
@@ -166,4 +146,8 @@ class CompiledBackend:
     def _loading(self, part: Part) -> Future[LoadedPart]:
         """A part that will be loaded. LLVM, which takes longest, works on it while Python prepares
         the next."""
-        return self._compiler.submit(LoadedPart, part, self.threads, optimize=self.optimize)
+        return self._compiler.submit(self._loaded, part)
+
+    def _loaded(self, part: Part) -> LoadedPart:
+        with short_turns:
+            return LoadedPart(part, self.threads, optimize=self.optimize)

@@ -23,7 +23,7 @@ from microtron.compiler.operators.layout import Layout, tiled_images
 from microtron.native.machine_code import object_file
 from microtron.native.target import TARGETS, host, target
 from microtron.runtime.compilation import ModelOptions, compile_model
-from microtron.runtime.compiled_host import CompiledBackend, LoadedPart
+from microtron.runtime.compiled_host import CompiledBackend
 from microtron.runtime.host import NumpyBackend
 from microtron.runtime.model import Model
 
@@ -190,29 +190,6 @@ def test_an_operation_without_a_lowering_is_refused_by_name(monkeypatch):
 def test_the_same_part_is_an_object_for_every_processor(name):
     part = compile_part(attention(5, 9), target(name))
     assert object_file(part.text, target(name), unroll=False)[:4] == b"\x7fELF"
-
-
-def test_code_is_kept_for_the_next_process(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path))
-    part = compile_part(attention(), host())
-    LoadedPart(part, 1)
-    monkeypatch.setattr("microtron.runtime.compiled_host.object_file", None)
-    LoadedPart(part, 1)
-    kept = len(list((tmp_path / "code").iterdir())) - len(part.module.bodies)
-    assert kept in (0, 1)               # who calls them may be in memory already
-
-
-def test_kernels_of_one_part_serve_another(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path))
-    LoadedPart(compile_part(attention(), host()), 1)
-    before = len(list((tmp_path / "code").iterdir()))
-    longer = attention()
-    builder = Builder()
-    builder.inputs, builder.constants = dict(longer.inputs), dict(longer.constants)
-    builder.nodes = dict(longer.nodes)
-    builder.add("twice", Binary(kind=BinaryKind.ADD, left="sums", right="sums"))
-    LoadedPart(compile_part(builder.graph((*longer.outputs, "twice")), host()), 1)
-    assert len(list((tmp_path / "code").iterdir())) == before + 1
 
 
 def test_models_use_it_without_being_told():

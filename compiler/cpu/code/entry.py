@@ -2,7 +2,8 @@
 and functions that run several kernels in a row.
 
 Ahead of time, a kernel's places in the table are part of the code. Here and now they are numbers in
-memory, so that nothing but bodies has to be compiled, and these are the same in many networks.
+memory, so that nothing but bodies has to be compiled, and these are the same in many networks. One
+function finds the buffers of all bodies that have the same number of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-INSIDE = "inside"               # the body of a module that has just one
 RUN_STEPS = "run_steps"
 
 
@@ -31,23 +31,30 @@ def calling(entry: Entry, word: str) -> str:
     for number, place in enumerate(entry.places):
         lines += [f"  %p{number} = getelementptr inbounds ptr, ptr %table, {word} {place}",
                   f"  %b{number} = load ptr, ptr %p{number}"]
-    return "\n".join([*lines, *_call(entry.body, len(entry.places), word)])
+    return "\n".join([*lines, *_call(f"@{entry.body}", len(entry.places), word)])
 
 
-def finding(name: str, body: str, buffers: int, word: str) -> str:
-    """A body as a function of the table, places in it, and iterations."""
-    lines = [f"define i32 @{name}(ptr %table, ptr %places, {word} %begin, {word} %end) nounwind {{"]
+def finder(buffers: int) -> str:
+    """The name of the function that finds so many buffers."""
+    return f"find_{buffers}"
+
+
+def finding(buffers: int, word: str) -> str:
+    """A function of the table, places in it, a body, and iterations: hands the buffers at these
+    places to the body."""
+    lines = [f"define i32 @{finder(buffers)}(ptr %table, ptr %places, ptr %body, {word} %begin, "
+             f"{word} %end) nounwind {{"]
     for number in range(buffers):
         lines += [f"  %q{number} = getelementptr inbounds i32, ptr %places, {word} {number}",
                   f"  %n{number} = load i32, ptr %q{number}",
                   f"  %p{number} = getelementptr inbounds ptr, ptr %table, i32 %n{number}",
                   f"  %b{number} = load ptr, ptr %p{number}"]
-    return "\n".join([*lines, *_call(body, buffers, word)])
+    return "\n".join([*lines, *_call("%body", buffers, word)])
 
 
 def _call(body: str, buffers: int, word: str) -> list[str]:
     arguments = "".join(f"ptr %b{number}, " for number in range(buffers))
-    return [f"  %s = call i32 @{body}({arguments}{word} %begin, {word} %end)", "  ret i32 %s", "}",
+    return [f"  %s = call i32 {body}({arguments}{word} %begin, {word} %end)", "  ret i32 %s", "}",
             ""]
 
 
@@ -75,9 +82,9 @@ def running_all(name: str, entries: Iterable[Entry], word: str) -> str:
 
 
 def running_steps(word: str) -> str:
-    """A module that does the same for steps in memory: each has the address of a function as of
-    `finding`, that of its places, and its iterations."""
-    step = f"{{ptr, ptr, {word}}}"
+    """A function that does the same for steps in memory: each has the addresses of a function as of
+    `finding`, of its places and of its body, and its iterations."""
+    step = f"{{ptr, ptr, ptr, {word}}}"
     return f"""define i32 @{RUN_STEPS}(ptr %table, ptr %steps, i32 %first, i32 %last) {{
 entry:
   %some = icmp slt i32 %first, %last
@@ -89,8 +96,10 @@ loop:
   %second = getelementptr inbounds {step}, ptr %step, i32 0, i32 1
   %places = load ptr, ptr %second
   %third = getelementptr inbounds {step}, ptr %step, i32 0, i32 2
-  %iterations = load {word}, ptr %third
-  %status = call i32 %function(ptr %table, ptr %places, {word} 0, {word} %iterations)
+  %body = load ptr, ptr %third
+  %fourth = getelementptr inbounds {step}, ptr %step, i32 0, i32 3
+  %iterations = load {word}, ptr %fourth
+  %status = call i32 %function(ptr %table, ptr %places, ptr %body, {word} 0, {word} %iterations)
   %next = add nsw i32 %i, 1
   %fine = icmp eq i32 %status, 0
   br i1 %fine, label %good, label %bad

@@ -9,14 +9,14 @@ iterations of the outermost loops, if these are parallel, and 0 and 1 otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import prod
 
 from ....native.target import Target
 from ...nest.nest import Assign, Buffer, Loop, Statement, shared_loops
-from .entry import INSIDE, Entry, calling, finding, running_all
+from .entry import RUN_STEPS, Entry, calling, finder, finding, running_all, running_steps
 from .statements import NO_VECTORS, Statements
 from .values import Values
 from .writer import Writer
@@ -91,21 +91,27 @@ class Module:
         """All kernels as one module in LLVM's language, and a function of that name, if any, which
         runs them in a row."""
         word = f"i{self.target.word_bits}"
-        declared = sorted({each for body in self.bodies.values() for each in body.declared})
-        bodies = [f"define internal i32 @{name}{body.text}" for name, body in self.bodies.items()]
-        return "\n".join((*declared, "", *bodies,
+        return "\n".join((*_with_declarations(self.bodies, "internal "),
                           *(calling(each, word) for each in self.entries),
                           *([running_all(run, self.entries, word)] if run else ()),
                           _mark("".join(body.text for body in self.bodies.values()))))
 
-    def pieces(self) -> dict[str, str]:
-        """Each body as a module of its own, which finds the places of its buffers in memory: other
-        parts have some of the same, and what was compiled for one is there for all."""
-        word = f"i{self.target.word_bits}"
-        return {name: "\n".join((*sorted(body.declared),
-                                 f"define internal i32 @{INSIDE}{body.text}",
-                                 finding(name, INSIDE, body.buffers, word), _mark(body.text)))
-                for name, body in self.bodies.items()}
+    def functions(self) -> tuple[str, ...]:
+        """What it takes to run kernels whose places are not part of the code, by name: bodies,
+        functions that find buffers for these, and the one that runs kernels in a row."""
+        finders = {finder(each.buffers) for each in self.bodies.values()}
+        return (*self.bodies, *sorted(finders), RUN_STEPS)
+
+    def text_of(self, functions: Iterable[str]) -> str:
+        """Some of these functions as a module: other parts have the same ones, and what was
+        compiled for one is there for all."""
+        word, names = f"i{self.target.word_bits}", frozenset(functions)
+        bodies = {name: body for name, body in self.bodies.items() if name in names}
+        found = {each.buffers for each in self.bodies.values() if finder(each.buffers) in names}
+        return "\n".join((*_with_declarations(bodies),
+                          *(finding(each, word) for each in sorted(found)),
+                          *([running_steps(word)] if RUN_STEPS in names else ()),
+                          _mark("".join(body.text for body in bodies.values()))))
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,13 @@ class _Body:
     text: str
     buffers: int
     declared: frozenset[str]
+
+
+def _with_declarations(bodies: Mapping[str, _Body], linkage: str = "") -> Iterator[str]:
+    yield from sorted({each for body in bodies.values() for each in body.declared})
+    yield ""
+    for name, body in bodies.items():
+        yield f"define {linkage}i32 @{name}{body.text}"
 
 
 def _mark(text: str) -> str:
