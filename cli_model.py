@@ -82,7 +82,8 @@ def compile_(
         return
     if objects is not None:
         write_network(compiled, cpu, objects)
-    _show_parts(parts, graphs, compiled)
+    if parts:
+        _show_parts(parts, graphs, compiled)
     if target is not None:
         hosted = len(compiled.host_nodes)
         count = len(compiled.programs)

@@ -88,11 +88,20 @@ def name_of(kind: str, *parts: bytes) -> str:
 def sources(folders: tuple[str, ...], root: Path = ROOT) -> bytes:
     """A digest of the names and texts of all modules in these folders of ours: what is computed by
     them depends on it. A list of files would one day be incomplete."""
+    return DIGEST(b"".join(_source(folder, root) for folder in folders)).digest()
+
+
+@cache
+def _source(folder: str, root: Path) -> bytes:
+    """The digest of one folder and all below: several ask for the same ones."""
     digest = DIGEST()
-    for path in sorted(path for folder in folders for path in (root / folder).rglob("*.py")):
-        text = path.read_bytes()
-        digest.update(f"{path.relative_to(root)} {len(text)}\n".encode())
-        digest.update(text)
+    for path, folders, files in os.walk(root / folder):
+        folders.sort()
+        for name in sorted(each for each in files if each.endswith(".py")):
+            with open(os.path.join(path, name), "rb") as file:
+                text = file.read()
+            digest.update(f"{os.path.relpath(path, root)}/{name} {len(text)}\n".encode())
+            digest.update(text)
     return digest.digest()
 
 

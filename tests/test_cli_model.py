@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -62,6 +65,25 @@ def test_a_model_file_is_compiled_into_an_image(files, tmp_path):
     model = microtron.load(tmp_path / "p.mt")
     assert model.provenance["model"] == "product.onnx"
     assert len(model.provenance["sha256"]) == 64
+
+
+def test_a_network_that_was_compiled_before_needs_little_of_the_compiler(files, tmp_path):
+    script = ("import sys\n"
+              "from microtron.cli import main\n"
+              "try:\n"
+              "    main()\n"
+              "except SystemExit as stop:\n"
+              "    assert not stop.code, stop.code\n"
+              "print(*sys.modules, file=sys.stderr)\n")
+    again = [subprocess.run(
+        [sys.executable, "-c", script, "compile", str(files / "product.onnx"), "--config", "tiny",
+         "-o", str(tmp_path / "p.mt")], capture_output=True, text=True, check=True,
+        env={**os.environ, "MICROTRON_CACHE": str(tmp_path), "MICROTRON_ANEW": ""}).stderr.split()
+        for _ in range(2)]
+    unused = {"microtron.compiler.accelerator.emit", "microtron.compiler.accelerator.pipeline",
+              "microtron.compiler.schedule.lower"}
+    assert unused <= set(again[0])
+    assert not {*unused, "rich.console", "numba", "llvmlite"} & set(again[1])
 
 
 def test_an_image_lies_beside_its_model_unless_told_otherwise(files, tmp_path):

@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from ...isa.config import Config
 from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ...isa.timing import MemoryTiming
-from ..accelerator.emit import emit
-from ..accelerator.pipeline import accelerated
 from ..errors import CompileError
-from ..nest.nest import Nest
 from .choice import INSTRUCTIONS, Candidate, Cost, checked_knobs, fastest, ranked
 from .description import Description
 from .form import Form, Template
 from .kept import kept
 from .packing import Array, checked
+
+if TYPE_CHECKING:
+    from ..nest.nest import Nest
 
 OUTPUT = "output"           # what programs call their result
 PARAMETER_BYTES = 4         # parameters have 32 bits, all other tensors 8 or less
@@ -161,8 +161,12 @@ def _kernel(template: Template, candidate: Candidate, options: Options) -> Kerne
 def _built(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Kernel:
     @cache
     def loops() -> Nest:
+        from ..accelerator.pipeline import accelerated  # most programs are kept from before
         return accelerated(template.schedule(form, knobs), form.config, form.intrinsics)
 
-    program = kept(lambda: emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency),
-                   form.config, template.schedule, form, knobs, hide_latency)
+    def emitted() -> Program:
+        from ..accelerator.emit import emit
+        return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency)
+
+    program = kept(emitted, form.config, template.schedule, form, knobs, hide_latency)
     return Kernel(form, knobs, program, loops)

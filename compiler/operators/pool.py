@@ -144,8 +144,8 @@ def parameters(spec: Pool, config: Config) -> Array:
     sets = 3 if spec.ties_to_even else 1
     tiles = np.empty((*divisors.shape, sets, PARAMETER_TILES, config.batch, config.block_out),
                      np.int32)
-    for count in np.unique(divisors):
-        for number, numbers in enumerate(_sets(spec, int(count))):
+    for count in sorted(set(divisors.ravel().tolist())):
+        for number, numbers in enumerate(_sets(spec, count)):
             bias, multiplier, shift = (np.full(config.block_out, each) for each in numbers)
             tiles[divisors == count, number] = pack_parameters(bias, multiplier, shift, config)[0]
     return tiles

@@ -23,11 +23,10 @@ import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
-from ..accelerator.emit import emit
+from ...isa.program import Program
 from ..accelerator.intrinsic import requantize
 from ..errors import CompileError
 from ..nest.nest import Buffer, Nest
-from ..nest.views import View, joined
 from . import conv2d
 from .conv2d import Conv2d
 from .conv2d_schedule import TEMPLATE
@@ -284,13 +283,18 @@ def compiled(operator: Operator, spec: Transposed, config: Config, options: Opti
         return _together(form, kernels)
 
     last = requantize(config, spec.requantization())
-    program = kept(lambda: emit(loops(), config, [last], hide_latency=options.hide_latency),
-                   config, compiled, form, knobs, options.hide_latency)
+
+    def emitted() -> Program:
+        from ..accelerator.emit import emit  # most programs are kept from before
+        return emit(loops(), config, [last], hide_latency=options.hide_latency)
+
+    program = kept(emitted, config, compiled, form, knobs, options.hide_latency)
     return Kernel(form, knobs, program, loops)
 
 
 def _together(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
     """The loops of all phases, on the same tensors."""
+    from ..nest.views import View, joined
     data, weights, parameters, output = (
         Buffer(name, shape, "int32" if name == "parameters" else "int8")
         for name, shape in form.shapes.items())

@@ -12,7 +12,7 @@ import microtron
 from microtron.compiler.operators import kept
 from microtron.isa import known_tokens, store
 from microtron.isa.errors import MicrotronError
-from microtron.isa.store import BLOCK, CHECKED_AFTER, LEFT, Store, name_of, sources
+from microtron.isa.store import BLOCK, CHECKED_AFTER, LEFT, Store, _source, name_of, sources
 from microtron.sim import known_cycles
 
 ROOT = Path(microtron.__file__).parent
@@ -104,6 +104,7 @@ def test_any_change_of_a_source_is_another_digest(tmp_path):
         path.write_text(path.name)
 
     def digest():
+        _source.cache_clear()
         return sources.__wrapped__(("a", "c"), tmp_path)
 
     before, seen = digest(), set()
@@ -124,7 +125,8 @@ def test_any_change_of_a_source_is_another_digest(tmp_path):
 
 
 @pytest.mark.parametrize(("module", "folders"), [
-    ("compiler.operators.catalogue", kept.FOLDERS), ("sim.simulate", known_cycles.FOLDERS),
+    ("compiler.operators.catalogue", kept.FOLDERS),
+    ("compiler.accelerator.pipeline", kept.FOLDERS), ("sim.simulate", known_cycles.FOLDERS),
     ("isa.order.walk", known_tokens.FOLDERS)])
 def test_everything_that_computes_a_result_is_among_its_sources(module, folders):
     script = (f"import sys, microtron.{module}\n"

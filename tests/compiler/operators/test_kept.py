@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.compiler.accelerator import pipeline
 from microtron.compiler.accelerator.pipeline import accelerated
 from microtron.compiler.compile import compile_op
 from microtron.compiler.expression.expression import Function
@@ -39,7 +40,7 @@ def folder(monkeypatch, tmp_path):
     *((name, True) for name in EACH), ("conv2d", False), ("transposed", False)])
 def test_it_is_the_same_again_without_being_compiled(name, hide_latency, folder, monkeypatch):
     made = []
-    monkeypatch.setattr(kernel, "accelerated",
+    monkeypatch.setattr(pipeline, "accelerated",
                         lambda *given: made.append(given) or accelerated(*given))
     first = compile_op(EACH[name], tiny, hide_latency=hide_latency)
     kernel._forms.cache_clear()                 # as in another process
