@@ -6,7 +6,7 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.faults import Fault
-from ..isa.instructions import INSTRUCTION_BYTES, ISA, Engine, Sync, SyncAction
+from ..isa.instructions import INSTRUCTION_BYTES, Engine, Sync, SyncAction
 from .buffered import RegisteredQueue
 from .interfaces import FAULT, burst_request, commands, read_beat
 from .layouts import POSITION_BITS, illegal, opcode_of, unpack
@@ -145,7 +145,7 @@ class Fetch(Component):
         """Whether a word is an instruction, and whose."""
         legal = Signal()
         with m.Switch(opcode_of(word)):
-            for instruction in ISA:
+            for instruction in self.config.instructions:
                 with m.Case(instruction.opcode):
                     m.d.comb += legal.eq(~illegal(instruction, word))
                     if instruction is Sync:

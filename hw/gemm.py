@@ -5,8 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
+from ..isa.errors import ConfigError
 from ..isa.faults import Fault
-from ..isa.instructions import LOOPS, Buffer, Engine, Gemm, GemmFlags, MicroOp
+from ..isa.instructions import LOOPS, Buffer, Engine, Gemm, GemmFlags, MicroOp, Window
 from .accumulator import addend_port
 from .forwarding import ForwardingAdder
 from .interfaces import commands, events, index, read_port, tokens
@@ -17,7 +18,7 @@ from .scratchpad import write_port
 from .sequencer import Sequencer, offset_bits
 from .start import start_next
 
-assert instructions_of(Engine.GEMM) == (Gemm,), "another instruction needs hardware here"
+assert instructions_of(Engine.GEMM) == (Gemm, Window), "another instruction needs hardware here"
 
 # Flags that put off the start of a sum, each with the loop that must be in its first iteration.
 FIRSTS = {GemmFlags.FIRST_UOP: "step", GemmFlags.FIRST_INNER: "inner",
@@ -132,6 +133,9 @@ class GemmEngine(wiring.Component):
 
     def __init__(self, config: Config):
         self.config = config
+        if config.has_windows:
+            raise ConfigError(f"window_taps is {config.window_taps}, but there is no hardware for "
+                              f"windows yet: it must be 1")
         tile_bits = {buffer: 8 * config.tile_bytes(buffer) for buffer in Buffer}
         super().__init__({
             "commands": In(commands),

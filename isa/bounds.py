@@ -18,6 +18,8 @@ from .config import Config
 from .errors import ExecutionError
 from .instructions import (
     PARAMETER_TILES,
+    WINDOW_ROWS,
+    WINDOW_TAPS,
     Alu,
     AluI,
     Buffer,
@@ -32,6 +34,7 @@ from .instructions import (
     Store,
     Sync,
     SyncAction,
+    Window,
 )
 from .program import Access, Segment
 from .record import fields_of
@@ -63,13 +66,16 @@ def check(instruction: Instruction, config: Config, segments: Sequence[Segment],
           uops: MicroOps, *, position: int | None = None) -> None:
     """Raise ExecutionError if an instruction reaches outside a scratchpad or a segment.
 
-    `uops` is the micro-op scratchpad as the instruction finds it; only a gemm looks at it.
+    `uops` is the micro-op scratchpad as the instruction finds it; only GEMM looks at it.
     `position` is the instruction's number in its program, for the message.
     """
     try:
+        _check_possible(instruction, config)
         match instruction:
             case Gemm():
                 _check_gemm(instruction, config, uops)
+            case Window():
+                _check_window(instruction, config, uops)
             case Load():
                 _check_load(instruction, config, segments)
             case Store():
@@ -82,6 +88,26 @@ def check(instruction: Instruction, config: Config, segments: Sequence[Segment],
                 raise TypeError(f"nobody has said what {instruction.mnemonic()} may reach")
     except ExecutionError as error:
         raise ExecutionError(f"{place_of(instruction, position)}: {error}") from None
+
+
+def check_possible(instruction: Instruction, config: Config, position: int) -> None:
+    """The part of `check` that asks whether the accelerator can do such a thing at all."""
+    try:
+        _check_possible(instruction, config)
+    except ExecutionError as error:
+        raise ExecutionError(f"{place_of(instruction, position)}: {error}") from None
+
+
+def _check_possible(instruction: Instruction, config: Config) -> None:
+    if isinstance(instruction, Window) and not config.has_windows:
+        raise ExecutionError(f"window_taps is {config.window_taps}, but windows need "
+                             f"{WINDOW_TAPS}")
+    if isinstance(instruction, Gemm | Window) and int(instruction.flags) & FROM_OUT and (
+            0 not in instruction.loops and not config.gemm_out_tiles and (
+                isinstance(instruction, Window) or instruction.count)):
+        raise ExecutionError(f"flags has OUT, but GEMM reads out only where block_in "
+                             f"({config.block_in}) is block_out ({config.block_out}) and "
+                             f"out_readers ({config.out_readers}) is 2")
 
 
 def check_end(code: Stream) -> None:
@@ -136,14 +162,7 @@ def _check_gemm(gemm: Gemm, config: Config, uops: MicroOps) -> None:
         return lows[column] + low, highs[column] + high
 
     _within("dst", reached(DST, gemm.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
-    if not flags & FROM_OUT:
-        _within("src", reached(SRC, gemm.src_stride), tiles[Buffer.INP], Buffer.INP)
-    elif not config.gemm_out_tiles:
-        raise ExecutionError(f"flags has OUT, but a gemm reads out only where block_in "
-                             f"({config.block_in}) is block_out ({config.block_out}) and "
-                             f"out_readers ({config.out_readers}) is 2")
-    else:
-        _within("src", reached(SRC, gemm.src_stride), tiles[Buffer.OUT], Buffer.OUT)
+    _check_activations(reached(SRC, gemm.src_stride), flags, config)
     if flags & DEPTHWISE:
         _within("wgt", reached(WGT, gemm.wgt_stride), tiles[Buffer.WGT] * config.block_out,
                 Buffer.WGT, "row")
@@ -152,6 +171,33 @@ def _check_gemm(gemm: Gemm, config: Config, uops: MicroOps) -> None:
     if flags & FROM_BIAS:
         highest = int(used[0, BIAS]) if flags & FIRST_UOP else highs[BIAS]
         _within("bias", (0, highest), tiles[Buffer.ACC], Buffer.ACC)
+
+
+def _check_activations(reached: Range, flags: int, config: Config) -> None:
+    buffer = Buffer.OUT if flags & FROM_OUT else Buffer.INP
+    _within("src", reached, _limits(config).tiles[buffer], buffer)
+
+
+def _check_window(window: Window, config: Config, uops: MicroOps) -> None:
+    if 0 in window.loops:
+        return
+    tiles, flags = _limits(config).tiles, int(window.flags)
+    _within("uop", (window.uop, window.uop), tiles[Buffer.UOP], Buffer.UOP, "micro-op")
+    dst, src, wgt, bias = uops[window.uop].tolist()
+    outer, middle, inner = window.loops
+    _check_activations(index_range(src, window.loops, window.src_stride) or (0, 0), flags, config)
+    _within("wgt", index_range(wgt, window.loops, window.wgt_stride),
+            tiles[Buffer.WGT] * config.block_out, Buffer.WGT, "row")
+    steps = (stride for count, stride in zip(window.loops, window.wgt_stride, strict=True)
+             if count > 1)
+    for row in (wgt, *(wgt + step for step in steps)):
+        if row % WINDOW_ROWS:
+            raise ExecutionError(f"wgt reaches row {row}, but must be a multiple of {WINDOW_ROWS} "
+                                 f"in every iteration")
+    sums = outer, middle, max(inner - WINDOW_TAPS + 1, 0)
+    _within("dst", index_range(dst, sums, window.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
+    if flags & FROM_BIAS:
+        _within("bias", index_range(bias, sums, (0, 0, 0)), tiles[Buffer.ACC], Buffer.ACC)
 
 
 def _check_lanes(instruction: Alu | AluI | Requantize, config: Config) -> None:

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import ConfigError
-from .instructions import SCRATCHPADS, Buffer, MicroOp
+from .instructions import (
+    ISA,
+    SCRATCHPADS,
+    WINDOW_ROWS,
+    WINDOW_TAPS,
+    Buffer,
+    Instruction,
+    MicroOp,
+    Window,
+)
 from .values import SHOWN_BITS, integer, shown
 
 INDEX_BITS = 16             # tile indices in instructions and micro-ops
@@ -54,6 +63,8 @@ class Config:
                                    "vector_cycles lanes", later=True)
     out_readers: int = choice(2, "engines that read results: 1 is STORE alone, 2 GEMM too, if "
                                  "block_in is block_out", later=True)
+    window_taps: int = choice(1, "products that a depthwise sum adds up in a cycle: 1, or 3 with "
+                                 "the instruction `window`", later=True)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -79,6 +90,12 @@ class Config:
         if not 1 <= cycles <= most or cycles & cycles - 1:
             raise ConfigError(f"vector_cycles is {cycles}, but must be a power of two from 1 to "
                               f"{most}: a vector has {vector} lanes")
+        if self.window_taps not in (1, WINDOW_TAPS):
+            raise ConfigError(f"window_taps is {self.window_taps}, but must be 1 or {WINDOW_TAPS}")
+        for name in ("block_in", "block_out"):
+            if self.has_windows and getattr(self, name) < WINDOW_ROWS:
+                raise ConfigError(f"window_taps is {self.window_taps}, but {name} is "
+                                  f"{getattr(self, name)}: windows need {WINDOW_ROWS} or more")
 
     def _check_widths(self) -> None:
         for name, right in (("inp_bits", (8,)), ("wgt_bits", (4, 8)), ("acc_bits", (32,)),
@@ -142,8 +159,17 @@ class Config:
         return self.tiles(Buffer.OUT) if alike and self.out_readers > 1 else 0
 
     @property
+    def has_windows(self) -> bool:
+        return self.window_taps == WINDOW_TAPS
+
+    @property
+    def instructions(self) -> tuple[type[Instruction], ...]:
+        """Those that the accelerator has; any other word is illegal."""
+        return tuple(each for each in ISA if each is not Window or self.has_windows)
+
+    @property
     def depthwise_lanes(self) -> int:
-        """Lanes in which a depthwise gemm multiplies; the others add zero."""
+        """Lanes in which depthwise gemms and windows multiply; the others add zero."""
         return min(self.block_in, self.block_out)
 
     @property

@@ -8,7 +8,8 @@ derived from the data. The same seed gives the same program.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from .config import INDEX_BITS, Config
 from .instructions import (
     PARAMETER_TILES,
     SCRATCHPADS,
+    WINDOW_ROWS,
+    WINDOW_TAPS,
     Alu,
     AluI,
     AluOp,
@@ -31,6 +34,7 @@ from .instructions import (
     Store,
     Sync,
     SyncAction,
+    Window,
 )
 from .program import Access, Program, Segment
 from .stream import encode, encode_micro_ops
@@ -46,8 +50,8 @@ CORNERS = (0, 1, -1, 127, -128, (1 << 31) - 1, -(1 << 31), 1 << 30)
 
 
 @dataclass
-class Window:
-    """The part of a scratchpad that a program uses."""
+class Part:
+    """The part of a scratchpad that a program uses, its window."""
 
     first: int
     tiles: int
@@ -64,7 +68,7 @@ class Draft:
 
     config: Config
     rng: random.Random
-    windows: dict[Buffer, Window] = field(default_factory=dict)
+    windows: dict[Buffer, Part] = field(default_factory=dict)
     uops: list[MicroOp] = field(default_factory=list)
     code: list[Instruction] = field(default_factory=list)
     scratch_bytes: int = 0
@@ -72,8 +76,12 @@ class Draft:
     @property
     def dense(self) -> int:
         """How many micro-ops, from the first on, are for matrix products; the others are for
-        depthwise gemms."""
+        depthwise gemms and, every second one, for windows."""
         return -(-2 * self.windows[Buffer.UOP].tiles // 3)
+
+    def aligned(self, number: int) -> bool:
+        """Whether the rows of a micro-op for depthwise gemms are those of a window."""
+        return self.config.has_windows and (number - self.dense) % 2 == 0
 
 
 def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
@@ -83,7 +91,9 @@ def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
         draft.windows[buffer] = _window(draft, buffer)
     draft.scratch_bytes = draft.rng.choice((1, 4)) * WINDOW_TILES * config.tile_bytes(Buffer.ACC)
     _fill(draft)
-    makers = (_load, _load, _gemm, _gemm, _gemm, _alu, _alui, _requantize, _store)
+    makers: list[Callable[[Draft], Instruction | None]] = [
+        _load, _load, _gemm, _gemm, _gemm, _alu, _alui, _requantize, _store]
+    makers += [_window_product, _window_product] if config.has_windows else []
     while len(draft.code) < length:
         if draft.rng.random() < 0.02:
             draft.code.append(Sync(action=SyncAction.BARRIER))
@@ -95,7 +105,7 @@ def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
                                provenance={"generator": f"seed {seed}, length {length}"}))
 
 
-def _window(draft: Draft, buffer: Buffer) -> Window:
+def _window(draft: Draft, buffer: Buffer) -> Part:
     capacity = draft.config.tiles(buffer)
     tiles = min(capacity, UOPS if buffer == Buffer.UOP else draft.rng.choice((12, WINDOW_TILES)))
     if buffer == Buffer.WGT:        # rows of weights must be addressable too
@@ -103,15 +113,14 @@ def _window(draft: Draft, buffer: Buffer) -> Window:
     inp = draft.windows.get(Buffer.INP)
     if buffer == Buffer.OUT and inp is not None and inp.first + tiles <= capacity and (
             draft.rng.random() < 0.5):      # the same micro-ops lead to both
-        return Window(inp.first, tiles)
+        return Part(inp.first, tiles)
     first = draft.rng.choice((0, capacity - tiles, draft.rng.randint(0, capacity - tiles)))
-    return Window(first, tiles)
+    return Part(first, tiles)
 
 
 def _fill(draft: Draft) -> None:
     """Load every window, so that nothing depends on what a scratchpad held before."""
-    draft.uops = [_micro_op(draft, rows=draft.config.block_out if number >= draft.dense else 1)
-                  for number in range(draft.windows[Buffer.UOP].tiles)]
+    draft.uops = [_micro_op(draft, number) for number in range(draft.windows[Buffer.UOP].tiles)]
     offset = 0
     for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC):
         window = draft.windows[buffer]
@@ -154,13 +163,18 @@ def _segments(draft: Draft) -> tuple[Segment, ...]:
             Segment("dump", sizes[Buffer.ACC] + sizes[Buffer.OUT], Access.WRITE))
 
 
-def _micro_op(draft: Draft, rows: int) -> MicroOp:
-    """Indices inside the windows; for depthwise gemms, weights count `rows` a tile."""
+def _micro_op(draft: Draft, number: int) -> MicroOp:
+    """Indices inside the windows; for depthwise gemms, weights count rows of tiles."""
+    rows = draft.config.block_out if number >= draft.dense else 1
+
     def inside(buffer: Buffer) -> int:
         window = draft.windows[buffer]
         return window.first + draft.rng.randrange(window.tiles)
-    return MicroOp(dst=inside(Buffer.ACC), src=inside(Buffer.INP), bias=inside(Buffer.ACC),
-                   wgt=inside(Buffer.WGT) * rows + draft.rng.randrange(rows))
+    uop = MicroOp(dst=inside(Buffer.ACC), src=inside(Buffer.INP), bias=inside(Buffer.ACC),
+                  wgt=inside(Buffer.WGT) * rows + draft.rng.randrange(rows))
+    if rows > 1 and draft.aligned(number):
+        return replace(uop, wgt=uop.wgt // WINDOW_ROWS * WINDOW_ROWS)
+    return uop
 
 
 def _loops(draft: Draft) -> Triple:
@@ -201,16 +215,40 @@ def _gemm(draft: Draft) -> Gemm:
     first = rng.randint(begin, end - count)
     chosen, loops = draft.uops[first:first + count], _loops(draft)
     dst_stride = _uop_strides(draft, Buffer.ACC, [each.dst for each in chosen], loops)
-    sources = [each.src for each in chosen]
-    out = draft.windows[Buffer.OUT]
-    from_out = draft.config.gemm_out_tiles > 0 and rng.random() < 0.4 and all(
-        out.first <= each < out.first + out.tiles for each in sources)
-    src_stride = _uop_strides(draft, Buffer.OUT if from_out else Buffer.INP, sources, loops)
+    from_out, src_stride = _sources(draft, [each.src for each in chosen], loops)
     wgt_stride = _uop_strides(draft, Buffer.WGT, [each.wgt for each in chosen], loops,
                               draft.config.block_out if depthwise else 1)
-    flags = _gemm_flags(rng, depthwise) | (GemmFlags.OUT if from_out else GemmFlags(0))
+    flags = _gemm_flags(rng, depthwise) | from_out
     return Gemm(flags=flags, uop=window.first + first, count=count,
                 loops=loops, dst_stride=dst_stride, src_stride=src_stride, wgt_stride=wgt_stride)
+
+
+def _sources(draft: Draft, bases: list[int], loops: Triple) -> tuple[GemmFlags, Triple]:
+    """Whether activations come from out, as flags, and their strides."""
+    out = draft.windows[Buffer.OUT]
+    from_out = draft.config.gemm_out_tiles > 0 and draft.rng.random() < 0.4 and all(
+        out.first <= each < out.first + out.tiles for each in bases)
+    return (GemmFlags.OUT if from_out else GemmFlags(0),
+            _uop_strides(draft, Buffer.OUT if from_out else Buffer.INP, bases, loops))
+
+
+def _window_product(draft: Draft) -> Window | None:
+    """The last iterations of the inner loop begin no sum, so their destinations may be anywhere."""
+    rng, part = draft.rng, draft.windows[Buffer.UOP]
+    suitable = [each for each in range(draft.dense, part.tiles) if draft.aligned(each)]
+    if not suitable:
+        return None
+    number = rng.choice(suitable)
+    uop, loops = draft.uops[number], _loops(draft)
+    dst_stride = _uop_strides(draft, Buffer.ACC, [uop.dst], (
+        loops[0], loops[1], max(loops[2] - WINDOW_TAPS + 1, 0)))
+    from_out, src_stride = _sources(draft, [uop.src], loops)
+    groups = _uop_strides(draft, Buffer.WGT, [uop.wgt // WINDOW_ROWS], loops,
+                          draft.config.block_out // WINDOW_ROWS)
+    outer, middle, inner = (WINDOW_ROWS * each for each in groups)
+    flags = _gemm_flags(rng, depthwise=False) & ~(GemmFlags.FIRST_UOP | GemmFlags.FIRST_INNER)
+    return Window(flags=flags | from_out, uop=part.first + number, loops=loops,
+                  dst_stride=dst_stride, src_stride=src_stride, wgt_stride=(outer, middle, inner))
 
 
 def _gemm_flags(rng: random.Random, depthwise: bool) -> GemmFlags:

@@ -20,6 +20,8 @@ ISA_VERSION = 1
 SEGMENTS = 8                # windows into DRAM that the control registers describe
 SEGMENT_ALIGNMENT = 4096    # bytes; bases on this grid make 4 KiB bursts a matter of the offset
 PARAMETER_TILES = 3         # accumulator tiles read by requantize: bias, multiplier, shift
+WINDOW_TAPS = 3             # products in a sum of a window
+WINDOW_ROWS = 4             # rows of weights in a group, which a window takes the first three of
 
 
 class Engine(IntEnum):
@@ -124,6 +126,7 @@ class Opcode(IntEnum):
     REQUANTIZE = 5
     STORE = 6
     SYNC = 7
+    WINDOW = 8
 
 
 LOOPS = ("outer", "middle", "inner")
@@ -137,7 +140,8 @@ class MicroOp(Record):
     size = 8
     dst: int = operand(u16, "accumulator tile that receives the product")
     src: int = operand(u16, "activation tile")
-    wgt: int = operand(u16, "weight tile; with `depthwise`, weight tile × block_out + row")
+    wgt: int = operand(
+        u16, "weight tile; with `depthwise` and for a window, weight tile × block_out + row")
     bias: int = operand(u16, "accumulator tile a sum starts from, with `start|bias`")
 
 
@@ -233,6 +237,44 @@ class Gemm(Instruction):
     def rules(cls, fields: Any) -> Iterator[Rule]:
         yield from super().rules(fields)
         dependent = fields.flags & ~(GemmFlags.DEPTHWISE | GemmFlags.START | GemmFlags.OUT)
+        yield (dependent != 0) & (fields.flags & GemmFlags.START == 0), lambda: (
+            f"flags has {dependent.name}, which means nothing without START")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(Instruction):
+    """Slide three taps of a depthwise kernel along the inner loop, three products a lane and cycle.
+
+    An inner loop of N iterations makes N - 2 sums, none if N is less than three. Sum i adds
+    `inp[src] ⊙ wgt[wgt]`, `inp[src'] ⊙ wgt[wgt' + 1]` and `inp[src''] ⊙ wgt[wgt'' + 2]` to
+    `acc[dst]`, lane by lane: dst, src and wgt are the indices of iteration i, src' and wgt' those
+    of the next one, src'' and wgt'' those of the one after. There is one micro-op, and weights are
+    rows of tiles. `wgt` must be a multiple of 4 in every iteration: three rows of a group of four.
+    Where there is no sum, `dst` and the bias are not looked at. Needs `window_taps` = 3.
+    """
+
+    opcode = Opcode.WINDOW
+    engine = Engine.GEMM
+    flags: GemmFlags = operand(u8, "where sums start, where activations come from",
+                               default=GemmFlags(0), kind=GemmFlags)
+    uop: int = operand(u16, "the micro-op")
+    loops: tuple[int, int, int] = operand(u16, "iterations", default=(1, 1, 1), axes=LOOPS,
+                                          skip=2)       # where a gemm has its count
+    dst_stride: tuple[int, int, int] = operand(
+        i16, "accumulator tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+    src_stride: tuple[int, int, int] = operand(
+        i16, "activation tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+    wgt_stride: tuple[int, int, int] = operand(
+        i16, "rows of weight tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        yield from super().rules(fields)
+        never = fields.flags & (GemmFlags.DEPTHWISE | GemmFlags.FIRST_UOP | GemmFlags.FIRST_INNER)
+        yield never != 0, lambda: (
+            f"flags has {never.name}, but a window is depthwise always, and has one micro-op whose "
+            f"sums follow the inner loop")
+        dependent = fields.flags & ~(GemmFlags.START | GemmFlags.OUT)
         yield (dependent != 0) & (fields.flags & GemmFlags.START == 0), lambda: (
             f"flags has {dependent.name}, which means nothing without START")
 
@@ -357,7 +399,8 @@ class Sync(Instruction):
                                  suffix=True)
 
 
-ISA: tuple[type[Instruction], ...] = (Load, Gemm, Alu, AluI, Requantize, Store, Sync)
+ISA: tuple[type[Instruction], ...] = (
+    Load, Gemm, Window, Alu, AluI, Requantize, Store, Sync)
 
 
 def _segment_rule(fields: Any) -> Rule:

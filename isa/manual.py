@@ -23,7 +23,7 @@ from .instructions import (
     Instruction,
     MicroOp,
 )
-from .manual_prose import ASSEMBLY, EXAMPLE, OPENING
+from .manual_prose import ASSEMBLY, EXAMPLE, OPENING, WINDOW_EXAMPLE
 from .operands import MICRO_OP, SEGMENT, Operand, operands, parts_of
 from .record import Record, fields_of, reserved_bytes
 from .registers import Control, Status, register_map
@@ -40,7 +40,7 @@ def manual(instructions: Instructions = ISA) -> str:
     parts = [
         OPENING.format(version=ISA_VERSION, bytes=INSTRUCTION_BYTES, preset="base",
                        engines=_engines(instructions), buffers=_buffers(), segments=SEGMENTS,
-                       alignment=SEGMENT_ALIGNMENT),
+                       alignment=SEGMENT_ALIGNMENT, window=WINDOW_EXAMPLE),
         ASSEMBLY.format(bytes=INSTRUCTION_BYTES, example=_code(EXAMPLE.splitlines())),
         "## Instructions", *(section(kind) for kind in instructions),
         "## Micro-ops", section(MicroOp),
@@ -84,8 +84,9 @@ def section(record: type[Record]) -> str:
 
 
 def _example(record: type[Record]) -> str:
-    """Its longest line in the example program; for one that is not there, its defaults."""
-    lines = [" ".join(line.partition(";")[0].split()) for line in EXAMPLE.splitlines()]
+    """Its longest line in the examples; for one that is not there, its defaults."""
+    lines = [" ".join(line.partition(";")[0].split())
+             for line in (*EXAMPLE.splitlines(), WINDOW_EXAMPLE)]
     lines = [line for line in lines if re.match(rf"{_name(record)}\b", line)]
     if lines:
         return max(lines, key=len)

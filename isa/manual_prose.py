@@ -53,6 +53,22 @@ each scratchpad holds. For `{preset}`:
 
 {buffers}
 
+### Windows
+
+A depthwise [gemm](#gemm) takes one tap of a kernel in a cycle, a [window](#window) three that are
+neighbours in a row of the image. Rows of weights then lie in groups of four, of which the last
+one is not taken. A kernel of 3 × 3 slides along a row of sixteen pixels in 3 × 18 cycles instead of
+9 × 16; the middle loop walks down three rows of the image, 32 tiles each:
+
+```text
+{window}
+```
+
+With an inner loop of N iterations and strides `src_step` and `wgt_step` of that loop, a window
+equals a depthwise gemm with an inner loop of N − 2, `first_uop`, and three micro-ops:
+`src + t × src_step` and `wgt + t × (wgt_step + 1)` for t = 0, 1, 2. Only accelerators with
+`window_taps` = 3 have this instruction; for others it is a word that is no instruction.
+
 ### Segments
 
 Addresses are a segment and a byte offset. A program names up to {segments} segments; the runtime
@@ -105,6 +121,10 @@ residual is added, negative sums become zero, and the result is scaled to 8 bits
 
 {example}
 """
+
+WINDOW_EXAMPLE = (
+    "window wait=load flags=start|first_middle loops=1,3,18 dst_stride=0,0,1 src_stride=0,32,1 "
+    "wgt_stride=0,4,0")
 
 EXAMPLE = """\
 .config tiny                        ; tiles of 1×4 activations, 4×4 weights

@@ -65,6 +65,7 @@ class Field:
     default: Any
     suffix: bool                     # written behind the mnemonic: load.inp
     allowed: tuple[IntEnum, ...]     # the values of `kind` that make sense here
+    skip: int                        # bytes left free in front of it
 
     @property
     def count(self) -> int:
@@ -90,10 +91,11 @@ class Field:
 
 def operand(scalar: Scalar, doc: str, *, default: Any = 0, axes: tuple[str, ...] = (),
             kind: type[IntEnum | IntFlag] | None = None, suffix: bool = False,
-            allowed: tuple[IntEnum, ...] = ()) -> Any:
-    """Declare a field. `axes` makes it a vector, `kind` gives its values names."""
+            allowed: tuple[IntEnum, ...] = (), skip: int = 0) -> Any:
+    """Declare a field. `axes` makes it a vector, `kind` gives its values names, `skip` leaves bytes
+    in front of it free: fields that two records share may then lie at the same place."""
     metadata = {"scalar": scalar, "doc": doc, "axes": axes, "kind": kind, "suffix": suffix,
-                "allowed": allowed}
+                "allowed": allowed, "skip": skip}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -260,6 +262,7 @@ def _placed(record: type[Record]) -> Iterator[Field]:
     offset = record.lead
     for each in dataclasses.fields(record):
         scalar: Scalar = each.metadata["scalar"]
+        offset += each.metadata["skip"]
         offset += -offset % scalar.bytes          # natural alignment; the gap is reserved
         field = Field(name=each.name, offset=offset, default=each.default, **each.metadata)
         yield field

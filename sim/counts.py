@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.instructions import (
-    ISA,
+    WINDOW_TAPS,
     Alu,
     AluI,
     Buffer,
@@ -21,6 +21,7 @@ from ..isa.instructions import (
     Load,
     Requantize,
     Store,
+    Window,
 )
 from ..isa.stream import Stream
 
@@ -30,7 +31,7 @@ class Counts:
     """The work of one run."""
 
     instructions: dict[str, int]        # by mnemonic
-    tile_products: int                  # micro-ops executed by gemm
+    tile_products: int                  # micro-ops executed by gemm, iterations of windows
     macs: int                           # multiplications in them; fewer where depthwise
     alu_vectors: int                    # tiles written by alu, alui and requantize
     bytes_loaded: dict[str, int]        # from DRAM, by buffer
@@ -53,12 +54,14 @@ def count(code: Stream, config: Config, most_tokens: dict[str, int]) -> Counts:
     gemms = words_of(Gemm)
     products = gemms["count"] * _iterations(gemms)
     by_lane = total(products[gemms["flags"] & int(GemmFlags.DEPTHWISE) != 0])
-    tile_products = total(products)
+    dense = total(products) - by_lane
+    windows = words_of(Window)
+    by_lane_in_windows = WINDOW_TAPS * total(window_sums(windows))
     return Counts(
-        instructions={kind.mnemonic(): numbers[kind.opcode] for kind in ISA},
-        tile_products=tile_products,
-        macs=config.batch * (by_lane * config.depthwise_lanes
-                             + (tile_products - by_lane) * config.block_in * config.block_out),
+        instructions={kind.mnemonic(): numbers[kind.opcode] for kind in config.instructions},
+        tile_products=dense + by_lane + total(_iterations(windows)),
+        macs=config.batch * ((by_lane + by_lane_in_windows) * config.depthwise_lanes
+                             + dense * config.block_in * config.block_out),
         alu_vectors=sum(total(_iterations(words_of(kind))) for kind in (Alu, AluI, Requantize)
                         if numbers[kind.opcode]),
         bytes_loaded=_bytes(words_of(Load), config), bytes_stored=_bytes(words_of(Store), config),
@@ -81,6 +84,15 @@ def _iterations(words: Stream) -> Numbers:
     """Numbers of 48 bits, which leaves room to multiply by the 16 bits of a gemm's count."""
     iterations: Numbers = words["loops"].astype(np.uint64).prod(1)
     return iterations
+
+
+def window_sums(words: Stream) -> Numbers:
+    """Sums that each of some windows makes."""
+    loops = words["loops"].astype(np.uint64)
+    fewest = np.uint64(WINDOW_TAPS - 1)
+    loops[:, 2] = np.maximum(loops[:, 2], fewest) - fewest
+    sums: Numbers = loops.prod(1)
+    return sums
 
 
 def _bytes(words: Stream, config: Config) -> dict[str, int]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.errors import ExecutionError
-from ..isa.instructions import Alu, AluI, Buffer, Gemm, Load, Requantize, Store
+from ..isa.instructions import Alu, AluI, Buffer, Gemm, Load, Requantize, Store, Window
 from ..isa.program import Program
 from ..isa.stream import Stream, positions_of
 from ..isa.timing import MemoryTiming
@@ -60,10 +60,10 @@ HINT = "it was not started: give a higher limit (limit= in Python, --limit on th
 
 
 def work_of(program: Program) -> Numbers:
-    """Tile operations of each instruction: tile products, vectors written by the ALU, and tiles
-    loaded or stored, borders included."""
+    """Tile operations of each instruction: tile products, iterations of windows, vectors written by
+    the ALU, and tiles loaded or stored, borders included."""
     work = np.zeros(len(program.code), np.uint64)
-    for kind in (Alu, AluI, Requantize, Gemm):
+    for kind in (Alu, AluI, Requantize, Gemm, Window):
         positions, words = positions_of(program.code, kind)
         work[positions] = _product(words, "loops")
         if kind is Gemm:

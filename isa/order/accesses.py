@@ -2,8 +2,8 @@
 
 A row says: this instruction reads (or writes) the cells `base + Σ counter × stride` of a space,
 for every combination of three loop counters. Cells are tiles of a scratchpad or bytes of a
-segment. Rows of a gemm stand for one column of its micro-ops and are relative to each of them.
-The verifier proves orders from this table, and tokens are derived from it.
+segment. Rows of a gemm or a window stand for one column of its micro-ops and are relative to each
+of them. The verifier proves orders from this table, and tokens are derived from it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ..config import Config
 from ..instructions import (
     ISA,
     PARAMETER_TILES,
+    WINDOW_ROWS,
+    WINDOW_TAPS,
     Alu,
     AluI,
     AluOp,
@@ -30,6 +32,7 @@ from ..instructions import (
     Requantize,
     RequantizeFlags,
     Store,
+    Window,
 )
 from ..stream import Stream, kinds_in, positions_of
 
@@ -41,6 +44,7 @@ ROW = np.dtype([
     ("instruction", "i8"), ("space", "i8"), ("write", "?"), ("base", "i8"),
     ("loops", "i8", (3,)), ("stride", "i8", (3,)),
     ("divisor", "i8"),      # cells are index // divisor: rows of weight tiles become tiles
+    ("grid", "i8"),         # indices that are no multiple of it are outside
     ("column", "i8"),       # field of the micro-op that is added to the base, or NO_COLUMN
     ("uop", "i8"), ("count", "i8"),
     ("long", "i8"),         # number of a box of DRAM that has very many rows, or NOT_LONG
@@ -63,6 +67,7 @@ class Row(Protocol):
     loops: npt.NDArray[np.int64]
     stride: npt.NDArray[np.int64]
     divisor: int
+    grid: int
     column: int
     uop: int
     count: int
@@ -88,8 +93,8 @@ def _rows(positions: Columns, space: npt.ArrayLike, base: Columns, loops: Column
     rows = np.zeros(len(positions), ROW)
     rows["instruction"], rows["space"], rows["base"] = positions, space, base
     rows["loops"], rows["stride"] = loops, stride
-    rows["divisor"], rows["column"], rows["count"] = 1, NO_COLUMN, 1
-    rows["long"] = NOT_LONG
+    rows["divisor"], rows["grid"], rows["count"] = 1, 1, 1
+    rows["column"], rows["long"] = NO_COLUMN, NOT_LONG
     for name, value in more.items():
         rows[name] = value
     return rows
@@ -152,6 +157,27 @@ def _gemms(stream: Stream, config: Config) -> Iterator[Table]:
                 still, column=BIAS, uop=words["uop"][biased], count=count)
 
 
+def _windows(stream: Stream, config: Config) -> Iterator[Table]:
+    """The group of rows that a window takes lies in one tile; the last iterations of the inner loop
+    begin no sum."""
+    positions, words = positions_of(stream, Window)
+    uops = {"uop": words["uop"]}
+    outer, middle, inner = words["loops"].astype(np.int64).T
+    sums = _columns(outer, middle, np.maximum(inner - WINDOW_TAPS + 1, 0))
+    nowhere = 0 * positions
+    yield _rows(positions, Buffer.UOP, words["uop"],
+                _columns(np.all(words["loops"] > 0, axis=1), 1, 1), _columns(nowhere, 0, 0))
+    source = np.where(words["flags"] & GemmFlags.OUT != 0, Buffer.OUT, Buffer.INP)
+    yield _rows(positions, source, nowhere, words["loops"], words["src_stride"], column=SRC, **uops)
+    yield _rows(positions, Buffer.WGT, nowhere, words["loops"], words["wgt_stride"], column=WGT,
+                divisor=config.block_out, grid=WINDOW_ROWS, **uops)
+    yield _rows(positions, Buffer.ACC, nowhere, sums, words["dst_stride"], column=DST, write=True,
+                **uops)
+    biased = words["flags"] & GemmFlags.BIAS != 0
+    yield _rows(positions[biased], Buffer.ACC, nowhere[biased], sums[biased],
+                np.zeros((int(biased.sum()), 3), np.int64), column=BIAS, uop=words["uop"][biased])
+
+
 def _alus(stream: Stream, config: Config) -> Iterator[Table]:
     positions, words = positions_of(stream, Alu)
     yield _operands(positions, words, READS_LEFT[words["op"]], "lhs", "dst_stride")
@@ -186,5 +212,6 @@ def _requantizes(stream: Stream, config: Config) -> Iterator[Table]:
 
 # Only instructions that FETCH executes touch nothing.
 BUILDERS: dict[type[Instruction], Callable[[Stream, Config], Iterator[Table]]] = {
-    Load: _loads, Gemm: _gemms, Alu: _alus, AluI: _aluis, Requantize: _requantizes, Store: _stores}
+    Load: _loads, Gemm: _gemms, Window: _windows, Alu: _alus, AluI: _aluis,
+    Requantize: _requantizes, Store: _stores}
 assert set(BUILDERS) == {kind for kind in ISA if kind.engine is not None}

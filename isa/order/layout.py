@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..bounds import MicroOps, place_of
+from ..bounds import MicroOps, check_possible, place_of
 from ..bounds import check as check_bounds
 from ..errors import ExecutionError
-from ..instructions import SEGMENTS, Buffer, Load, Store
+from ..instructions import SEGMENTS, Buffer, Gemm, GemmFlags, Load, Store, Window
 from ..program import Access, Program, engines_of
 from ..stream import Stream, instruction_at, positions_of
 from .accesses import Table, access_table
@@ -75,6 +75,7 @@ def prepare(program: Program) -> Layout:
     """Check addresses, then lay the program out. Raises ExecutionError."""
     from .walk import Code
 
+    _check_products(program)
     _check_transfers(program)
     table = access_table(program.code, program.config)
     table, dram = lay_out_dram(program, table)
@@ -85,6 +86,16 @@ def prepare(program: Program) -> Layout:
                 row_begin=np.searchsorted(table["instruction"], np.arange(count + 1)),
                 feeds=feeds, feed_begin=feed_begin, contents=contents)
     return Layout(program, code, dram)
+
+
+def _check_products(program: Program) -> None:
+    """Whether the accelerator has what gemms and windows ask for."""
+    for kind in (Gemm, Window):
+        positions, words = positions_of(program.code, kind)
+        lacks_out = (words["flags"] & GemmFlags.OUT != 0) & (program.config.gemm_out_tiles == 0)
+        lacks = lacks_out | (kind is Window and not program.config.has_windows)
+        for position in positions[lacks].tolist():
+            check_possible(instruction_at(program.code, position), program.config, position)
 
 
 def _check_transfers(program: Program) -> None:

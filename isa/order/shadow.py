@@ -58,11 +58,13 @@ def new_shadow(config: Config) -> Shadow:
 def touch_pad(row: Row, shadow: Shadow, known: Numbers, own: int, sequence: int) -> bool:
     """Note that an engine touches tiles; let `known` grow to what it conflicts with, by engine.
 
-    False if a tile or micro-op lies outside.
+    False if a tile or micro-op lies outside, or beside a grid.
     """
     if is_empty(row):
         return True
     if row.column != NO_COLUMN and row.uop + row.count > shadow.uops.shape[1]:
+        return False
+    if row.grid > 1 and not _on_grid(row, shadow.uops):
         return False
     extent = extent_of(row, shadow.uops, shadow.room)
     first = extent.first // row.divisor
@@ -75,6 +77,18 @@ def touch_pad(row: Row, shadow: Shadow, known: Numbers, own: int, sequence: int)
         _touch_masked(row, first, shadow.room.mask[:cells], shadow, known, own, sequence)
     shadow.latest[row.space, own + (WRITES if row.write else READS)] = sequence
     return True
+
+
+@helper
+def _on_grid(row: Row, uops: npt.NDArray[np.int32]) -> bool:
+    """Whether all indices of an access with micro-ops are multiples of its grid."""
+    beside = 0
+    for at in range(row.uop, row.uop + row.count):
+        beside |= int(uops[row.column, at]) % row.grid
+    for each in range(3):
+        if row.loops[each] > 1:
+            beside |= row.stride[each] % row.grid
+    return beside == 0
 
 
 @helper

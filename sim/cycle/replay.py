@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...isa.bounds import check
-from ...isa.instructions import Alu, AluI, Gemm, Requantize
 from ...isa.program import Program
 from ...isa.stream import decode
 from ..functional.machine_table import OUTSIDE
 from ..functional.memory import Memory
 from ..functional.scratchpads import Scratchpads
-from ..functional.simulator import compute
+from ..functional.simulator import Computation, compute
 from ..timeline import Timeline
 
 if TYPE_CHECKING:
@@ -58,5 +57,5 @@ class Replay:
         check(instruction, self.program.config, self.program.segments, self._pads.uop,
               position=position)
         assert not outside, f"instruction {position} reaches only what there is"
-        assert isinstance(instruction, Gemm | Alu | AluI | Requantize)
+        assert isinstance(instruction, Computation)
         compute(instruction, self._pads)

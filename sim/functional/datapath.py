@@ -12,12 +12,12 @@ import numpy as np
 
 from ...isa import arithmetic
 from ...isa.bounds import BIAS, DST, SRC, WGT
-from ...isa.instructions import Buffer, GemmFlags, RequantizeFlags
+from ...isa.instructions import WINDOW_TAPS, Buffer, GemmFlags, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import NEVER
 from ..compiled.types import Kernel, Word
 from ..compiled.vectors import callable_at, is_set, kernel, plain
-from . import gemm_plan
+from . import gemm_plan, window_plan
 from . import requantize_kernels as in_fours
 from .gemm_kernels import kernel_for
 from .machine_table import DONE, READS_LEFT, STOPPED, machine
@@ -53,6 +53,18 @@ def gemm(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Thr
     row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
     if not sums or not _done(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), stop, sums):
         gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride, stop)
+
+
+def window(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
+           dst_stride: Three, src_stride: Three, wgt_stride: Three,
+           stop: int = NEVER.address) -> None:
+    """Slide three taps along the inner loop, with the first of these micro-ops."""
+    uops = np.ascontiguousarray(uops, np.uint16)
+    sums = kernel_for(inp.shape[2], acc.shape[2], True)
+    row = (0, 0, 0, flags, 0, *loops, *dst_stride, *src_stride, *wgt_stride)
+    if not sums or not _done(window_plan.window(), row, (uops, inp, wgt, acc, acc, acc), stop,
+                             sums):
+        window_by_sums(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride, stop)
 
 
 def _done(function: int, row: tuple[int, ...], pads: tuple[Tiles, ...], stop: int,
@@ -101,6 +113,25 @@ def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, l
                         _add_lanes(acc, inp, wgt, dst, src, weight)
                     else:
                         _add_product(acc, inp, wgt, dst, src, weight)
+
+
+@kernel
+def window_by_sums(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
+                   dst_stride: Three, src_stride: Three, wgt_stride: Three, stop: int,
+                   formulas: float = FORMULAS) -> None:
+    """The literal meaning of `window`, for any tiles: sum by sum."""
+    for outer in range(loops[0]):
+        for middle in range(loops[1]):
+            for inner in range(loops[2] - WINDOW_TAPS + 1):
+                if is_set(stop):
+                    return
+                dst = _walked(dst_stride, outer, middle, inner) + _index(uops, 0, DST)
+                if flags & START and _is_first(flags, outer, middle, 0, 0):
+                    _start_sum(acc, dst, _index(uops, 0, BIAS) if flags & FROM_BIAS else NO_TILE)
+                for tap in range(WINDOW_TAPS):
+                    src = _walked(src_stride, outer, middle, inner + tap) + _index(uops, 0, SRC)
+                    weight = _walked(wgt_stride, outer, middle, inner + tap) + _index(uops, 0, WGT)
+                    _add_lanes(acc, inp, wgt, dst, src, weight + tap)
 
 
 @plain

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.instructions import Buffer, Gemm, GemmFlags, Opcode
+from ...isa.instructions import Buffer, Gemm, GemmFlags, Opcode, Window
 from ...isa.program import Program
 from ...isa.stream import positions_of
 from ..compiled.checksum import FUNCTIONAL, checksum
@@ -24,6 +24,7 @@ from . import (
     gemm_plan,
     requantize_kernels,
     transfer_kernels,
+    window_plan,
 )
 from .machine_table import DONE, ELSEWHERE, Numbers, machine, rows_of
 from .memory import Memory
@@ -32,7 +33,7 @@ from .scratchpads import Scratchpads
 FUNCTIONS: dict[int, Callable[[], int]] = {
     Opcode.LOAD: transfer_kernels.load, Opcode.GEMM: gemm_plan.gemm, Opcode.ALU: alu_kernels.alu,
     Opcode.ALUI: alu_kernels.alui, Opcode.REQUANTIZE: requantize_kernels.requantize,
-    Opcode.STORE: transfer_kernels.store}
+    Opcode.STORE: transfer_kernels.store, Opcode.WINDOW: window_plan.window}
 OPCODES = 256               # that a byte can hold
 CHECKSUM = checksum(FUNCTIONAL)
 
@@ -60,7 +61,8 @@ class Effects:
         self._numbers = machine(
             {each: pads.of(each) for each in Buffer}, self._tile_bytes, self.memory,
             stop=self._stop.address, dense=dense, depthwise=depthwise,
-            plan=self._space.ctypes.data, gemm_out=self.program.config.gemm_out_tiles)
+            plan=self._space.ctypes.data, gemm_out=self.program.config.gemm_out_tiles,
+            windows=self.program.config.has_windows)
         self._machine = self._numbers.ctypes.data
         self._first_row = self._rows.ctypes.data
 
@@ -73,8 +75,9 @@ class Effects:
         """The kernels for gemms and for depthwise gemms, where the program has any."""
         config = self.program.config
         depthwise = positions_of(self.program.code, Gemm)[1]["flags"] & GemmFlags.DEPTHWISE != 0
+        used = {*depthwise.tolist()} | {True for _ in positions_of(self.program.code, Window)[0]}
         dense, lanewise = (gemm_kernels.kernel_for(config.block_in, config.block_out, each)
-                           if each in depthwise else gemm_kernels.NO_KERNEL
+                           if each in used else gemm_kernels.NO_KERNEL
                            for each in (False, True))
         return dense, lanewise
 

@@ -68,12 +68,14 @@ ROWS, ACC_ROW, INP_ROW, COLUMNS, ORIGIN, HEADER = range(LIST_OF + LOOPS, LIST_OF
 # the first and last mean nothing.
 TO, LEFT, RIGHT, STARTS, ELEMENT = range(5)
 LONGEST = 1 << 18                                   # elements of all lists
+SPACE = HEADER + ELEMENT * LONGEST                  # numbers of a plan …
+ROW_NUMBERS, WINDOW_UOPS = 32, 4                    # … and of the gemm that a window stands for
 CHECKSUM = checksum(FUNCTIONAL)
 
 
 def space() -> npt.NDArray[np.int64]:
     """Memory in which any plan fits. Its pages are allocated when they are used."""
-    return np.empty(HEADER + ELEMENT * LONGEST, np.int64)
+    return np.empty(SPACE + ROW_NUMBERS + WINDOW_UOPS, np.int64)
 
 
 @cache
@@ -87,16 +89,22 @@ def gemm() -> int:
         if number_at(row, UOP) + count > number_at(machine, UOPS + TILES):
             return OUTSIDE
         uops = number_at(machine, UOPS + ADDRESS) + number_at(row, UOP) * UOP_BYTES
-        if not _inside(row, machine, uops, count, flags):
-            return OUTSIDE
-        kernel = number_at(machine, DEPTHWISE_KERNEL if flags & DEPTHWISE else DENSE_KERNEL)
-        plan = number_at(machine, PLAN)
-        if kernel == 0 or not _free(row, uops, count, flags) or not _sorted(plan, row, count):
-            return ELSEWHERE
-        _begin(plan, machine, uops, flags)
-        _fill(plan, row, machine, uops, count, flags)
-        return call(kernel, plan, number_at(machine, STOP))
+        return execute_planned(row, machine, uops, count, flags)
     return c_function(function, CHECKSUM)
+
+
+@helper
+def execute_planned(row: int, machine: int, uops: int, count: int, flags: int) -> Word:
+    """Execute a gemm, of whose row only loops and strides count, if it can be planned."""
+    if not _inside(row, machine, uops, count, flags):
+        return OUTSIDE
+    kernel = number_at(machine, DEPTHWISE_KERNEL if flags & DEPTHWISE else DENSE_KERNEL)
+    plan = number_at(machine, PLAN)
+    if kernel == 0 or not _free(row, uops, count, flags) or not _sorted(plan, row, count):
+        return ELSEWHERE
+    _begin(plan, machine, uops, flags)
+    _fill(plan, row, machine, uops, count, flags)
+    return call(kernel, plan, number_at(machine, STOP))
 
 
 @helper

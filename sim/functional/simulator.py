@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cache, cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...isa.bounds import DST, check, check_end
 from ...isa.instructions import (
+    WINDOW_TAPS,
     Alu,
     AluI,
     Buffer,
@@ -21,6 +22,7 @@ from ...isa.instructions import (
     Requantize,
     RequantizeFlags,
     Store,
+    Window,
 )
 from ...isa.program import Program
 from ...isa.stream import decode
@@ -36,6 +38,7 @@ from .scratchpads import Scratchpads
 if TYPE_CHECKING:
     from .effects import Effects
 
+Computation: TypeAlias = Gemm | Window | Alu | AluI | Requantize
 
 class Functional:
     """Executes one program, any number of times, on a memory that persists between runs.
@@ -88,7 +91,7 @@ class Functional:
         heavy = position in self._heavy
         if self._effects.execute(position, heavy=heavy) != DONE:
             instruction = self._checked(position)
-            assert isinstance(instruction, Gemm | Alu | AluI | Requantize)
+            assert isinstance(instruction, Computation)
             compute(instruction, pads, heavy=heavy)
 
     def begin(self, position: int) -> Effect:
@@ -119,7 +122,8 @@ class Functional:
         if not self._passed[position]:
             check(instruction, self.config, self.program.segments, self.scratchpads.uop,
                   position=position)
-            self._passed[position] = not isinstance(instruction, Gemm)  # micro-ops may change
+            # Micro-ops may change.
+            self._passed[position] = not isinstance(instruction, Gemm | Window)
         return instruction
 
     def _transfer(self, instruction: Instruction) -> Effect:
@@ -143,7 +147,7 @@ def target_of(instruction: Instruction) -> Buffer:
             return instruction.target
         case Requantize():
             return Buffer.ACC if instruction.flags & RequantizeFlags.ACC else Buffer.OUT
-        case Gemm():
+        case Gemm() | Window():
             return Buffer.ACC
     raise AssertionError(f"{instruction} writes no scratchpad")
 
@@ -155,7 +159,7 @@ def _datapath() -> ModuleType:
     return datapath
 
 
-def compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads, *,
+def compute(instruction: Computation, pads: Scratchpads, *,
             heavy: bool = False) -> None:
     """Call the kernel of an instruction whose indices have been checked. `heavy`: it may take so
     long that Ctrl-C must work meanwhile."""
@@ -167,8 +171,7 @@ def compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads, *,
         _compute(instruction, pads, {})
 
 
-def _compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads,
-             options: dict[str, int]) -> None:
+def _compute(instruction: Computation, pads: Scratchpads, options: dict[str, int]) -> None:
     datapath = _datapath()
     target = pads.of(target_of(instruction))
     match instruction:
@@ -178,6 +181,12 @@ def _compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads,
                           pads.uop[each.uop:each.uop + each.count],
                           int(each.flags & ~GemmFlags.OUT), each.loops, each.dst_stride,
                           each.src_stride, each.wgt_stride, **options)
+        case Window() as each:
+            from_out = GemmFlags.OUT in each.flags
+            datapath.window(pads.acc, pads.out if from_out else pads.inp, pads.wgt,
+                            pads.uop[each.uop:each.uop + 1], int(each.flags & ~GemmFlags.OUT),
+                            each.loops, each.dst_stride, each.src_stride, each.wgt_stride,
+                            **options)
         case Alu() as each:
             datapath.alu(target, pads.acc, int(each.op), each.dst, each.lhs, each.rhs, each.loops,
                          each.dst_stride, each.rhs_stride, **options)
@@ -194,6 +203,7 @@ def _compute(instruction: Gemm | Alu | AluI | Requantize, pads: Scratchpads,
 def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np.bool_]:
     """Which tiles of its target an instruction writes. Its indices have been checked."""
     written = np.zeros(len(pads.of(target_of(instruction))), np.bool_)
+    taps = 1
     match instruction:
         case Load(shape=(z, y, x), pad=(top, bottom, left, right)):
             plane = (top + y + bottom) * (left + x + right)
@@ -201,11 +211,16 @@ def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np
             return _repeated(written, z, instruction.sram_pitch)
         case Gemm():
             written[pads.uop[instruction.uop:instruction.uop + instruction.count, DST]] = True
+        case Window():
+            written[pads.uop[instruction.uop:instruction.uop + 1, DST]] = True
+            taps = WINDOW_TAPS
         case Alu() | AluI() | Requantize():
             written[instruction.dst] = True
         case _:
             raise AssertionError(f"{instruction} writes no scratchpad")
-    for number, stride in zip(instruction.loops, instruction.dst_stride, strict=True):
+    outer, middle, inner = instruction.loops
+    iterations = outer, middle, max(inner - taps + 1, 0)
+    for number, stride in zip(iterations, instruction.dst_stride, strict=True):
         written = _repeated(written, number, stride)
     return written
 

@@ -32,6 +32,7 @@ from ...isa.instructions import (
     Store,
     Sync,
     SyncAction,
+    Window,
 )
 from ...isa.program import Access, Segment
 from ...isa.record import fields_of, reserved_bytes
@@ -217,6 +218,11 @@ def _gemm(table: Table, fields: Fields, config: Config) -> None:
     table["slots"] = np.maximum(slots, 1)
 
 
+def _window(table: Table, fields: Fields, config: Config) -> None:
+    """There is no hardware for it yet."""
+    table["engine"], table["legal"] = Engine.GEMM, 0
+
+
 def _alu(table: Table, fields: Fields, config: Config) -> None:
     _loops(table)
     table["engine"] = Engine.ALU
@@ -243,7 +249,7 @@ def _sync(table: Table, fields: Fields, config: Config) -> None:
     table["engine"] = np.where(fields.action == SyncAction.END, END, SYNC)
 
 
-_FILL = {Load: _load, Gemm: _gemm, Alu: _alu, AluI: _alui, Requantize: _requantize,
+_FILL = {Load: _load, Gemm: _gemm, Window: _window, Alu: _alu, AluI: _alui, Requantize: _requantize,
          Store: _store, Sync: _sync}
 
 
@@ -260,6 +266,8 @@ COPIED: dict[type[Instruction], dict[str, tuple[str, ...]]] = {     # field → 
     Store: {**TOKENS, **BOX, "sram_pitch": ("plane_pitch", "row_pitch")},
     Gemm: {**LOOPS, "flags": ("flags",), "uop": ("uop",), "count": ("count",),
            "dst_stride": _walk("dst"), "src_stride": _walk("lhs"), "wgt_stride": _walk("rhs")},
+    Window: {**LOOPS, "flags": ("flags",), "uop": ("uop",), "dst_stride": _walk("dst"),
+             "src_stride": _walk("lhs"), "wgt_stride": _walk("rhs")},
     Alu: {**LOOPS, "dst": ("dst",), "lhs": ("lhs",), "rhs": ("rhs",),
           "dst_stride": _walk("dst", "lhs"), "rhs_stride": _walk("rhs")},
     AluI: {**LOOPS, "dst": ("dst",), "src": ("lhs",), "dst_stride": _walk("dst"),

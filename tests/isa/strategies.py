@@ -103,7 +103,8 @@ def configs(draw: st.DrawFn) -> Config:
                   bus_bits=draw(st.sampled_from([64, 128, 256])),
                   address_bits=draw(st.integers(32, 64)),
                   queue_depth=draw(st.integers(2, 1024)), token_bits=draw(st.integers(2, 16)),
-                  vector_cycles=draw(powers(1, min(16, batch * block_out))))
+                  vector_cycles=draw(powers(1, min(16, batch * block_out))),
+                  window_taps=draw(st.sampled_from([1, 3])) if min(block_in, block_out) >= 4 else 1)
 
 
 IDENTIFIERS = st.from_regex(r"[^\W\d]\w{0,8}", fullmatch=True).filter(str.isidentifier)

@@ -154,7 +154,7 @@ def test_an_opcode_without_an_instruction_is_refused():
         stream = encode([Sync(action=SyncAction.BARRIER), Sync()])
         stream["opcode"][1] = opcode
         with refuses(f"instruction 1: opcode is {opcode}, but must be one of 1 (load), 2 (gemm), "
-                     f"3 (alu), 4 (alui), 5 (requantize), 6 (store), 7 (sync)"):
+                     f"3 (alu), 4 (alui), 5 (requantize), 6 (store), 7 (sync), 8 (window)"):
             decode(stream)
 
 

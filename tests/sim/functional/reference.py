@@ -17,6 +17,7 @@ from microtron.isa.instructions import (
     Requantize,
     RequantizeFlags,
     Store,
+    Window,
 )
 
 
@@ -111,8 +112,8 @@ class Reference:
         self.pads[buffer][index] = {**self.tile(buffer, index), **lanes}
 
     def execute(self, instruction):
-        {Load: self.load, Store: self.store, Gemm: self.gemm, Alu: self.alu, AluI: self.alui,
-         Requantize: self.requantize}[type(instruction)](instruction)
+        {Load: self.load, Store: self.store, Gemm: self.gemm, Window: self.window, Alu: self.alu,
+         AluI: self.alui, Requantize: self.requantize}[type(instruction)](instruction)
 
     def load(self, load):
         top, bottom, left, right = load.pad
@@ -193,6 +194,32 @@ class Reference:
                         for lane in range(self.config.block_in):
                             total[row, column] += src[row, lane] * wgt[column, lane]
                 self.put(Buffer.ACC, dst, {place: wrap(each) for place, each in total.items()})
+
+    def window(self, window):
+        """The slot of every iteration looks at its operands, and the third and all after it end the
+        sum that began two slots before."""
+        if self.config.window_taps != 3:
+            raise OutsideError("window_taps", self.config.window_taps)
+        uop = self.tile(Buffer.UOP, window.uop) if 0 not in window.loops else {}
+        buffer = Buffer.OUT if GemmFlags.OUT in window.flags else Buffer.INP
+        for at in counters(window.loops):
+            src = self.tile(buffer, walked(uop[0, 1], window.src_stride, at))
+            weight = walked(uop[0, 2], window.wgt_stride, at)
+            wgt = self.tile(Buffer.WGT, weight // self.config.block_out)
+            if weight % 4:
+                raise OutsideError("group of rows", weight)
+            taps = [{(row, lane): value * wgt[weight % self.config.block_out + tap, lane]
+                     for (row, lane), value in src.items()} for tap in range(3)]
+            if at[2] == 0:
+                begun, done = {}, {}            # sums of one product, of two
+            total = {place: done.get(place, 0) + each for place, each in taps[2].items()}
+            done = {place: begun.get(place, 0) + each for place, each in taps[1].items()}
+            begun = taps[0]
+            if at[2] >= 2:
+                dst = walked(uop[0, 0], window.dst_stride, (*at[:2], at[2] - 2))
+                before = self.start_of_sum(window, dst, uop[0, 3], at, 0)
+                self.put(Buffer.ACC, dst, {place: wrap(each + total.get(place, 0))
+                                           for place, each in before.items()})
 
     def start_of_sum(self, gemm, dst, bias, at, step):
         masks = (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_INNER,
