@@ -51,7 +51,7 @@ def back_end(board: Board, design: Design) -> Build:
                  *nextpnr_options(board), "--json", NETLIST, "--lpf", design.pins,
                  "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
                  "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
-                 "--timing-allow-fail"))),
+                 "--timing-allow-fail", "--router", "router2"))),     # far sooner if it is full
         Step(name="pack", doing="writing the bitstream", inputs=("design.config",),
              outputs=(product,), work=Command(tools.ECPPACK, (
                  "--compress", "--input", "design.config", "--bit", product))),

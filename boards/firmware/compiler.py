@@ -14,7 +14,7 @@ PREFIX = "riscv64-unknown-elf-"
 PACKAGE = "gcc-riscv64-unknown-elf"
 LIBRARY = Path("/usr/lib/picolibc/riscv64-unknown-elf/picolibc.specs")
 LIBRARY_PACKAGE = "picolibc-riscv64-unknown-elf"
-CPU = "rv32im"                  # VexRiscv's standard variant, as runtime/ahead calls it
+CPU = "rv32im"                  # of all variants of VexRiscv that we have, as runtime/ahead calls it
 # Interrupts and caches are reached through control registers, which gcc has to be told about.
 COMPILE = (f"-march={CPU}_zicsr", "-mabi=ilp32", "-Os", "-std=c11", "-Wall", "-Wextra", "-Werror",
            "-ffreestanding", "-ffunction-sections", "-fno-tree-loop-distribute-patterns", "-c")
@@ -31,11 +31,12 @@ def tool(name: str) -> str:
     return path
 
 
-def compiled(folder: Path, sources: Sequence[Path]) -> list[str]:
+def compiled(folder: Path, sources: Sequence[Path], *, data_cache: bool) -> list[str]:
     """Compile sources, with the folder's headers and ours, into it; the names of the objects."""
+    flags = (*COMPILE, f"-DDATA_CACHE={int(data_cache)}")
     objects = [f"{path.stem}.o" for path in sources]
     for path, name in zip(sources, objects, strict=True):
-        _run(folder, "gcc", *COMPILE, "-I.", f"-I{SOURCE}", str(path), "-o", name)
+        _run(folder, "gcc", *flags, "-I.", f"-I{SOURCE}", str(path), "-o", name)
     return objects
 
 

@@ -23,6 +23,7 @@ from ...runtime.compiled_model import CompiledModel, ProgramStep
 from ...runtime.monitor.protocol import c_header as protocol_header
 from ..board import Board
 from ..facts import BoardError
+from ..processors import processor_of
 from .compiler import CPU, SOURCE, compiled, flat, library, linked
 
 MAGIC = 0x4D49544D
@@ -61,7 +62,8 @@ def build_image(model: CompiledModel, board: Board) -> Image:
         (folder / "microtron_isa.h").write_text(isa_header())
         (folder / "protocol.h").write_text(protocol_header())
         objects = compiled(folder, [*(SOURCE / each for each in SOURCES),
-                                    *(path for path in written if path.suffix == ".c")])
+                                    *(path for path in written if path.suffix == ".c")],
+                           data_cache=processor_of(board).data_cache)
         objects += [path.name for path in written if path.suffix == ".o"]
         linked(folder, "network.elf", "network.ld", objects, {"IMAGE_BASE": BASE}, *library())
         flat(folder, "network.elf", "network.bin")

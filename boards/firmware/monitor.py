@@ -32,7 +32,8 @@ def monitor_bytes(facts: dict[str, Any]) -> bytes:
         folder = Path(name)
         (folder / "system.h").write_text(system_header(facts))
         (folder / "protocol.h").write_text(c_header())
-        objects = compiled(folder, [SOURCE / each for each in SOURCES])
+        objects = compiled(folder, [SOURCE / each for each in SOURCES],
+                           data_cache=facts["data_cache"])
         memories = facts["memories"]
         symbols = {f"{place.upper()}_{key.upper()}": memories[place][key]
                    for place in ("rom", "sram") for key in ("base", "size")}

@@ -34,7 +34,8 @@ def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[
              outputs=("soc.v", "VexRiscv.v", "microtron_bridge.v", FACTS, SRAM, *pins),
              work=Call("microtron.boards.soc.written:write", {
                  "board": plain(board), "config": config.to_dict(), "simulated": simulated},
-                 sources=("hw/axi.py", "hw/interfaces.py", "isa", "boards/board.py", "boards/soc"),
+                 sources=("hw/axi.py", "hw/interfaces.py", "isa", "boards/board.py",
+                          "boards/processors.py", "boards/soc"),
                  packages=PACKAGES)),
         Step(name="monitor", doing="compiling the monitor", inputs=(FACTS,), outputs=(ROM,),
              work=Call("microtron.boards.firmware.monitor:write_rom",

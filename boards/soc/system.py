@@ -17,6 +17,7 @@ from litex.soc.interconnect import wishbone
 from ...isa.config import Config
 from ...isa.registers import WINDOW_BYTES
 from ..board import Board
+from ..processors import processor_of
 from . import memories, platforms
 from .attached import Attached
 from .dram_port import Port
@@ -36,7 +37,8 @@ class System(SoCCore):
         self.crg = (platforms.SimulatedClocks(platform) if simulated
                     else platforms.Clocks(board, platform))
         super().__init__(
-            platform, board.clock.system_hz, cpu_type="vexriscv", cpu_variant="standard",
+            platform, board.clock.system_hz, cpu_type="vexriscv",
+            cpu_variant=processor_of(board).variant,
             integrated_rom_size=ROM_BYTES, integrated_rom_init=[1] * (ROM_BYTES // 4),
             integrated_sram_size=SRAM_BYTES, bus_timeout=BUS_PATIENCE,
             uart_name="sim" if simulated else "serial", uart_baudrate=BAUD)

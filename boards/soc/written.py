@@ -10,11 +10,13 @@ from litex.soc.integration.export import get_csr_json
 
 from ...isa.config import Config
 from ..board import Board
+from ..processors import processor_of
 from .bridge import bridge_verilog
 from .plain import rebuilt
 from .steps import FACTS, ROM, TOP
 from .system import System
 
+COMMENTS = r"^//[^\n]*\n|/\*.*?\*/\n?"
 CONTROL = {"DFII_CONTROL_SEL": 1, "DFII_CONTROL_CKE": 2, "DFII_CONTROL_ODT": 4,
            "DFII_CONTROL_RESET_N": 8}
 COMMAND = {"DFII_COMMAND_CS": 1, "DFII_COMMAND_WE": 2, "DFII_COMMAND_CAS": 4,
@@ -30,12 +32,12 @@ def write(board, config, simulated: bool) -> None:
     system.finalize()
     converted = platform.get_verilog(system, name=TOP)
     converted.write(f"{TOP}.v")
-    verilog = Path(f"{TOP}.v")          # without the date that LiteX writes into it
-    verilog.write_text(re.sub(r"^//.*\n", "", verilog.read_text(), flags=re.MULTILINE))
+    verilog = Path(f"{TOP}.v")          # without comments: the date, and lists in no fixed order
+    verilog.write_text(re.sub(COMMENTS, "", verilog.read_text(), flags=re.MULTILINE | re.DOTALL))
     Path(ROM).unlink()
     if not simulated:
         _write_pins(board, platform, converted)
-    processor = Path(get_data_mod("cpu", "vexriscv").data_location) / "VexRiscv.v"
+    processor = Path(get_data_mod("cpu", "vexriscv").data_location) / processor_of(board).file
     Path("VexRiscv.v").write_bytes(processor.read_bytes())
     Path("microtron_bridge.v").write_text(bridge_verilog(config, system.port))
     Path(FACTS).write_text(json.dumps(_facts(system), indent=1))
@@ -58,6 +60,7 @@ def _facts(system: System):
     return {
         "board": system.board.name,
         "clock_hz": int(system.sys_clk_freq),
+        "data_cache": processor_of(system.board).data_cache,
         "registers": {name: each["addr"] for name, each in found["csr_registers"].items()},
         "memories": {name: {"base": each["base"], "size": each["size"]}
                      for name, each in found["memories"].items()},

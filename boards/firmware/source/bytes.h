@@ -21,7 +21,9 @@ static inline void clear_bytes(uint8_t *to, size_t count)
 /* VexRiscv's own instruction: forget what is cached of data. Its cache writes through. */
 static inline void forget_cached_data(void)
 {
+#if DATA_CACHE                          /* or the instruction is none at all */
     __asm__ volatile(".word 0x500F\nnop\nnop\nnop\nnop\nnop" ::: "memory");
+#endif
 }
 
 #endif

@@ -24,7 +24,9 @@ static inline void forget_code(void)
 
 static inline void forget_data(void)
 {
+#if DATA_CACHE                          /* or the instruction is none at all */
     __asm__ volatile(".word 0x500F\nnop\nnop\nnop\nnop\nnop" ::: "memory");
+#endif
 }
 
 /* LiteX's interrupt controller: a mask, and what is pending. */

@@ -1,0 +1,67 @@
+"""Real networks in the whole system, over the serial line: the digits, and keyword spotting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import microtron
+from microtron.boards.catalogue import board as board_of
+from microtron.boards.firmware.image import build_image
+from microtron.boards.processors import PROCESSORS
+from microtron.boards.soc.fitting import Measured
+from microtron.boards.soc.simulate import SimulatedBoard
+from microtron.isa.errors import ExecutionError
+from microtron.runtime.model import Model
+from microtron.runtime.monitor.client import Monitor
+from microtron.runtime.monitor.network import BoardNetwork
+
+from ...models import golden_path, model_path, needs_models
+
+DIGITS = Path(__file__).parents[3] / "examples" / "digits"
+BOARD = board_of("ulx3s")
+LIMITS = {"timeout": 20_000_000, "patience": 2_000_000_000}     # cycles
+
+
+def check(network: BoardNetwork, model: Model, inputs: dict[str, np.ndarray]) -> None:
+    """The outputs of the functional simulator, in the time that the exact one foretells."""
+    found, outcome = network.run(inputs, **LIMITS)
+    right = model.run(inputs, device="functional")
+    for output in model.outputs:
+        np.testing.assert_array_equal(found[output], right[output])
+    assert BOARD.memory.timing is not None
+    measured = Measured(model.programs, outcome.accelerator_cycles)
+    assert abs(measured.error(BOARD.memory.timing)) <= 0.02
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_digits_are_what_the_functional_simulator_says_and_take_the_time_predicted(processor):
+    board = replace(BOARD, cpu=processor)
+    model = microtron.compile(DIGITS / "digits.onnx", "tiny")
+    other = microtron.compile(DIGITS / "digits.onnx", "small")
+    name, = model.inputs
+    with np.load(DIGITS / "digits_test.npz") as data:
+        images = data["images"][:3].astype(np.float32)
+    monitor = Monitor(SimulatedBoard(board, model.config))
+    with pytest.raises(ExecutionError, match="config_block_in is 0x4, but the network needs 0x8"):
+        BoardNetwork(monitor, build_image(other, board).content).run(
+            {name: images[0][None, None]}, **LIMITS)
+    network = BoardNetwork(monitor, build_image(model, board).content)
+    for image in images:
+        check(network, model, {name: image[None, None]})
+
+
+@pytest.mark.soak
+@needs_models
+def test_keywords_are_what_the_functional_simulator_says_and_take_the_time_predicted():
+    model = microtron.compile(model_path("kws_ref_model.tflite"), "tiny")
+    name, = model.inputs
+    with np.load(golden_path("kws_ref_model.tflite")) as data:
+        sound = data["in0_s0"]
+    network = BoardNetwork(Monitor(SimulatedBoard(BOARD, model.config)),
+                           build_image(model, BOARD).content)
+    check(network, model, {name: sound})
