@@ -14,7 +14,7 @@ PREFIX = "riscv64-unknown-elf-"
 PACKAGE = "gcc-riscv64-unknown-elf"
 LIBRARY = Path("/usr/lib/picolibc/riscv64-unknown-elf/picolibc.specs")
 LIBRARY_PACKAGE = "picolibc-riscv64-unknown-elf"
-CPU = "rv32im"                  # of all variants of VexRiscv that we have, as runtime/ahead calls it
+CPU = "rv32im"                  # every variant of VexRiscv here, as runtime/ahead calls it
 # Interrupts and caches are reached through control registers, which gcc has to be told about.
 COMPILE = (f"-march={CPU}_zicsr", "-mabi=ilp32", "-Os", "-std=c11", "-Wall", "-Wextra", "-Werror",
            "-ffreestanding", "-ffunction-sections", "-fno-tree-loop-distribute-patterns", "-c")
