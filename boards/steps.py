@@ -20,7 +20,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..isa.atomic import write_atomically
 from ..isa.errors import MicrotronError
 from ..runtime.processes import run_tool
 from .cached import cached, folder_of
@@ -50,8 +49,8 @@ class Command:
     def identity(self) -> tuple[str, ...]:
         return (find(self.need).version, *self.arguments)
 
-    def run(self, folder: Path) -> tuple[int, str]:
-        done = run_tool([*find(self.need).command, *self.arguments], folder=folder)
+    def run(self, folder: Path, log: Path) -> tuple[int, str]:
+        done = run_tool([*find(self.need).command, *self.arguments], folder=folder, log=log)
         return done.returncode, done.stdout
 
     def __str__(self) -> str:
@@ -74,10 +73,10 @@ class Call:
         return (self.function, json.dumps(dict(self.arguments), sort_keys=True),
                 _digest_of_sources(self.sources), *map(_version, self.packages))
 
-    def run(self, folder: Path) -> tuple[int, str]:
+    def run(self, folder: Path, log: Path) -> tuple[int, str]:
         text = json.dumps((sys.path, self.function, dict(self.arguments)))
         # Isolated until it has our path: Python itself must not start with files of the user's.
-        done = run_tool([sys.executable, "-I", "-c", CALL], folder=folder, text=text)
+        done = run_tool([sys.executable, "-I", "-c", CALL], folder=folder, text=text, log=log)
         return done.returncode, done.stdout
 
     def __str__(self) -> str:
@@ -93,9 +92,10 @@ class Write:
     def identity(self) -> tuple[str, ...]:
         return (json.dumps(dict(self.texts), sort_keys=True),)
 
-    def run(self, folder: Path) -> tuple[int, str]:
+    def run(self, folder: Path, log: Path) -> tuple[int, str]:
         for name, text in self.texts.items():
             (folder / name).write_text(text, encoding="utf-8")
+        log.write_text("")
         return 0, ""
 
     def __str__(self) -> str:
@@ -138,10 +138,9 @@ class Step:
         for name in self.inputs:
             shutil.copyfile(folder / name, work / name)
         wall, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        code, said = self.work.run(work)
+        log = folder / self.log             # there, it can be read while the step runs
+        code, said = self.work.run(work, log)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        log = folder / self.log
-        write_atomically(log, said.encode())
         if code:
             raise MicrotronError(f"{self.name} failed: {_reason(said)} (all it said is in {log})")
         for name in self.outputs:

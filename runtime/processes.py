@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -25,22 +25,26 @@ class Signalled(SystemExit):
 
 
 def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = "",
-             separate: bool = False) -> subprocess.CompletedProcess[str]:
+             separate: bool = False, log: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a tool to its end with `text` as its input. What it says comes as one text, or
-    `separate` as what it prints and what it complains about."""
+    `separate` as what it prints and what it complains about; with a `log`, that file has it while
+    the tool still runs."""
     process = None
-    with orderly_end():
+    with orderly_end(), ExitStack() as files:
+        output = subprocess.PIPE if log is None else files.enter_context(log.open("wb"))
         try:
             with _undisturbed():
                 process = subprocess.Popen(
                     command, cwd=folder, text=True, errors="replace", process_group=0,
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stdin=subprocess.PIPE, stdout=output,
                     stderr=subprocess.PIPE if separate else subprocess.STDOUT)
                 GROUPS.add(process.pid)
             said, complained = process.communicate(text)
         finally:
             if process is not None:
                 _end(process)
+    if log is not None:
+        said = log.read_text(errors="replace")
     return subprocess.CompletedProcess(command, process.returncode, said, complained)
 
 

@@ -143,7 +143,8 @@ from pathlib import Path
 from microtron.boards.steps import Command, Step
 from microtron.boards.tools import Need
 need = Need(name="python", programs=("python3",))
-code = "import os, time; print(os.getpid(), file=open(os.environ['COUNT'], 'w')); time.sleep(600)"
+code = ("import os, time; print('begun', flush=True); "
+        "print(os.getpid(), file=open(os.environ['COUNT'], 'w')); time.sleep(600)")
 from microtron.boards import tools
 tools._version = lambda command: "python"
 Step(name="long", doing="sleeping", outputs=("out",), work=Command(need, ("-c", code))).run(
@@ -152,7 +153,7 @@ Step(name="long", doing="sleeping", outputs=("out",), work=Command(need, ("-c", 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_tool_too_and_leaves_nothing(place, number):
+def test_a_signal_ends_the_tool_too_and_leaves_only_what_it_said(place, number):
     process = subprocess.Popen([sys.executable, "-c", STOPPED, str(place / "build")],
                                stderr=subprocess.DEVNULL)
     try:
@@ -167,5 +168,6 @@ def test_a_signal_ends_the_tool_too_and_leaves_nothing(place, number):
     assert process.returncode != 0
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
-    assert list((place / "build").iterdir()) == []
+    log, = (place / "build").iterdir()
+    assert (log.name, log.read_text()) == ("long.log", "begun\n")
     assert {path.suffix for path in (place / "cache" / "fpga").iterdir()} == {".lock"}
