@@ -45,8 +45,8 @@ class AluEngine(Component):
     before. Whatever the accumulator refuses is requested again.
 
     The end of an instruction is the cycle of its last write. An index outside a scratchpad is
-    reported when everything before it has been written; nothing from that step on happens. While
-    `halt`, no command is taken, nothing is written and nothing posted.
+    reported when everything before it has been written; nothing from that step on happens. From
+    the cycle after `halts`, no command is taken, nothing is written and nothing posted.
 
     Members
     -------
@@ -64,8 +64,8 @@ class AluEngine(Component):
         Results for the accumulator. A write that is not granted waits, and all behind it.
     out : Out(write_port)
         Results for the result scratchpad, which never refuses.
-    halt : In(1)
-        Take no command, write and post nothing from this cycle on.
+    halts : In(1)
+        Take no command, write and post nothing from the next cycle on.
     """
 
     def __init__(self, config: Config):
@@ -79,7 +79,7 @@ class AluEngine(Component):
             "right": Out(granted_read_port(acc)),
             "acc": Out(granted_write_port(acc)),
             "out": Out(write_port(8 * config.tile_bytes(Buffer.OUT))),
-            "halt": In(1),
+            "halts": In(1),
         })
 
     def elaborate(self, platform):
@@ -98,7 +98,7 @@ class AluEngine(Component):
             lanes.fetched.eq(issue.fetched),
             lanes.left.eq(self.left.data), lanes.right.eq(self.right.data),
             results.finished.eq(lanes.finished), results.results.eq(lanes.results),
-            results.halt.eq(self.halt),
+            results.halts.eq(self.halts),
         ]
         self._accept(m, sequencer.nests, issue.stopped)
         self._complete(m, results)
@@ -106,8 +106,11 @@ class AluEngine(Component):
 
     def _accept(self, m, nests, stopped):
         """Take a command, with its tokens, when the sequencer can take it."""
+        halted = Signal()
+        with m.If(self.halts):
+            m.d.sync += halted.eq(1)
         decode(m, self.commands.payload, nests.payload)
-        m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~self.halt))
+        m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~halted))
 
     def _complete(self, m, results):
         """Post tokens, and count the instructions that have started and not ended."""

@@ -55,7 +55,7 @@ class AluResults(Component):
 
     Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the second
     cycle after its last part is `finished` at the earliest. There is always room for the result of
-    a step that has entered. While `halt`, nothing is written and nothing completes.
+    a step that has entered. From the cycle after `halts`, nothing is written and nothing completes.
 
     Registers: `entered`, `stored` and `loaded` count steps modulo twice DEPTH, and `under_way`
     those that have entered and not retired; `oldest` and `result` are what is written next;
@@ -82,9 +82,9 @@ class AluResults(Component):
     position : Out(32)
         Its number in the program, or that of the faulty one.
     fault : Out(1)
-        An instruction has reached outside a scratchpad. Stays until reset.
-    halt : In(1)
-        Write and complete nothing from this cycle on.
+        An instruction has reached outside a scratchpad. Stays until a halt.
+    halts : In(1)
+        Write and complete nothing from the next cycle on.
     """
 
     def __init__(self, config: Config):
@@ -104,7 +104,7 @@ class AluResults(Component):
             "post": Out(len(Engine)),
             "position": Out(POSITION_BITS),
             "fault": Out(1),
-            "halt": In(1),
+            "halts": In(1),
         })
 
     def elaborate(self, platform):
@@ -114,6 +114,7 @@ class AluResults(Component):
         oldest = Signal(TICKET, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
         waiting, there, retire, renew = Signal(), Signal(), Signal(), Signal()
+        halted = Signal()                   # then no result waits to be written
         m.submodules.ticket_memory, next_ticket = self._memory(
             m, TICKET, (self.tickets.room, entered, self.tickets.ticket), loaded)
         next_result = []
@@ -129,16 +130,17 @@ class AluResults(Component):
         m.d.comb += [there.eq(stored != loaded), renew.eq(~waiting | retire)]
         with m.If(renew):
             m.d.sync += [oldest.eq(next_ticket), result.eq(Cat(next_result)), waiting.eq(there)]
-        writes = waiting & ~self.halt
+        with m.If(self.halts | halted):
+            m.d.sync += [halted.eq(1), waiting.eq(0)]
         m.d.comb += [
-            self.acc.enable.eq(writes & oldest.to_acc),
+            self.acc.enable.eq(waiting & oldest.to_acc),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),
-            self.out.enable.eq(writes & oldest.to_out),
+            self.out.enable.eq(waiting & oldest.to_out),
             self.out.index.eq(oldest.dst),
             self.out.data.eq(Cat(result.word_select(lane, LANE_BITS)[:self.config.out_bits]
                                  for lane in range(self.lanes))),
-            retire.eq(writes & ~oldest.outside & (~oldest.to_acc | self.acc.granted)),
+            retire.eq(waiting & ~oldest.outside & (~oldest.to_acc | self.acc.granted)),
             self.end.eq(retire & oldest.last),
             self.post.eq(Mux(self.end, oldest.post, 0)),
             self.position.eq(oldest.position),

@@ -67,11 +67,15 @@ class RegisteredQueue(Component):
         Items that enter. Refused while all places are taken.
     take : Out(stream of shape)
         The oldest item. It stays until it is taken.
+    coming : Out(shape)
+        If the oldest item is taken now, or there is none: the oldest one of the next cycle, if
+        there is one then.
     """
 
     def __init__(self, shape: ShapeLike, depth: int):
         self.shape, self.depth = shape, depth
-        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape))})
+        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape)),
+                          "coming": Out(shape)})
 
     def elaborate(self, platform):
         m = Module()
@@ -96,9 +100,10 @@ class RegisteredQueue(Component):
             # place, which is free.
             written.addr.eq(produce), written.data.eq(put.payload), written.en.eq(put.ready),
             read.addr.eq(consume),
+            Value.cast(self.coming).eq(Mux(some, read.data, put.payload)),
         ]
         with m.If(take.ready | ~held):
-            m.d.sync += [held.eq(some | enters), head.eq(Mux(some, read.data, put.payload))]
+            m.d.sync += [held.eq(some | enters), head.eq(self.coming)]
         with m.If(joins):
             m.d.sync += produce.eq(Mux(produce == places - 1, 0, produce + 1))
         with m.If(leaves):

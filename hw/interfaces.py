@@ -43,7 +43,7 @@ def write_beat(config: Config) -> data.StructLayout:
 # Between an engine and the token counters. A token posted in one cycle can be taken in the next.
 tokens = Signature({
     "wait": Out(len(Engine)),       # engines whose tokens the next instruction wants, if any
-    "granted": In(1),               # all of them are there
+    "granted": In(1),               # all of them are there; from a register
     "missing": In(len(Engine)),     # those that are not
     "take": Out(1),                 # take them; only while granted
     "post": Out(len(Engine)),       # give a token to each of these, this cycle

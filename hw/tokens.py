@@ -1,6 +1,7 @@
 """The dependency tokens: one counter for each ordered pair of engines."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
@@ -16,11 +17,19 @@ class Tokens(Component):
     cycle cancel. Counters never wrap or saturate: a post to a full counter that is not taken from
     raises `overflow`, and the token is not counted.
 
+    Whether an engine has all the tokens it waits for is found out a cycle ahead, for the
+    instruction at hand and for the one behind it, so that whatever follows from a start comes
+    from a register.
+
     Members
     -------
     load, gemm, alu, store : In(tokens)
         What each engine waits for, takes and posts. `granted` and `missing` answer in the same
-        cycle.
+        cycle. `granted` has a meaning for an instruction that `coming` has told, or that stayed.
+    coming : In(a mask for each engine)
+        What the engine is going to wait for in the next cycle, if it `renews`.
+    renews : In(len(Engine))
+        Engines that have no instruction to start in this cycle, or start it.
     overflow : Out(len(Engine))
         Engines whose post in this cycle overflows a counter.
     """
@@ -29,6 +38,7 @@ class Tokens(Component):
         self.config = config
         super().__init__({
             **{engine.name.lower(): In(tokens) for engine in Engine},
+            "coming": In(data.ArrayLayout(len(Engine), len(Engine))), "renews": In(len(Engine)),
             "overflow": Out(len(Engine)),
         })
 
@@ -37,36 +47,46 @@ class Tokens(Component):
 
     def elaborate(self, platform):
         m = Module()
-        present = {}
+        counters = {}
         for giver in Engine:
             overflows = []
             for taker in Engine:
                 if giver != taker:
-                    present[giver, taker], overflow = self._counter(m, giver, taker)
+                    *counters[giver, taker], overflow = self._counter(m, giver, taker)
                     overflows.append(overflow)
             m.d.comb += self.overflow[giver].eq(sum(overflows[1:], overflows[0]) != 0)
         for taker in Engine:
             port = self.port(taker)
+            granted = Signal(init=1, name=f"{taker.name}_granted".lower())
+            lacks_now, lacks_then = [], []      # for this instruction, for the one behind it
             for giver in Engine:
-                there = present.get((giver, taker), 0)
-                m.d.comb += port.missing[giver].eq(port.wait[giver] & ~there)
-            m.d.comb += port.granted.eq(port.missing == 0)
+                some, many = counters.get((giver, taker), (Const(0), Const(0)))
+                arrives = self.port(giver).post[taker] if giver != taker else 0
+                m.d.comb += port.missing[giver].eq(port.wait[giver] & ~some)
+                lacks_now.append(port.wait[giver] & ~some & ~arrives)
+                lacks_then.append(self.coming[taker][giver] & ~arrives
+                                  & ~Mux(port.wait[giver], many, some))
+            m.d.comb += port.granted.eq(granted)
+            m.d.sync += granted.eq(~Mux(self.renews[taker], Cat(lacks_then).any(),
+                                        Cat(lacks_now).any()))
         return m
 
     def _counter(self, m, giver, taker):
-        """One counter. Returns whether it holds a token and whether a post overflows it."""
+        """One counter. Returns whether it holds a token, whether it holds several, and whether a
+        post overflows it."""
         count = Signal(self.config.token_bits, name=f"{giver.name}_to_{taker.name}".lower())
         posted = self.port(giver).post[taker]
         taken = self.port(taker).take & self.port(taker).wait[giver]
-        some = Signal(name=f"{giver.name}_to_{taker.name}_some".lower())     # count != 0
+        some, many = (Signal(name=f"{giver.name}_to_{taker.name}_{part}".lower())
+                      for part in ("some", "many"))             # count >= 1, count >= 2
         full, overflow = Signal(), Signal(name=f"{giver.name}_to_{taker.name}_overflow".lower())
         m.d.comb += [full.eq(count == self.config.token_limit),
                      overflow.eq(posted & ~taken & full)]
         # A take is known late: it decides whether the counter moves, the post which way.
         with m.If(Mux(posted, ~taken & ~full, taken)):
             m.d.sync += count.eq(Mux(posted, count + 1, count - 1))
-        with m.If(posted):
-            m.d.sync += some.eq(1)
-        with m.Elif(taken):
-            m.d.sync += some.eq(count != 1)
-        return some, overflow
+        with m.If(posted & ~taken):
+            m.d.sync += [some.eq(1), many.eq(some)]
+        with m.Elif(taken & ~posted):
+            m.d.sync += [some.eq(many), many.eq(many & (count != 2))]
+        return some, many, overflow

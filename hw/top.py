@@ -111,9 +111,9 @@ class Accelerator(Component):
             self.trace_running.eq(control.running),
         ]
         load, gemm, alu, store = self.engines.values()
-        for each in (alu, self.reader, self.writer):
+        for each in (self.reader, self.writer):
             m.d.comb += each.halt.eq(control.halt)
-        for each in (fetch, load, gemm, store):
+        for each in (fetch, load, gemm, alu, store):
             m.d.comb += each.halts.eq(control.halts)
         for each in (load, store):
             m.d.comb += each.segments.eq(control.segments)
@@ -126,6 +126,8 @@ class Accelerator(Component):
             connect(m, queue.take, each.commands)
             connect(m, each.tokens, self.tokens.port(engine))
             connect(m, each.events, getattr(self.control, name))
+            m.d.comb += [self.tokens.coming[engine].eq(queue.coming_wait),
+                         self.tokens.renews[engine].eq(queue.take.ready | queue.empty)]
             at_rest.append(queue.empty & ~each.events.busy)
             for signal in TRACE:
                 m.d.comb += getattr(self, f"trace_{name}_{signal}").eq(

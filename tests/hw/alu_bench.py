@@ -143,7 +143,7 @@ class Bench:
     async def _testbench(self, ctx: Any) -> None:
         last_active = 0
         while self.cycle - last_active < QUIET:
-            ctx.set(self.unit.halt, self.halted)
+            ctx.set(self.unit.halts, self.cycle + 1 == self.halt_at)
             self._offer(ctx)
             self._memories(ctx)
             if self._events(ctx):

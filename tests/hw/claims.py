@@ -18,28 +18,30 @@ PAIRS = [(giver, taker) for giver in Engine for taker in Engine if giver != take
 
 
 class TokensAreCounted(Claim):
-    """Each counter is the posts minus the takes, and only a post too many is refused."""
+    """Each counter is the posts minus the takes, and only a post too many is refused. What an
+    engine waits for has come from a queue, which told it a cycle ahead."""
 
     def __init__(self, config: Config, unit: type):
         self.config, self.unit = config, unit
         masks = {f"{name}_{engine.name.lower()}": len(Engine)
-                 for name in ("wait", "post") for engine in Engine}
+                 for name in ("coming", "post") for engine in Engine}
         super().__init__(
-            {**masks, **{f"take_{engine.name.lower()}": 1 for engine in Engine}},
+            {**masks, **{f"{name}_{engine.name.lower()}": 1
+                         for name in ("take", "arrives") for engine in Engine}},
             {**{pair_name(*pair): (f"unit.{pair_name(*pair)}", config.token_bits)
                 for pair in PAIRS},
-             **{f"{pair_name(*pair)}_some": (f"unit.{pair_name(*pair)}_some", 1)
-                for pair in PAIRS}})
+             **{f"{pair_name(*pair)}_{part}": (f"unit.{pair_name(*pair)}_{part}", 1)
+                for pair in PAIRS for part in ("some", "many")}})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.unit = unit = self.unit(self.config)
         for engine in Engine:
             port = unit.port(engine)
-            for name in ("wait", "post", "take"):
+            for name in ("post", "take"):
                 m.d.comb += getattr(port, name).eq(
                     getattr(self, f"{name}_{engine.name.lower()}"))
-            m.d.comb += Assume(~port.take | port.granted)   # the rule for engines
+        held = {engine: self._head(m, unit, engine) for engine in Engine}
         balances = {pair: self._balance(m, unit, *pair) for pair in PAIRS}
 
         for taker in Engine:
@@ -47,11 +49,24 @@ class TokensAreCounted(Claim):
             missing = Cat(port.wait[giver] if giver == taker else   # none gives to itself
                           port.wait[giver] & (balances[giver, taker][0] == 0)
                           for giver in Engine)
-            m.d.comb += [Assert(port.missing == missing), Assert(port.granted == ~missing.any())]
+            m.d.comb += [Assert(port.missing == missing),
+                         Assert(~held[taker] | (port.granted == ~missing.any()))]
         for giver in Engine:
             refused = Cat(balances[giver, taker][1] for taker in Engine if taker != giver)
             m.d.comb += Assert(unit.overflow[giver] == refused.any())
         return m
+
+    def _head(self, m, unit, engine):
+        """What the engine waits for, from a queue. Returns whether there is an instruction."""
+        port, name = unit.port(engine), engine.name.lower()
+        held, wait = Signal(name=f"held_{name}"), Signal(len(Engine), name=f"wait_{name}")
+        coming, renews = getattr(self, f"coming_{name}"), ~held | port.take
+        with m.If(renews):
+            m.d.sync += [held.eq(getattr(self, f"arrives_{name}")), wait.eq(coming)]
+        m.d.comb += [port.wait.eq(Mux(held, wait, 0)), unit.coming[engine].eq(coming),
+                     unit.renews[engine].eq(renews),
+                     Assume(~port.take | (held & port.granted))]        # the rule for engines
+        return held
 
     def _balance(self, m, unit, giver, taker):
         """Posts minus takes in a register that would show a wrap, and the refusal of a post."""
@@ -67,7 +82,8 @@ class TokensAreCounted(Claim):
         ]
         name = pair_name(giver, taker)
         m.d.comb += self.invariant(getattr(self, name) == balance,
-                                   getattr(self, f"{name}_some") == (balance != 0))
+                                   getattr(self, f"{name}_some") == (balance != 0),
+                                   getattr(self, f"{name}_many") == (balance > 1))
         return balance, refused
 
 

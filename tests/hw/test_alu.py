@@ -154,13 +154,16 @@ def test_an_engine_without_tokens_says_what_it_waits_for():
         assert ctx.get(unit.tokens.wait) == waits.wait
         assert ctx.get(unit.events.wait) == Engines.GEMM
         assert not ctx.get(unit.commands.ready)
-        ctx.set(unit.halt, 1)
+        ctx.set(unit.tokens.granted, 1)
+        assert ctx.get(unit.commands.ready)
+        assert ctx.get(unit.tokens.take)
+        ctx.set(unit.tokens.granted, 0)
+        ctx.set(unit.halts, 1)
+        await ctx.tick()
+        ctx.set(unit.halts, 0)
         assert ctx.get(unit.events.wait) == 0
         ctx.set(unit.tokens.granted, 1)
         assert not ctx.get(unit.commands.ready)
         assert not ctx.get(unit.tokens.take)
-        ctx.set(unit.halt, 0)
-        assert ctx.get(unit.commands.ready)
-        assert ctx.get(unit.tokens.take)
 
     simulate(unit, testbench)

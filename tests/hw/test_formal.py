@@ -78,7 +78,7 @@ def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
 @pytest.mark.parametrize(("right", "wrong"), [
     ("put.ready.eq(behind != places)", "put.ready.eq(1)"),          # overwrites when full
     ("enters & (some | (held", "enters & ((held"),                  # loses one
-    ("head.eq(Mux(some, read.data, put.payload))", "head.eq(put.payload)"),     # overtaken
+    ("Mux(some, read.data, put.payload)", "put.payload"),     # overtaken
     ("Mux(consume == places - 1, 0, consume + 1)", "consume + 1"),  # depth 4: wrong word
 ])
 def test_a_fault_in_the_registered_queue_has_a_counterexample(right, wrong):
@@ -95,8 +95,11 @@ def test_the_arbiter_serves_who_requests_after_at_most_each_other_once(clients):
     ("Mux(posted, ~taken & ~full, taken)", "~full"),                # one too few
     ("count == self.config.token_limit", "0"),                      # wraps
     ("posted & ~taken & full", "posted & full"),                    # overflow though taken
-    ("some.eq(count != 1)", "some.eq(1)"),                          # granted without a token
-    ("port.wait[giver] & ~there", "~there"),                        # waits unasked
+    ("some.eq(many)", "some.eq(1)"),                                # granted without a token
+    ("many.eq(many & (count != 2))", "many.eq(many)"),              # granted the token just taken
+    ("port.wait[giver] & ~some)", "~some)"),                        # waits unasked
+    ("~Mux(port.wait[giver], many, some)", "~some"),                # a token for two
+    (" & ~some & ~arrives)", " & ~some)"),                          # a cycle late
 ])
 def test_a_fault_in_the_token_counters_has_a_counterexample(right, wrong):
     assert counterexample(TokensAreCounted(SMALL, broken(Tokens, right, wrong)), steps=6)

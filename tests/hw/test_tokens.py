@@ -23,35 +23,42 @@ def test_counters_match_a_model_in_every_cycle(seed):
     rng = random.Random(seed)
     unit = kept(Tokens, SMALL)
     counts = {(giver, taker): 0 for giver in Engine for taker in Engine if giver != taker}
+    waits = dict.fromkeys(Engine)           # of the instruction at hand; None if there is none
     overflows = 0
 
     async def testbench(ctx):
         nonlocal overflows
         for _ in range(1000):
             density = rng.choice((0.2, 0.5, 0.9))
-            waits = {engine: masks(rng, engine, 0.5) for engine in Engine}
             posts = {engine: masks(rng, engine, density) for engine in Engine}
             taken = {}
             for engine in Engine:
-                port = unit.port(engine)
-                ctx.set(port.wait, waits[engine])
+                port, wait = unit.port(engine), waits[engine] or 0
+                ctx.set(port.wait, wait)
                 ctx.set(port.post, posts[engine])
-                missing = sum(1 << giver for giver in Engine if waits[engine] >> giver & 1
+                missing = sum(1 << giver for giver in Engine if wait >> giver & 1
                               and not counts[giver, engine])
                 assert ctx.get(port.missing) == missing
-                assert ctx.get(port.granted) == (missing == 0)
-                taken[engine] = missing == 0 and rng.random() < 0.7
+                there = waits[engine] is not None
+                assert not there or ctx.get(port.granted) == (missing == 0)
+                taken[engine] = there and missing == 0 and rng.random() < 0.7
                 ctx.set(port.take, taken[engine])
             expected = set()
             for giver, taker in counts:
                 post = posts[giver] >> taker & 1
-                take = taken[taker] and waits[taker] >> giver & 1
+                take = taken[taker] and (waits[taker] or 0) >> giver & 1
                 if post and not take and counts[giver, taker] == SMALL.token_limit:
                     expected.add(giver)
                 else:
                     counts[giver, taker] += post - bool(take)
             assert ctx.get(unit.overflow) == sum(1 << giver for giver in expected)
             overflows += len(expected)
+            for engine in Engine:
+                renews, coming = taken[engine] or waits[engine] is None, masks(rng, engine, 0.5)
+                ctx.set(unit.renews[engine], renews)
+                ctx.set(unit.coming[engine], coming)
+                if renews:
+                    waits[engine] = coming if rng.random() < 0.9 else None
             await ctx.tick()
 
     simulate(unit, testbench)
