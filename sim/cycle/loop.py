@@ -129,13 +129,13 @@ def _record(dtype: Any) -> Any:
 
 
 WORDS = LAYOUT.dtype.itemsize // np.dtype(np.int64).itemsize
+GIVEN = Given(code=_array(ROW, None), positions=_array(np.int64, ENGINES, None),
+              config=_record(SETTINGS), timing=_record(TIMING), floors=_array(np.int64, None))
+LOADS = Loads(tile=_array(np.int64, None), values=_array(np.uint16, None, UOP_FIELDS),
+              span=_array(np.int64, None, 2))
+MACHINES, ALL_WORDS = _array(LAYOUT.dtype, 1 + PASTS), _array(np.int64, 1 + PASTS, WORDS)
 compiled = Entry(simulate, {
-    "machines": _array(LAYOUT.dtype, 1 + PASTS),
-    "all_words": _array(np.int64, 1 + PASTS, WORDS),
-    "given": Given(code=_array(ROW, None), positions=_array(np.int64, ENGINES, None),
-                   config=_record(SETTINGS), timing=_record(TIMING), floors=_array(np.int64, None)),
-    "loads": Loads(tile=_array(np.int64, None), values=_array(np.uint16, None, UOP_FIELDS),
-                   span=_array(np.int64, None, 2)),
+    "machines": MACHINES, "all_words": ALL_WORDS, "given": GIVEN, "loads": LOADS,
     "uops": _array(np.uint16, None, UOP_FIELDS),
     "notes": Notes(times=_array(np.int64, None, 3), waits=_array(np.int64, None, ENGINES),
                    seen=_array(np.int64, ENGINES, ENGINES)),

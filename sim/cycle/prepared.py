@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from ...isa.instructions import Buffer, Engine, Load, MicroOp
 from ...isa.program import Program
 from ..placement import placed
 from ..twins.decoded import Column, Rows, decoded
+from .bundles import Given, Loads
 
 ADDRESS_LIMIT = 1 << 62
 WORD = np.dtype(f"u{MicroOp.size}")         # a micro-op as one number
@@ -29,6 +31,26 @@ class Prepared:
     bases: list[int]                        # addresses of the code and of each segment, less …
     moved: int                              # … this: only distances matter, registers are signed
     micro_ops: MicroOps
+
+    @cached_property
+    def given(self) -> partial[Given]:
+        """What compiled code is given in every run, once it has a timing."""
+        from ..llvm.entry import known
+        from ..twins import top
+        from .loop import GIVEN
+        settings = top.settings(self.config, len(self.code), self.bases[0])
+        return partial(Given, code=known(GIVEN.code, self.code),
+                       positions=known(GIVEN.positions, self.positions),
+                       config=known(GIVEN.config, settings),
+                       floors=known(GIVEN.floors, top.floors(self.config)))
+
+    @cached_property
+    def loads(self) -> partial[Loads]:
+        """The same of micro-ops, once it has the values that are in memory."""
+        from ..llvm.entry import known
+        from .loop import LOADS
+        return partial(Loads, tile=known(LOADS.tile, self.micro_ops.tile),
+                       span=known(LOADS.span, self.micro_ops.span))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -105,24 +106,32 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
               failing: range, times: Numbers, waits: Numbers, limit: int,
               skip: bool) -> tuple[OneRecord, bool]:
     """The registers after a run, and whether it was given up. Fills in `times` and `waits`."""
+    from ..llvm.entry import known
     from ..twins import top
     from . import loop
-    from .bundles import Given, Loads, Notes
-    config, micro_ops = prepared.config, prepared.micro_ops
+    from .bundles import Notes
+    config = prepared.config
     failing = range(failing.start - prepared.moved, failing.stop - prepared.moved)
     machines = top.machines(1 + loop.PASTS)
+    words = known(loop.ALL_WORDS, machines)
     arguments = (
-        machines, machines.view(np.int64).reshape(len(machines), -1),
-        Given(code=prepared.code, positions=prepared.positions,
-              config=top.settings(config, len(prepared.code), prepared.bases[0]),
-              timing=top.timing_of(timing, config.bus_bytes, failing), floors=top.floors(config)),
-        Loads(tile=micro_ops.tile, values=micro_ops.values(segments), span=micro_ops.span),
+        replace(words, kind=loop.MACHINES), words,
+        prepared.given(timing=_known_timing(timing, config.bus_bytes, failing)),
+        prepared.loads(values=prepared.micro_ops.values(segments)),
         np.zeros((config.tiles(Buffer.UOP), loop.UOP_FIELDS), np.uint16),
         Notes(times=times, waits=waits, seen=np.zeros((len(Engine), len(Engine)), np.int64)),
         limit, skip)
     while (state := loop.compiled(*arguments)) == loop.PAUSED:
         pass                    # here Ctrl-C is heard
-    return machines[:1], state == loop.STUCK
+    return top.registers(machines), state == loop.STUCK
+
+
+@lru_cache(maxsize=64)
+def _known_timing(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
+    from ..llvm.entry import known
+    from ..twins import top
+    from .loop import GIVEN
+    return known(GIVEN.timing, top.timing_of(timing, bus_bytes, failing))
 
 
 def check_meaning(config: Config, made_for: Config) -> None:

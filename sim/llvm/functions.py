@@ -44,7 +44,8 @@ class Functions:
         self.module = ir.Module(name)
         self._known: dict[tuple[FunctionType, tuple[Kind, ...]], tuple[ir.Function, Kind]] = {}
         self._constants: dict[int, Array] = {}
-        self._copy = self._intrinsic("llvm.memcpy.p0.p0.i64", POINTER, POINTER, I64, I1)
+        # Without a call: what is copied in every cycle is short, and a call takes longer.
+        self._copy = self._intrinsic("llvm.memcpy.inline.p0.p0.i64", POINTER, POINTER, I64, I1)
         self._clear = self._intrinsic("llvm.memset.p0.i64", POINTER, I8, I64, I1)
 
     def _intrinsic(self, name: str, *types: ir.Type) -> ir.Function:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer, Engine
@@ -85,7 +84,6 @@ LEVELS_PER_STAGE = 1        # of the adder tree
 PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
 
 
-@lru_cache(maxsize=64)
 def settings(config: Config, count: int, code_base: int) -> OneRecord:
     """What the twins need to know about a configuration, and where the code is."""
     record = _of_config(config).copy()
@@ -106,7 +104,6 @@ def _of_config(config: Config) -> OneRecord:
         "alu_latency": alu_results.latency(config.vector_cycles)})
 
 
-@lru_cache(maxsize=64)
 def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneRecord:
     """What the twin of DRAM needs to know about a memory. Some addresses may fail."""
     values = {name: getattr(timing, name) for name in SETTING_NAMES}
@@ -125,11 +122,16 @@ def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> OneRecord:
     return array
 
 
-def machines(count: int) -> npt.NDArray[np.void]:
-    """Machines. The first is in the state in which a program begins."""
+def machines(count: int) -> Numbers:
+    """Machines, as words. The first is in the state in which a program begins."""
     words = np.zeros((count, LAYOUT.dtype.itemsize // 8), np.int64)
     words[0] = _at_rest()
-    return words.view(LAYOUT.dtype)[:, 0]
+    return words
+
+
+def registers(words: Numbers) -> OneRecord:
+    """The first of some machines."""
+    return np.ndarray(1, LAYOUT.dtype, words)           # NumPy takes longer for a view
 
 
 @cache

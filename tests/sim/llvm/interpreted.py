@@ -3,6 +3,9 @@ inside its array, and every number fits into its register."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from microtron.sim.llvm.entry import Known
 from microtron.sim.llvm.values import NUMBER, Array, Record
 
 
@@ -65,6 +68,9 @@ def interpreted(entry):
 
 
 def _checked(kind, value):
+    if isinstance(value, Known):
+        same = value.array.dtype == kind.dtype
+        value = value.array if same else np.ndarray(kind.shape, kind.dtype, value.array)
     match kind:
         case Array():
             return Checked(value)

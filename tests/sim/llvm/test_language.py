@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.native.machine_code import object_file
-from microtron.sim.llvm.entry import Entry, entry_of
+from microtron.native.machine_code import assembly, object_file
+from microtron.sim.llvm.entry import Entry, entry_of, known
 from microtron.sim.llvm.marks import Blank, called, inlined
 from microtron.sim.llvm.values import NUMBER, Array, Record
 
@@ -178,6 +178,36 @@ def test_memory_is_that_of_numpy(number):
     assert entry(*ours, number) == interpreted(entry)(*theirs, number)
     for one, other in zip(ours, theirs, strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+def test_arrays_that_are_known_are_the_same_arrays():
+    rows, table, single = np.zeros(3, RECORD), np.zeros((2, 3), np.uint16), np.zeros(1, RECORD)
+    single.flags.writeable = False
+    entry = compiled(records, **RECORDS)
+    given = [known(RECORDS[name], each) for name, each in zip(RECORDS, (rows, table, single),
+                                                              strict=False)]
+    for number in (3, 4):
+        entry(*given, number)
+    assert rows["small"].tolist() == [0, 4, 0]
+    assert rows["list"][1].tolist() == [0, 0, 7, 0]
+    with pytest.raises(AssertionError, match="instead of"):
+        entry(given[2], *given[1:], 0)
+    with pytest.raises(TypeError, match="another process"):
+        pickle.dumps(given[0])
+
+
+def copied(table: object) -> int:
+    table[:100] = table[100:200]
+    return table[0]
+
+
+def test_memory_is_copied_without_a_call():
+    text = Entry(copied, {"table": Array(np.dtype(np.int64), (200,))}, name="test",
+                 checksum=0).text()
+    assert "memcpy" not in assembly(text)
+    table = np.arange(200)
+    assert compiled(copied, table=Array(np.dtype(np.int64), (200,)))(table) == 100
+    assert table.tolist() == [*range(100, 200), *range(100, 200)]
 
 
 def test_an_array_that_is_not_what_was_said_is_refused():
