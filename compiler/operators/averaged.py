@@ -60,9 +60,7 @@ class AveragedConv2d(Conv2d):
 
     def check(self) -> None:
         super().check()
-        if self.low_conv > self.high_conv:
-            raise self.wrong("low_conv", self.low_conv,
-                             f"at most high_conv, which is {self.high_conv}")
+        self.check_bounds("low_conv", "high_conv")
         try:
             self.average()
         except MicrotronError as error:

@@ -119,6 +119,12 @@ class Description:
         metadata = next(each.metadata for each in fields(self) if each.name == name)
         return metadata["low"], metadata["high"]
 
+    def check_bounds(self, low: str, high: str) -> None:
+        """Refuse a field that is above the one that bounds it."""
+        least, largest = getattr(self, low), getattr(self, high)
+        if least > largest:
+            raise self.wrong(low, least, f"at most {high}, which is {largest}")
+
     def wrong(self, name: str, value: Any, right: str) -> CompileError:
         """The error for a field with a wrong value."""
         return CompileError(f"{self.operator}: {name} is {shown(value)}, but must be {right}")
@@ -143,8 +149,7 @@ class Epilogue(Description):
                                  Rounding.TWICE)
 
     def check(self) -> None:
-        if self.low > self.high:
-            raise self.wrong("low", self.low, f"at most high, which is {self.high}")
+        self.check_bounds("low", "high")
 
     def requantization(self) -> Requantization:
         """The last step of the operator, as a function of a sum and a channel's parameters."""

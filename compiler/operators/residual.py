@@ -66,9 +66,7 @@ class ResidualConv2d(Conv2d):
 
     def check(self) -> None:
         super().check()
-        if self.low_conv > self.high_conv:
-            raise self.wrong("low_conv", self.low_conv,
-                             f"at most high_conv, which is {self.high_conv}")
+        self.check_bounds("low_conv", "high_conv")
         try:
             self.addition()
         except MicrotronError as error:

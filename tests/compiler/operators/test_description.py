@@ -124,6 +124,8 @@ def test_every_field_is_documented_in_a_line(kind):
 
 @pytest.mark.parametrize(("kind", "more", "message"), [
     (Conv2d, {"low": 5, "high": 4}, "low is 5, but must be at most high, which is 4"),
+    *((kind, {"low_conv": 5, "high_conv": 4}, "low_conv is 5, but must be at most high_conv, which "
+                                              "is 4") for kind in (AveragedConv2d, ResidualConv2d)),
     (Conv2d, {"kernel": 9}, "the kernel reaches over 9 × 9, more than the padded input, which is "
                             "6 × 7"),
     (Depthwise, {"channels_out": 6}, "channels_out is 6, but must be a multiple of channels_in"),
