@@ -135,7 +135,7 @@ def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: 
     for number, part in enumerate(offsets(plan.parts, len(operands))):
         flags = mode | first if starts and number == 0 else mode
         for near in offsets(plan.space.written, len(operands)):
-            tiles = _moved(_moved(_first(operands), part), near)
+            tiles = moved(moved(_first(operands), part), near)
             sequence = kernels.of_sum(tiles, plan.sequence)
             uop, loads = kernels.place(sequence, mode)
             yield from loads
@@ -165,8 +165,8 @@ def requantizes(axes: Sequence[Axis], out: Affine, acc: Affine, parameters: Sequ
     operands = out, acc, bias
     plan = planned_channels(walks_of(axes, operands))
     dst_stride, src_stride, (params_stride, _, _) = plan.strides
-    for moved in offsets(plan.written, len(operands)):
-        dst, src, params = _moved(_first(operands), moved)
+    for steps in offsets(plan.written, len(operands)):
+        dst, src, params = moved(_first(operands), steps)
         yield _requantize(flags=pattern.flags, zero_point=pattern.zero_point, low=pattern.low,
                           high=pattern.high, dst=dst, src=src, params=params, loops=plan.counts,
                           dst_stride=dst_stride, src_stride=src_stride, params_stride=params_stride)
@@ -181,8 +181,8 @@ def alus(axes: Sequence[Axis], op: AluOp, dst: Affine, left: Affine,
     if dst_stride != left_stride or any(walk.steps[0] != walk.steps[1] for walk in plan.written):
         raise CompileError(f"alu.{op.name.lower()}: the left operand must walk through the "
                            f"accumulator as the result does")
-    for moved in offsets(plan.written, len(operands)):
-        result, lhs, rhs = _moved(_first(operands), moved)
+    for steps in offsets(plan.written, len(operands)):
+        result, lhs, rhs = moved(_first(operands), steps)
         yield Alu(op=op, dst=result, lhs=lhs, rhs=rhs, loops=plan.counts, dst_stride=dst_stride,
                   rhs_stride=right_stride)
 
@@ -193,8 +193,8 @@ def immediates(axes: Sequence[Axis], op: AluOp, dst: Affine, src: Affine, *,
     operands = dst, src
     plan = planned(walks_of(axes, operands), len(operands))
     dst_stride, src_stride = plan.strides
-    for moved in offsets(plan.written, len(operands)):
-        result, source = _moved(_first(operands), moved)
+    for steps in offsets(plan.written, len(operands)):
+        result, source = moved(_first(operands), steps)
         yield AluI(op=op, dst=result, src=source, immediate=immediate, loops=plan.counts,
                    dst_stride=dst_stride, src_stride=src_stride)
 
@@ -207,8 +207,8 @@ def fills(axes: Sequence[Axis], dst: Affine, value: int) -> Iterator[Instruction
 def filled(first: int, walks: Walks, value: int) -> Iterator[Instruction]:
     """The same for tiles that begin with `first`."""
     plan = planned(walks, 1)
-    for moved, in offsets(plan.written, 1):
-        yield AluI(op=AluOp.MOVE, dst=first + moved, immediate=value, loops=plan.counts,
+    for step, in offsets(plan.written, 1):
+        yield AluI(op=AluOp.MOVE, dst=first + step, immediate=value, loops=plan.counts,
                    dst_stride=plan.strides[0])
 
 
@@ -216,7 +216,8 @@ def _first(operands: Sequence[Affine]) -> Tiles:
     return tuple([operand.constant for operand in operands])
 
 
-def _moved(tiles: Tiles, steps: Tiles) -> Tiles:
+def moved(tiles: Tiles, steps: Tiles) -> Tiles:
+    """Tiles a step further."""
     return tuple(map(int.__add__, tiles, steps))
 
 

@@ -13,6 +13,7 @@ from ...isa.instructions import AluOp, GemmFlags, Instruction, Requantize
 from ..expression.affine import Affine
 from ..expression.expression import Axis
 from .instructions import MicroKernels, alus, gemms, immediates, requantizes
+from .windows import depthwise_sums
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,9 @@ def gemm_of_results(loops: Loops) -> Iterable[Instruction]:
 
 
 def depthwise(loops: Loops) -> Iterable[Instruction]:
-    """Products lane by lane."""
+    """Products lane by lane, or windows of three taps."""
     dst, src, wgt = loops.tiles
-    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
-                 mode=GemmFlags.DEPTHWISE)
+    return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins)
 
 
 def element_wise(op: AluOp) -> Rule:

@@ -29,6 +29,7 @@ from ...isa.instructions import (
     RequantizeFlags,
     Store,
     Sync,
+    Window,
 )
 from ...isa.known_tokens import with_known_tokens
 from ...isa.program import Access, Program, Segment, Tensor
@@ -167,8 +168,9 @@ def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> Stre
         words["segment"][here] = np.array([each.segment for each in found], np.uint8)[segments]
         steps = np.array([moves[buffer.scratchpad] for buffer in Buffer], np.uint16)
         words["sram"][here] += steps[words["buffer"][here]]
-    gemms = code["opcode"] == Gemm.opcode
-    code.view(Gemm.dtype())["uop"][gemms] += np.uint16(moves[Buffer.UOP])
+    for products in (Gemm, Window):
+        here = code["opcode"] == products.opcode
+        code.view(products.dtype())["uop"][here] += np.uint16(moves[Buffer.UOP])
     for lanes in (Alu, AluI, Requantize):
         _move_lanes(code, lanes, moves)
     return _constants_first(code)
@@ -242,16 +244,18 @@ def _weight_rows(program: Program) -> int:
     """What micro-ops count of a tile of weights: itself, or its rows if products are depthwise."""
     code = program.code
     flags = code.view(Gemm.dtype())["flags"][code["opcode"] == Gemm.opcode]
-    return program.config.block_out if (flags & GemmFlags.DEPTHWISE).any() else 1
+    by_lane = (flags & GemmFlags.DEPTHWISE).any() or (code["opcode"] == Window.opcode).any()
+    return program.config.block_out if by_lane else 1
 
 
 @lru_cache(REMEMBERED)
 def _modes(program: Program) -> Array:
-    """How each micro-op in DRAM is used: flags of the gemms that run it, which all agree."""
+    """How each micro-op in DRAM is used: flags of the gemms that run it, which all agree; a window
+    is depthwise."""
     size = next((each.size for each in program.segments if each.name == NAMES[MICRO_OPS]), 0)
     modes = np.zeros(size // MicroOp.size, np.int64)
     on_chip = np.zeros(program.config.tiles(Buffer.UOP), np.int64)
-    loads, gemms = program.code.view(Load.dtype()), program.code.view(Gemm.dtype())
+    loads, gemms, windows = (program.code.view(kind.dtype()) for kind in (Load, Gemm, Window))
     for position, opcode in enumerate(program.code["opcode"]):
         if opcode == Load.opcode and loads["buffer"][position] == Buffer.UOP:
             load = loads[position]
@@ -262,4 +266,8 @@ def _modes(program: Program) -> Array:
             gemm = gemms[position]
             used = on_chip[int(gemm["uop"]):int(gemm["uop"]) + int(gemm["count"])]
             modes[used] = int(gemm["flags"]) & (GemmFlags.DEPTHWISE | GemmFlags.OUT)
+        elif opcode == Window.opcode:
+            window = windows[position]
+            modes[on_chip[int(window["uop"])]] = GemmFlags.DEPTHWISE | (
+                int(window["flags"]) & GemmFlags.OUT)
     return modes

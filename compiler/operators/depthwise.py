@@ -16,10 +16,11 @@ from typing import ClassVar
 import numpy as np
 
 from ...isa.config import Config
-from ...isa.instructions import PARAMETER_TILES, Buffer
+from ...isa.instructions import PARAMETER_TILES, WINDOW_ROWS, WINDOW_TAPS
 from ..accelerator.intrinsic import lane_product
-from ..expression.expression import both, select, total
+from ..expression.expression import Axis, Element, Expression, both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from .chunks import Chunks, chunks_of
 from .conv2d import Conv2d, convolution_bytes
 from .form import TensorForm, blocks_of, requantized
 from .layout import Layout, Stage, tiled_images
@@ -33,12 +34,9 @@ from .packing import (
     parameter_operands,
     unpack_activations,
     weight_operand,
-    weight_planes,
     weights_in_dram,
 )
 from .work import Work
-
-MICRO_OPS = 4                   # for each tap: two buffers each of input and weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,21 +62,6 @@ class Depthwise(Conv2d):
                 * self.kernel[0] * self.kernel[1])
 
 
-@dataclass(frozen=True)
-class Chunks:
-    """How a window is cut: taps of a chunk, and chunks, along y and x."""
-
-    taps: tuple[int, int]
-    counts: tuple[int, int]
-
-    planes: int = 1
-
-    def rows(self, config: Config) -> int:
-        """Rows of weights that a chunk takes, in whole tiles."""
-        count = self.taps[0] * self.taps[1] * self.planes
-        return blocks_of(count, config.block_out) * config.block_out
-
-
 @dataclass(frozen=True, kw_only=True)
 class DepthwiseForm(TensorForm):
     """A depthwise convolution in tensors."""
@@ -96,8 +79,12 @@ class DepthwiseForm(TensorForm):
         spec, config = self.spec, self.config
         vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
                    * blocks_of(spec.channels_out, config.depthwise_lanes))
-        return Work(macs=spec.macs,
-                    products=vectors * spec.kernel[0] * spec.kernel[1] * spec.planes,
+        products = vectors * spec.kernel[0] * spec.kernel[1] * spec.planes
+        if self.chunks.slide is not None:
+            products = (blocks_of(spec.images, config.batch)
+                        * blocks_of(spec.channels_out, config.depthwise_lanes)
+                        * self.chunks.cycles(spec.stride, *spec.out_shape))
+        return Work(macs=spec.macs, products=products,
                     bytes=convolution_bytes(spec, 1, config), passes=vectors)
 
     @property
@@ -149,13 +136,9 @@ class DepthwiseForm(TensorForm):
                 "parameters": pack_parameters(bias, multiplier, shift, config)}
 
     def _packed_weights(self, weights: Array) -> Array:
-        """(channels, y, x) → (block, chunk y, chunk x, row, lane): a row for each tap of a chunk"""
+        """(channels, y, x) → (block, chunk y, chunk x, row, lane), in whole tiles"""
         config, chunks = self.config, self.chunks
-        lanes, (height, width), (far_y, far_x) = config.depthwise_lanes, chunks.taps, chunks.counts
-        weights = filled(filled(filled(weights, 0, lanes), 1, height * far_y), 2, width * far_x)
-        taps = weight_planes(weights, chunks.planes).reshape(
-            -1, lanes, far_y, height, far_x, width, chunks.planes).transpose(0, 2, 4, 3, 5, 6, 1)
-        rows = taps.reshape(*taps.shape[:3], height * width * chunks.planes, lanes)
+        rows = chunks.packed(weights, config.depthwise_lanes)
         tiles = self._with_lanes(filled(rows, 3, chunks.rows(config)), config.block_in)
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 
@@ -167,28 +150,6 @@ class DepthwiseForm(TensorForm):
     def _with_lanes(tiles: Array, lanes: int) -> Array:
         """The last axis filled with zeros up to a number of lanes."""
         return filled(tiles, tiles.ndim - 1, lanes)
-
-
-def chunks_of(spec: Depthwise, config: Config) -> Chunks:
-    """The whole window, or the fewest even pieces whose input and weights fit twice, and whose
-    micro-ops stay in their scratchpad. A single tap always fits."""
-    taps = list(spec.kernel)
-    while not _fits(taps, spec, config):
-        longer = 0 if taps[0] >= taps[1] else 1
-        pieces = blocks_of(spec.kernel[longer], taps[longer]) + 1
-        taps[longer] = min(blocks_of(spec.kernel[longer], pieces), taps[longer] - 1)
-    height, width = taps
-    return Chunks((height, width), (blocks_of(spec.kernel[0], height),
-                                    blocks_of(spec.kernel[1], width)), spec.planes)
-
-
-def _fits(taps: list[int], spec: Depthwise, config: Config) -> bool:
-    reach = [(count - 1) * dilation + 1 for count, dilation in zip(taps, spec.dilation,
-                                                                   strict=True)]
-    count = taps[0] * taps[1] * spec.planes
-    return (reach[0] * reach[1] <= config.tiles(Buffer.INP) // 2
-            and blocks_of(count, config.block_out) <= config.tiles(Buffer.WGT) // 2
-            and count <= max(spec.planes, config.tiles(Buffer.UOP) // MICRO_OPS))
 
 
 def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:
@@ -203,20 +164,49 @@ def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:
     parameters = placeholder("parameters", (blocks, PARAMETER_TILES, config.batch,
                                             config.block_out), "int32")
     padded = _padded(spec, config, chunks, data)
-    (fy, fx), (sy, sx), (dy, dx) = chunks.taps, spec.stride, spec.dilation
-    ty, tx, ky, kx = (reduce_axis(name, extent) for name, extent in (
-        ("ty", chunks.counts[0]), ("tx", chunks.counts[1]), ("ky", fy), ("kx", fx)))
-    shape = (images, blocks, spec.out_height, spec.out_width, config.batch, config.block_out)
-    planes = [reduce_axis("plane", spec.planes)] if spec.planes > 1 else []
-    sums = compute("sums", shape, lambda n, o, y, x, b, j: total(lane_product(
+    (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
+    ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
+                                                              strict=True))
+    taps, ky, kx, row = _taps(chunks)
+    tile = config.batch, config.block_out
+    heights, widths = chunks.sums(spec.stride, *spec.out_shape)
+    sums = compute("sums", (images, blocks, heights, widths, *tile),
+                   lambda n, o, y, x, b, j: total(lane_product(
         config, j, padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j],
-        weights[o, ty, tx, sum(planes, (ky * fx + kx) * spec.planes), j]), ty, tx, ky, kx, *planes))
+        weights[o, ty, tx, row, j]), ty, tx, *taps))
     function = spec.requantization()
-    output = compute("output", shape, lambda n, o, y, x, b, j: requantized(
-        function, sums[n, o, y, x, b, j], parameters, (o,), (b, j)))
+    output = compute("output", (images, blocks, *spec.out_shape, *tile),
+                     lambda n, o, y, x, b, j: requantized(
+        function, sum_at(spec, chunks, sums, n, o, y, x, b, j), parameters, (o,), (b, j)))
     return DepthwiseForm(spec=spec, config=config, chunks=chunks, function=function, data=data,
                          padded=padded, weights=weights, parameters=parameters, sums=sums,
                          output=output)
+
+
+def sum_at(spec: Depthwise, chunks: Chunks, sums: Tensor, *indices: Expression) -> Element:
+    """The sum of an output. Windows that slide make sums of all that lies between, too."""
+    n, o, y, x, *tile = indices
+    skip_y, skip_x = (full // step for full, step in zip(spec.stride, chunks.strides(spec.stride),
+                                                         strict=True))
+    return sums[(n, o, y * skip_y, x * skip_x, *tile)]
+
+
+def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expression]:
+    """The taps of a chunk: loops over all of them, where each is along y and x, and its row of
+    weights."""
+    (height, width), slide = chunks.taps, chunks.slide
+    planes = [reduce_axis("plane", chunks.planes)] if chunks.planes > 1 else []
+    if slide is None:
+        ky, kx = reduce_axis("ky", height), reduce_axis("kx", width)
+        return [ky, kx, *planes], ky, kx, sum(planes, (ky * width + kx) * chunks.planes)
+    names = ("kx", "ky") if slide == 0 else ("ky", "kx")
+    groups = chunks.taps[slide] // WINDOW_TAPS
+    across, near = reduce_axis(names[0], chunks.taps[1 - slide]), reduce_axis(names[1], WINDOW_TAPS)
+    group = reduce_axis("group", groups)
+    along = group * WINDOW_TAPS + near
+    row = sum(planes, (across * groups + group) * chunks.planes) * WINDOW_ROWS + near
+    ky, kx = (along, across) if slide == 0 else (across, along)
+    return [across, group, *planes, near], ky, kx, row
 
 
 def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:

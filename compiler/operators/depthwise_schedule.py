@@ -38,8 +38,8 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
     stage = plan[sums]
-    n, o, y, x, b, j, ty, tx, ky, kx, *planes = stage.leaves
-    stage.reorder(ty, tx, n, o, y, x, ky, kx, *planes, b, j)
+    n, o, y, x, b, j, ty, tx, *taps = stage.leaves
+    stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
     stage.tensorize(b, "depthwise")
     plan[form.padded].compute_at(stage, tx)
     plan[form.padded].double_buffer(tx)
@@ -58,7 +58,7 @@ def _kept_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
 def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
     """Steps are short, and a load that waits for its buffer holds up all that follow: with more
     than two buffers, the next parameters are loaded well ahead."""
-    results = 2 * knobs.blocks * knobs.rows * knobs.columns
+    results = 2 * _sums(form, knobs)
     room = form.config.tiles(Buffer.ACC) - results
     return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
 
@@ -80,8 +80,14 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
     vectors = knobs.blocks * knobs.rows * knobs.columns
     need = {Buffer.WGT: knobs.blocks * form.chunks.rows(config) // config.block_out,
             Buffer.INP: knobs.blocks * height * width, Buffer.OUT: vectors,
-            Buffer.ACC: vectors + knobs.blocks * PARAMETER_TILES}
+            Buffer.ACC: _sums(form, knobs) + knobs.blocks * PARAMETER_TILES}
     return np.all([2 * tiles <= config.tiles(buffer) for buffer, tiles in need.items()], 0)
+
+
+def _sums(form: DepthwiseForm, knobs: Knobs) -> Any:
+    """Tiles of sums for some of the output."""
+    rows, columns = form.chunks.sums(form.spec.stride, knobs.rows, knobs.columns)
+    return knobs.blocks * rows * columns
 
 
 def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
@@ -103,8 +109,7 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         spec.out_width, knobs.columns)
     (height, width), vectors = _window(form, knobs), knobs.blocks * knobs.rows * knobs.columns
     parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
-    products = (images * blocks * spec.out_height * spec.out_width * prod(chunks.taps)
-                * chunks.planes)
+    products = images * blocks * _cycles(form, knobs)
     return Steps(
         groups=1, steps=groups * steps, pieces=prod(chunks.counts),
         products=products / (groups * steps), vectors=vectors,
@@ -113,6 +118,13 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
         out=vectors * config.tile_bytes(Buffer.OUT) + parameters / steps,
         parameters=parameters, wgt_stays=False).cycles(config, memory)
+
+
+def _cycles(form: DepthwiseForm, knobs: Knobs) -> Any:
+    """Of the MAC array for one channel block and chunk of an image: every box slides by itself."""
+    rows, columns = form.spec.out_shape
+    across, down = blocks_of(rows, knobs.rows), blocks_of(columns, knobs.columns)
+    return across * down * form.chunks.cycles(form.spec.stride, rows / across, columns / down)
 
 
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,

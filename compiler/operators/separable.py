@@ -155,8 +155,9 @@ def form_of(spec: Separable, config: Config) -> SeparableForm:
     function, narrow = spec.requantization(), spec.first().requantization()
     if narrow.name == function.name:
         narrow = function                   # one intrinsic for both
-    between = compute("between", first.sums.shape, lambda n, o, y, x, b, j: requantized(
-        narrow, first.sums[n, o, y, x, b, j], first.parameters, (o,), (b, j)))
+    between = compute("between", first.output.shape, lambda n, o, y, x, b, j: requantized(
+        narrow, depthwise.sum_at(spec, first.chunks, first.sums, n, o, y, x, b, j),
+        first.parameters, (o,), (b, j)))
     images, depth, height, width, *tile = between.shape
     results = blocks_of(spec.channels_mixed, config.block_out)
     mixing = placeholder("mixing", (results, depth, 1, 1, config.block_out, config.block_in),
@@ -216,8 +217,8 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
 def _summed(plan: Schedule, sums: Tensor, mixed: Tensor) -> None:
     """Schedules both sums: all taps, and all channels, of a tile one after the other."""
     stage = plan[sums]
-    n, o, y, x, b, j, ty, tx, ky, kx = stage.leaves
-    stage.reorder(ty, tx, n, o, y, x, ky, kx, b, j)
+    n, o, y, x, b, j, ty, tx, *taps = stage.leaves
+    stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
     stage.tensorize(b, "depthwise")
     stage = plan[mixed]
     n, o, y, x, b, j, c, k = stage.leaves
@@ -242,7 +243,9 @@ def fits(form: SeparableForm, knobs: Knobs) -> Any:
     pixels = knobs.rows * form.spec.out_width
     need = {Buffer.INP: 2 * blocks * height * width,
             Buffer.WGT: blocks * (_window_tiles(form) + results),
-            Buffer.ACC: (2 * pixels + PARAMETER_TILES) * (blocks + results),
+            Buffer.ACC: 2 * (prod(form.chunks.sums(form.spec.stride, knobs.rows,
+                                                   form.spec.out_width)) * blocks
+                             + pixels * results) + PARAMETER_TILES * (blocks + results),
             Buffer.OUT: 2 * pixels * (blocks + results)}
     room = [tiles <= config.tiles(buffer) for buffer, tiles in need.items()]
     return np.all(np.broadcast_arrays(*room), 0)
@@ -270,7 +273,8 @@ def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     pixels = images * spec.out_height * spec.out_width / steps
     return Steps(
         groups=1, steps=steps, pieces=1,
-        products=pixels * blocks * (prod(spec.kernel) + results),
+        products=pixels * blocks * results + blocks * form.chunks.cycles(
+            spec.stride, images * spec.out_height / steps, spec.out_width),
         vectors=pixels * (blocks + results),
         inp=blocks * height * width * config.tile_bytes(Buffer.INP), runs=blocks * height,
         wgt=blocks * (_window_tiles(form) + results)
