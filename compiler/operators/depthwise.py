@@ -205,8 +205,9 @@ def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expressio
     group = reduce_axis("group", groups)
     along = group * WINDOW_TAPS + near
     row = sum(planes, (across * groups + group) * chunks.planes) * WINDOW_ROWS + near
-    ky, kx = (along, across) if slide == 0 else (across, along)
-    return [across, group, *planes, near], ky, kx, row
+    both_ways: tuple[Expression, Expression] = (
+        (along, across) if slide == 0 else (across, along))
+    return [across, group, *planes, near], *both_ways, row
 
 
 def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:

@@ -22,6 +22,8 @@ CONFIGS = {
     "batch 2": replace(tiny, batch=2),
     "more in than out": replace(tiny, block_in=8),
     "more out than in, batch 2": replace(tiny, block_out=8, batch=2, acc_bytes=16 << 10),
+    "windows": replace(tiny, window_taps=3),
+    "windows, more in than out, batch 2": replace(tiny, block_in=8, batch=2, window_taps=3),
 }
 
 

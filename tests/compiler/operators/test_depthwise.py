@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,8 @@ from microtron.compiler.expression.expression import Axis, Constant
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.nest import Buffer, Region, Scope
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.depthwise import Depthwise, chunks_of, form_of
+from microtron.compiler.operators.chunks import Chunks, chunks_of
+from microtron.compiler.operators.depthwise import Depthwise, form_of
 from microtron.compiler.operators.depthwise_schedule import TEMPLATE, Knobs
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import base, tiny
@@ -75,8 +78,9 @@ def test_any_shape_compiles_and_equals_numpy(data):
 
 def test_every_candidate_gives_the_same():
     spec = Depthwise(height=7, width=6, channels_in=9, channels_out=9, pad=(1, 1, 1, 1))
-    for knobs in candidates(TEMPLATE, form_of(spec, tiny))[::5]:
-        check(spec, tiny, knobs=knobs)
+    for config in (tiny, CONFIGS["windows"]):
+        for knobs in candidates(TEMPLATE, form_of(spec, config))[::5]:
+            check(spec, config, knobs=knobs)
 
 
 def test_a_border_that_is_still_there_is_not_written_again():
@@ -99,6 +103,40 @@ def test_a_window_is_cut_into_chunks_only_if_it_does_not_fit():
     assert cut.counts != (1, 1)
     assert all(taps * count >= kernel for taps, count, kernel in zip(
         cut.taps, cut.counts, (18, 19), strict=True))
+
+
+def test_windows_slide_along_the_side_on_which_they_take_fewer_cycles():
+    def axis(spec, config=CONFIGS["windows"]):
+        return chunks_of(replace(SPECS["3x3"], **spec), config).slide
+
+    assert axis({"height": 9, "width": 4}) == 0
+    assert axis({"height": 4, "width": 9}) == 1
+    assert axis({"height": 9, "width": 9}) == 1
+    assert axis({"dilation": (1, 2)}) == 0                  # taps that are neighbours
+    assert axis({"dilation": (2, 2)}) is None
+    assert axis({"kernel": (1, 1)}) is None
+    assert axis({"stride": (2, 1)}) == 1
+    assert axis({"stride": (4, 4)}) is None                 # too much between what is needed
+    assert axis({}, tiny) is None
+
+
+@pytest.mark.parametrize(("slide", "rows"), [
+    (None, "0 1 2 3 4 5"), (1, "0 1 2 . 3 4 5 ."), (0, "0 3 . . 1 4 . . 2 5 . .")])
+def test_three_taps_along_the_side_that_slides_lie_in_four_rows(slide, rows):
+    taps = (2, 3) if slide != 0 else (3, 3)
+    weights = np.arange(1, 7, dtype=np.int8).reshape(1, 2, 3).repeat(4, 0)
+    packed = Chunks(taps, (1, 1), slide=slide).packed(weights, 4)
+    assert packed.shape == (1, 1, 1, len(rows.split()), 4)
+    assert (packed == packed[..., :1]).all()
+    assert packed[0, 0, 0, :, 0].tolist() == [
+        0 if each == "." else int(each) + 1 for each in rows.split()]
+
+
+def test_more_taps_than_three_are_several_windows():
+    chunks = chunks_of(replace(SPECS["3x3"], kernel=(1, 5)), CONFIGS["windows"])
+    assert (chunks.taps, chunks.slide) == ((1, 6), 1)
+    packed = chunks.packed(np.arange(1, 6, dtype=np.int8).reshape(1, 1, 5), 1)
+    assert packed.ravel().tolist() == [1, 2, 3, 0, 4, 5, 0, 0]
 
 
 def test_channels_out_must_be_a_multiple():
@@ -130,7 +168,7 @@ def test_it_runs_near_one_vector_a_cycle_or_the_speed_of_the_bus(size, channels,
     pad = (1, 1, 1, 1) if stride == 1 else (0, 1, 0, 1)
     spec = Depthwise(height=size, width=size, channels_in=channels, channels_out=channels,
                      stride=(stride, stride), pad=pad)
-    _, (report,) = check(spec, base, "cycle")
+    _, (report,) = check(spec, replace(base, window_taps=1), "cycle")
     vectors = spec.macs // base.depthwise_lanes
     # With stride 2, an output vector takes 9 products, but reads and writes are 10 beats.
     beats = sum((*report.counts.bytes_loaded.values(), *report.counts.bytes_stored.values()))

@@ -13,13 +13,16 @@ from .operations import check
 from .shapes import CORNERS, form_for
 
 FEWEST = replace(tiny, uop_bytes=2 * MicroOp.size)
+WINDOWS = replace(FEWEST, window_taps=3)
 
 
-@pytest.mark.parametrize("operator", CORNERS)
-def test_two_micro_ops_are_enough_for_every_operator(operator):
+@pytest.mark.parametrize(("operator", "config"), [
+    *((operator, FEWEST) for operator in CORNERS),
+    *((operator, WINDOWS) for operator in ("depthwise", "separable"))])
+def test_two_micro_ops_are_enough_for_every_operator(operator, config):
     for corner in ("17 channels", "kernel larger than the image"):
         if spec := CORNERS[operator].get(corner):
-            check(spec, FEWEST, form=form_for(operator, spec, FEWEST))
+            check(spec, config, form=form_for(operator, spec, config))
 
 
 @pytest.mark.parametrize("count", [2, 4, 16, 32])

@@ -27,6 +27,7 @@ from microtron.isa.config import base, small, tiny, wide
 from microtron.isa.timing import MemoryTiming
 
 INT4 = replace(base, wgt_bits=4)
+ONE_TAP, WINDOWS = replace(base, window_taps=1), replace(base, window_taps=3)
 PIXELS = 56 * 56
 CASES = {
     "resnet 3 × 3": (
@@ -50,9 +51,29 @@ CASES = {
         base, Work(macs=112 * 112 * 147 * 64, products=112 * 112 * 10 * 4,
                    bytes=112 * 112 * 147 + 147 * 64 + 112 * 112 * 64, passes=112 * 112 * 4)),
     "depthwise": (
-        Depthwise(height=14, width=14, channels_in=40, channels_out=40, pad=1), base,
+        Depthwise(height=14, width=14, channels_in=40, channels_out=40, pad=1), ONE_TAP,
         Work(macs=14 * 14 * 40 * 9, products=14 * 14 * 3 * 9,
              bytes=2 * 14 * 14 * 40 + 9 * 40, passes=14 * 14 * 3)),
+    "depthwise with windows": (
+        Depthwise(height=14, width=14, channels_in=40, channels_out=40, pad=1), WINDOWS,
+        Work(macs=14 * 14 * 40 * 9, products=14 * (14 + 2) * 3 * 3,
+             bytes=2 * 14 * 14 * 40 + 9 * 40, passes=14 * 14 * 3)),
+    "windows along the longer side": (
+        Depthwise(height=25, width=5, channels_in=64, channels_out=64, pad=1), WINDOWS,
+        Work(macs=125 * 64 * 9, products=5 * (25 + 2) * 4 * 3, bytes=2 * 125 * 64 + 9 * 64,
+             passes=125 * 4)),
+    "windows with stride 2": (
+        Depthwise(height=24, width=24, channels_in=16, channels_out=16, stride=2,
+                  pad=(0, 1, 0, 1)), WINDOWS,
+        Work(macs=144 * 16 * 9, products=12 * (2 * 12 + 1) * 3, bytes=(576 + 144 + 9) * 16,
+             passes=144)),
+    "windows of five columns": (
+        Depthwise(height=14, width=14, channels_in=16, channels_out=16, kernel=(1, 5),
+                  pad=(0, 0, 2, 2)), WINDOWS,
+        Work(macs=196 * 16 * 5, products=14 * (14 + 2) * 2, bytes=(2 * 196 + 5) * 16, passes=196)),
+    "windows that are no faster": (
+        Depthwise(height=14, width=14, channels_in=16, channels_out=16, kernel=1), WINDOWS,
+        Work(macs=196 * 16, products=196, bytes=(2 * 196 + 1) * 16, passes=196)),
     "depthwise with a multiplier": (
         Depthwise(height=5, width=5, channels_in=8, channels_out=16), small,
         Work(macs=9 * 16 * 9, products=9 * 2 * 9, bytes=25 * 8 + 16 * 9 + 9 * 16, passes=9 * 2)),
@@ -101,7 +122,7 @@ CASES = {
         Work(macs=49 * 64 * 32, products=49 * 4 * 2 * 2, bytes=49 * (64 + 32) + 2 * 64 * 32,
              passes=49 * 2)),
     "a depthwise convolution of weights in two planes": (
-        Depthwise(height=7, width=7, channels_in=32, channels_out=32, pad=1, planes=2), base,
+        Depthwise(height=7, width=7, channels_in=32, channels_out=32, pad=1, planes=2), ONE_TAP,
         Work(macs=49 * 32 * 9, products=49 * 2 * 9 * 2, bytes=49 * 64 + 2 * 32 * 9,
              passes=49 * 2)),
     "a convolution with a residual": (
@@ -114,8 +135,12 @@ CASES = {
              passes=2 * (49 + 48 + 1))),
     "a depthwise convolution and a pointwise one": (
         Separable(height=7, width=7, channels_in=64, channels_out=64, channels_mixed=32, pad=1),
-        base, Work(macs=49 * 64 * (9 + 32), products=49 * 4 * (9 + 2),
-                   bytes=49 * (64 + 32) + 64 * 9 + 64 * 32, passes=49 * (4 + 2))),
+        ONE_TAP, Work(macs=49 * 64 * (9 + 32), products=49 * 4 * (9 + 2),
+                      bytes=49 * (64 + 32) + 64 * 9 + 64 * 32, passes=49 * (4 + 2))),
+    "the same with windows": (
+        Separable(height=7, width=7, channels_in=64, channels_out=64, channels_mixed=32, pad=1),
+        WINDOWS, Work(macs=49 * 64 * (9 + 32), products=4 * (7 * (7 + 2) * 3 + 49 * 2),
+                      bytes=49 * (64 + 32) + 64 * 9 + 64 * 32, passes=49 * (4 + 2))),
     "addition of equal scales": (
         Elementwise(operation="add", channels=64, height=7, width=7), base,
         Work(macs=0, products=0, bytes=3 * 49 * 64, passes=49 * 4 * 4)),
