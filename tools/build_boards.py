@@ -18,7 +18,7 @@ from typing import Any
 from microtron import __version__, simulated_cost
 from microtron.boards.board import Board
 from microtron.boards.catalogue import board as known
-from microtron.boards.plan import build, make_plan
+from microtron.boards.plan import REPORT, build, make_plan
 from microtron.boards.speed import speed_of
 from microtron.isa.atomic import write_atomically
 from microtron.isa.config import Config
@@ -38,12 +38,23 @@ HEAD = ("board", "config", "LUT", "registers", "DSP", "BRAM", "MHz", "build, CPU
         *(f"{name}, ms" for name in NETWORKS))
 
 
-def built(board: Board, name: str) -> dict[str, Any]:
-    """What a build came to, with the latencies of networks on it."""
-    config = load_config(name)
-    plan = make_plan(board, config, name)
-    found = build(plan, ROOT / "build" / f"{board.name}-{name}")
+def report_of(request: str) -> dict[str, Any]:
+    """The report of a build that is in a folder, or of one that is made now: BOARD[:CONFIG]."""
+    folder = Path(request)
+    if folder.is_dir():
+        found: dict[str, Any] = json.loads((folder / REPORT).read_text())
+        return found
+    name, _, config = request.partition(":")
+    board = known(name)
+    config = config or board.preset
+    plan = make_plan(board, load_config(config), config)
+    return build(plan, ROOT / "build" / f"{board.name}-{config}")
+
+
+def row(found: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a report, with the latencies of networks."""
     kept = ("board", "config", "mhz", "target_mhz", "used", "processor_seconds", "peak_gops")
+    board, config = known(found["board"]), load_config(found["config"])
     return {**{key: found[key] for key in kept}, "milliseconds": latencies(board, config)}
 
 
@@ -104,14 +115,14 @@ def with_table(page: str, results: dict[str, dict[str, Any]]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("boards", nargs="*", metavar="BOARD[:CONFIG]",
-                        help=f"boards to build (default: {' '.join(BOARDS)})")
+                        help=f"boards to build (default: {' '.join(BOARDS)}), or folders of builds "
+                             "that were made")
     options = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     try:
         for request in options.boards or BOARDS:
-            name, _, config = request.partition(":")
-            board = known(name)
-            results[name] = built(board, config or board.preset)
+            found = report_of(request)
+            results[found["board"]] = row(found)
             write_atomically(RESULTS, (json.dumps(results, indent=1) + "\n").encode())
             write_atomically(PAGE, with_table(PAGE.read_text(), results).encode())
     except MicrotronError as error:

@@ -2,7 +2,7 @@
 
 from amaranth.lib.wiring import Out, Signature
 from litex.gen import LiteXModule
-from litex.soc.interconnect import axi
+from litex.soc.interconnect import axi, stream
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
 from migen import ClockSignal, Instance, ResetSignal, Signal
@@ -53,8 +53,15 @@ class Attached(LiteXModule):
                 "data": writer.wdata.data, "strobes": writer.wdata.we}))
 
     def _lite(self):
-        """The registers' bus under the names of the standard."""
-        lite = self.registers
+        """The registers' bus under the names of the standard, behind registers on the way of every
+        request: who has the system's bus is known late in a cycle."""
+        lite = axi.AXILiteInterface(data_width=32, address_width=32)
+        for channel in ("aw", "w", "ar"):
+            asked, given = getattr(self.registers, channel), getattr(lite, channel)
+            buffer = stream.Buffer(asked.description)
+            self.submodules += buffer
+            self.comb += [asked.connect(buffer.sink), buffer.source.connect(given)]
+        self.comb += [lite.b.connect(self.registers.b), lite.r.connect(self.registers.r)]
         return {"awprot": 0, "arprot": 0,           # LiteX has none
                 "awaddr": lite.aw.addr & (WINDOW_BYTES - 1),
                 "araddr": lite.ar.addr & (WINDOW_BYTES - 1),

@@ -79,7 +79,7 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
     ("title =", "titel =", "there is no 'titel'; did you mean title?"),
     ('flow = "ecp5"', 'flow = "ecp6"', "flow is 'ecp6'; did you mean ecp5?"),
     ('flow = "ecp5"', "flow = 5", "flow is 5, but must be a text"),
-    ('preset = "small"', 'preset = "smal"', "preset is 'smal'; did you mean small?"),
+    ('preset = "tiny"', 'preset = "tin"', "preset is 'tin'; did you mean tiny?"),
     ('cpu = "VexRiscv"', "", "cpu is missing"),
     ("{bitstream}", "it", "load is 'openFPGALoader --board ulx3s it', but must be a command with "
                           "{bitstream} where the file comes"),
@@ -93,7 +93,7 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
     ('tx = "L4"', "tx = { standard = 'LVCMOS33' }", "pins: serial: tx: at is missing"),
     ('options = ["SLEWRATE=FAST"]', 'options = "FAST"', "options is 'FAST', but must be a list"),
     ("[clock]", "clock = 3\n[other]", "there is no 'other'"),
-    ("[clock]", "[routed]\nsmall = -1\n[clock]", "routed: small is -1, but must be a number above"),
+    ("tiny = 51.01", "small = -1", "routed: small is -1, but must be a number above"),
     ("read_latency = 16", "read_latency = 0",
      "memory: read_latency is 0, but must be an integer from 1 to 10000"),
     ("read_latency = 16", "latency = 9", "there is no 'latency'"),

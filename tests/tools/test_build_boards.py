@@ -47,3 +47,12 @@ def test_the_page_shows_the_results_that_are_kept(boards):
     page = boards.PAGE.read_text()
     results = json.loads(boards.RESULTS.read_text()) if boards.RESULTS.exists() else {}
     assert not results or boards.with_table(page, results) == page
+
+
+def test_a_build_that_was_made_is_read_and_not_made_again(boards, tmp_path, monkeypatch):
+    monkeypatch.setattr(boards, "latencies", lambda board, config: {"KWS": 1.0})
+    report = {**RESULT, "board": "ulx3s", "steps": {}}
+    del report["milliseconds"]
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    row = boards.row(boards.report_of(str(tmp_path)))
+    assert row == {**RESULT, "board": "ulx3s", "milliseconds": {"KWS": 1.0}}
