@@ -18,9 +18,14 @@ KINDS: Mapping[str, Mapping[str, str]] = {
               "dsp": "MULT(9X9|18X18|36X36)", "bram": "SDPB|SDPX9B|DPB|DPX9B|SPX?9?|pROMX?9?"},
     "zynq": {"lut": r"LUT[1-6]|RAM\d+[MXD].*", "register": "FD[RSCP]E", "dsp": "DSP48E1",
              "bram": "RAMB(18|36)E1"},
+    "vivado": {"lut": r"LUT[1-6]|RAM\d+[MXD].*", "register": "FD[RSCP]E", "dsp": "DSP48E[12]",
+               "bram": "RAMB(18|36)E[12]"},
+    "quartus": {"lut": "MISTRAL_(ALUT.*|MLAB|NOT)", "register": "MISTRAL_FF",
+                "dsp": r"MISTRAL_MUL\d+X\d+", "bram": "MISTRAL_M10K"},
 }
 WEIGHTS = {"CCU2C": 2, "TRELLIS_DPR16X4": 6,       # the LUTs of a slice and a half
-           "RAM16SDP4": 4, "RAM16SDP2": 2, "RAMB18E1": 0.5, "MULT18X18": 2, "MULT36X36": 8}
+           "RAM16SDP4": 4, "RAM16SDP2": 2, "RAMB18E1": 0.5, "RAMB18E2": 0.5, "MULT18X18": 2,
+           "MULT36X36": 8, "MISTRAL_MUL27X27": 2}
 
 
 def count(cells: Mapping[str, int], flow: str) -> dict[str, float]:
