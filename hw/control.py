@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from ..isa import registers
 from ..isa.config import Config
 from ..isa.faults import Fault
-from ..isa.instructions import ISA_VERSION, SEGMENTS, Engine
+from ..isa.instructions import SEGMENTS, Engine
 from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names, register_map
 from .interfaces import FAULT, events, segment_table
 from .layouts import POSITION_BITS
@@ -98,13 +98,12 @@ class Control(Component):
         self._look(m)
         self._run(m, start)
         readable = {
-            "identity": Const(registers.IDENTITY, WORD), "isa_version": Const(ISA_VERSION, WORD),
             "control": self.interrupt_enable << exponent(registers.Control.INTERRUPT_ENABLE),
             "status": self._status(m),
             "fault": self.fault.cause, "fault_position": self.fault.position,
             **self._settings(m), **self._counters(m),
-            **{f"config_{name}": Const(value, WORD)
-               for name, value in self.config.to_dict().items()},
+            **{name: Const(value, WORD)
+               for name, value in registers.identity_of(self.config).items() if value},
         }
         self._read(m, readable)
         return m
@@ -239,8 +238,9 @@ class Control(Component):
     def _read(self, m, readable):
         with m.Switch(self.read_offset):
             for register in register_map():
-                with m.Case(register.offset):
-                    m.d.sync += self.read_data.eq(readable[register.name])
+                if register.name in readable:
+                    with m.Case(register.offset):
+                        m.d.sync += self.read_data.eq(readable[register.name])
             with m.Default():
                 m.d.sync += self.read_data.eq(0)
 

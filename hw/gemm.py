@@ -5,13 +5,21 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
-from ..isa.errors import ConfigError
 from ..isa.faults import Fault
-from ..isa.instructions import LOOPS, Buffer, Engine, Gemm, GemmFlags, MicroOp, Window
+from ..isa.instructions import (
+    LOOPS,
+    WINDOW_ROWS,
+    Buffer,
+    Engine,
+    Gemm,
+    GemmFlags,
+    MicroOp,
+    Window,
+)
 from .accumulator import addend_port
 from .forwarding import ForwardingAdder
 from .interfaces import commands, events, index, read_port, tokens
-from .layouts import POSITION_BITS, instructions_of, unpack, widths_of
+from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack, widths_of
 from .logic import exponent
 from .mac import MacArray, tree_stages
 from .scratchpad import write_port
@@ -33,7 +41,17 @@ MICRO_OP, READ, STOP, TILES, PRODUCT = 2, 3, 4, 5, 6
 
 # What travels with an instruction's slots; only the last one posts and ends.
 TASK = data.StructLayout({"post": len(Engine), "position": POSITION_BITS})
-TAG = data.StructLayout({"flags": widths_of(Gemm)["flags"], "uop": index(), "task": TASK})
+
+
+def tag_layout(config: Config) -> data.StructLayout:
+    """What an instruction says to all its slots."""
+    return data.StructLayout({"flags": widths_of(Gemm)["flags"], "uop": index(), "task": TASK,
+                              **_with_windows(config, "window")})
+
+
+def _with_windows(config: Config, *fields: str) -> dict[str, int]:
+    """Bits that there are only if there are windows."""
+    return {name: 1 for name in fields if config.has_windows}
 
 
 def write_stage(config: Config) -> int:
@@ -66,20 +84,27 @@ def issued_layout(config: Config) -> data.StructLayout:
         "out": 1,                       # activations are results
         "offsets": data.StructLayout(offsets),
         "task": TASK,
+        **_with_windows(config, "window", "adds"),      # it ends a sum: all slots of gemms do
     })
 
 
-# A slot whose indices are known. `tile` is what is added to: dst or bias, or nothing if `clear`;
-# `reads` says that it is to be read. A slot that is `outside`, by one of its indices, must not
-# have an effect.
-PRODUCT_SLOT = data.StructLayout({
-    "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "out": 1, "row": index(),
-    "src": index(), "wgt": index(), "tile": index(), "dst": index(), "task": TASK})
-LOCATED_SLOT = data.StructLayout({"slot": PRODUCT_SLOT, "outside": 5})
+def product_slot(config: Config) -> data.StructLayout:
+    """A slot whose indices are known. `tile` is what is added to: dst or bias, or nothing if
+    `clear`; `reads` says that it is to be read."""
+    return data.StructLayout({
+        "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "out": 1, "row": index(),
+        "src": index(), "wgt": index(), "tile": index(), "dst": index(), "task": TASK,
+        **_with_windows(config, "window")})
+
+
+def located_slot(config: Config) -> data.StructLayout:
+    """A slot that is `outside`, by one of its indices, must not have an effect."""
+    return data.StructLayout({"slot": product_slot(config), "outside": 5 + config.has_windows,
+                              **_with_windows(config, "adds")})
 
 
 class GemmEngine(wiring.Component):
-    """Executes gemm instructions, in order, beginning one before another has ended.
+    """Executes gemms and windows, in order, beginning one before another has ended.
 
     A slot, one iteration of one micro-op, goes through the stages, T being `tree_stages`:
 
@@ -99,6 +124,10 @@ class GemmEngine(wiring.Component):
     Latency: N slots end 7 + T + N cycles after the start (`start_to_end`). An instruction without
     iterations takes a slot that computes nothing.
 
+    Slots of a window are those of a gemm with one micro-op. From the third iteration of the inner
+    loop on, each ends the sum that began two slots before: its destination is theirs, and with it
+    what is checked of it. The first two read tiles and write nothing.
+
     The end of an instruction is the cycle of its last write. A slot with an index outside a
     scratchpad has no effect, nor has anything behind it, though it is issued; `stopped` is then
     set in its stage 4 and the fault reported until reset. What is ahead of it in the pipeline is
@@ -112,9 +141,9 @@ class GemmEngine(wiring.Component):
     Members
     -------
     commands : In(stream of COMMAND)
-        Gemms, in order. Each is taken in the cycle of its start.
+        Gemms and windows, in order. Each is taken in the cycle of its start.
     tokens : Out(tokens)
-        Taken at the start of a gemm, posted at its end.
+        Taken at the start of an instruction, posted at its end.
     events : Out(events)
         What the control unit counts and reports. GEMM never waits for memory.
     uop : Out(read_port)
@@ -133,9 +162,6 @@ class GemmEngine(wiring.Component):
 
     def __init__(self, config: Config):
         self.config = config
-        if config.has_windows:
-            raise ConfigError(f"window_taps is {config.window_taps}, but there is no hardware for "
-                              f"windows yet: it must be 1")
         tile_bits = {buffer: 8 * config.tile_bytes(buffer) for buffer in Buffer}
         super().__init__({
             "commands": In(commands),
@@ -152,7 +178,8 @@ class GemmEngine(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TAG, steps=True)
+        m.submodules.sequencer = sequencer = Sequencer(
+            operands(self.config), tag_layout(self.config), steps=True)
         halted, closed = Signal(), Signal()     # after `halts`; after that, or after a bad index
         with m.If(self.halts):
             m.d.sync += [halted.eq(1), closed.eq(1)]
@@ -160,7 +187,7 @@ class GemmEngine(wiring.Component):
         issued = self._issue(m, sequencer.slots, halted)
         stages = self._locate(m, issued, closed)
         for stage in range(STOP + 1, write_stage(self.config) + 1):
-            stages[stage] = Signal(PRODUCT_SLOT, name=f"stage_{stage}")
+            stages[stage] = Signal(product_slot(self.config), name=f"stage_{stage}")
             m.d.sync += stages[stage].eq(stages[stage - 1])
         self._compute(m, stages)
         self._complete(m, stages, halted)
@@ -178,6 +205,10 @@ class GemmEngine(wiring.Component):
             m.d.comb += nest.loops[loop].eq(gemm.loops[number])
             for name in operands(self.config):
                 m.d.comb += nest.strides[name][loop].eq(getattr(gemm, f"{name}_stride")[number])
+        if self.config.has_windows:
+            # Fields are where a gemm has them, and zero where it has its count.
+            m.d.comb += [tag.window.eq(opcode_of(command.word) == Window.opcode),
+                         nest.count.eq(gemm.count | tag.window)]
 
     def _issue(self, m, slots, halted):
         """Stages 0 to 2: read the micro-op. Returns the slot in the cycle its micro-op is there."""
@@ -207,7 +238,21 @@ class GemmEngine(wiring.Component):
             issued[0].task.eq(slot.tag.task),
             issued[1].eq(issued[0]),
         ]
+        if self.config.has_windows:
+            self._slide(m, slot, issued[0])
         return issued[1]
+
+    def _slide(self, m, slot, issued):
+        """Let slots of windows end sums. They follow one another cycle by cycle, so what was two
+        slots before was there two cycles before; where sums start is the same for both."""
+        was_first = Signal()
+        last, before_last = (Signal.like(slot.at.dst, name=f"dst_{name}")
+                             for name in ("last", "before_last"))
+        m.d.sync += [was_first.eq(slot.first.inner), last.eq(slot.at.dst), before_last.eq(last),
+                     issued.window.eq(slot.tag.window),
+                     issued.adds.eq(~slot.tag.window | ~(slot.first.inner | was_first))]
+        with m.If(slot.tag.window):
+            m.d.sync += [issued.depthwise.eq(1), issued.offsets.dst.eq(before_last)]
 
     def _locate(self, m, issued, closed):
         """Stages 2 to 4: add the indices and stop at the first that is outside."""
@@ -219,14 +264,15 @@ class GemmEngine(wiring.Component):
         row_bits = exponent(self.config.block_out)
         wgt = Mux(issued.depthwise, at["wgt"] >> row_bits, at["wgt"])
         tiles = {buffer: self.config.tiles(buffer) for buffer in Buffer}
-        located = Signal(LOCATED_SLOT, name=f"stage_{READ}")
+        located = Signal(located_slot(self.config), name=f"stage_{READ}")
         slot = located.slot
+        of_operands = (issued.outside, Mux(
+            issued.out, _outside(at["src"], self.config.gemm_out_tiles),
+            _outside(at["src"], tiles[Buffer.INP])), _outside(wgt, tiles[Buffer.WGT]))
+        of_sum = (_outside(at["dst"], tiles[Buffer.ACC]),
+                  issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC]))
         m.d.sync += [
-            located.outside.eq(Cat(
-                issued.outside, _outside(at["dst"], tiles[Buffer.ACC]),
-                Mux(issued.out, _outside(at["src"], self.config.gemm_out_tiles),
-                    _outside(at["src"], tiles[Buffer.INP])), _outside(wgt, tiles[Buffer.WGT]),
-                issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC]))),
+            located.outside.eq(Cat(of_operands[0], of_sum[0], *of_operands[1:], of_sum[1])),
             slot.valid.eq(issued.valid), slot.ends.eq(issued.ends),
             slot.clear.eq(issued.start & ~issued.bias), slot.depthwise.eq(issued.depthwise),
             slot.out.eq(issued.out), slot.row.eq(at["wgt"][:row_bits]),
@@ -244,10 +290,17 @@ class GemmEngine(wiring.Component):
             m.d.sync += closed.eq(1)
         m.d.comb += [self.events.fault.cause.eq(Mux(stopped, Fault.INDEX, Fault.NONE)),
                      self.events.fault.position.eq(fault_position)]
-        checked = Signal(PRODUCT_SLOT, name=f"stage_{STOP}")
+        checked = Signal(product_slot(self.config), name=f"stage_{STOP}")
         m.d.sync += [checked.eq(slot), checked.valid.eq(slot.valid & works),
                      checked.reads.eq(slot.valid & works & ~slot.clear),
                      checked.ends.eq(slot.ends & works)]
+        if self.config.has_windows:
+            beside = issued.window & at["wgt"][:exponent(WINDOW_ROWS)].any()
+            m.d.sync += [located.outside.eq(Cat(
+                             *of_operands, beside, (each & issued.adds for each in of_sum))),
+                         located.adds.eq(issued.adds), slot.window.eq(issued.window),
+                         checked.valid.eq(slot.valid & works & located.adds),
+                         checked.reads.eq(slot.valid & works & located.adds & ~slot.clear)]
         return {READ: slot, STOP: checked}
 
     def _compute(self, m, stages):
@@ -267,6 +320,8 @@ class GemmEngine(wiring.Component):
             self.acc_read.drop.eq(adder.drop),
             adder.tile.eq(self.acc_read.data), adder.sums.eq(array.sums),
         ]
+        if self.config.has_windows:
+            m.d.comb += array.window.eq(tiles.window)
         if self.config.gemm_out_tiles:
             m.d.comb += [self.out.enable.eq(read.valid & read.out), self.out.index.eq(read.src)]
             with m.If(stages[TILES].out):

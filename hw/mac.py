@@ -5,9 +5,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
-from ..isa.instructions import Buffer
-from .logic import select
+from ..isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Buffer
+from .logic import exponent, select
 from .mac_pairs import Corrections, PairedRows, packing
+from .mac_windows import WindowLanes
 from .targets import Target
 
 LEVELS_PER_STAGE = 1        # of the adder tree, between two registers
@@ -28,6 +29,11 @@ def product_shape(config: Config):
     return signed(config.inp_bits + config.wgt_bits)
 
 
+def partial_shape(config: Config):
+    """The first two products of a window's sum."""
+    return signed(config.inp_bits + config.wgt_bits + 1)
+
+
 def sum_shape(config: Config):
     return signed(config.inp_bits + config.wgt_bits + (config.block_in - 1).bit_length())
 
@@ -39,7 +45,8 @@ class MacRow(wiring.Component):
 
     Rate: operands in and sums out in every cycle. Latency: `mac_latency`. Never stalls. While
     `depthwise` is set, the first stage of the tree takes `lane` instead of the products: one
-    product that another row may have computed.
+    product that another row may have computed. If there are windows it takes `partial` as well, and
+    the second stage, which there is then, adds the two.
 
     Members
     -------
@@ -53,6 +60,8 @@ class MacRow(wiring.Component):
         Add nothing up. Belongs to the products of the same cycle.
     lane : In(array of product_shape)
         With `depthwise`, the product to take instead, for each row of the batch.
+    partial : In(array of partial_shape)
+        With `depthwise`, what to add to it, if the configuration has windows.
     sums : Out(array of sum_shape)
         The result for each row of the batch.
     """
@@ -67,6 +76,8 @@ class MacRow(wiring.Component):
             "products": Out(data.ArrayLayout(product, batch * block_in)),
             "depthwise": In(1),
             "lane": In(data.ArrayLayout(product, batch)),
+            **({"partial": In(data.ArrayLayout(partial_shape(config), batch))}
+               if config.has_windows else {}),
             "sums": Out(data.ArrayLayout(sum_shape(config), batch)),
         })
 
@@ -88,8 +99,11 @@ class MacRow(wiring.Component):
             for _ in range(LEVELS_PER_STAGE):
                 terms = _pairwise(terms)
             if stage == 0:
-                terms = [Mux(self.depthwise, self.lane[number] if place == 0 else 0, each)
-                         for place, each in enumerate(terms)]
+                lanes = [self.lane[number], *([self.partial[number]] if self.config.has_windows
+                                              else [])]
+                lanes += [0] * (len(terms) - len(lanes))
+                terms = [Mux(self.depthwise, lane, each)
+                         for lane, each in zip(lanes, terms, strict=True)]
             registers = [Signal(each.shape(), name=f"sum_{number}_{stage}_{place}",
                                 reset_less=True) for place, each in enumerate(terms)]
             m.d.sync += [to.eq(each) for to, each in zip(registers, terms, strict=True)]
@@ -107,7 +121,9 @@ class MacArray(wiring.Component):
     """Multiplies tiles: `sums[b, o] = Σ inp[b, i] × wgt[o, i]`, or lane by lane.
 
     Rate: a pair of tiles every cycle. Latency: `mac_latency`. Never stalls. A depthwise product is
-    `sums[b, o] = inp[b, o] × wgt[row, o]`; lanes that one side lacks are zero.
+    `sums[b, o] = inp[b, o] × wgt[row, o]`; lanes that one side lacks are zero. A window, if the
+    configuration has them, adds up such products of three cycles: with `row` of the cycle before
+    the last, of the last one plus 1, and of this one plus 2.
 
     The target decides how the multipliers are arranged: one for each product, or for two of them.
 
@@ -119,6 +135,8 @@ class MacArray(wiring.Component):
         Multiply these tiles lane by lane.
     row : In(range(block_out))
         With `depthwise`, the row of the weight tile.
+    window : In(1)
+        With `depthwise`, a window, if there are any; `row` is then the first of a group of four.
     sums : Out(array of sum_shape)
         Batch × block_out sums.
     """
@@ -130,6 +148,7 @@ class MacArray(wiring.Component):
             "wgt": In(8 * config.tile_bytes(Buffer.WGT)),
             "depthwise": In(1),
             "row": In(range(max(2, config.block_out))),
+            **({"window": In(1)} if config.has_windows else {}),
             "sums": Out(data.ArrayLayout(sum_shape(config), config.batch * config.block_out)),
         })
 
@@ -152,7 +171,10 @@ class MacArray(wiring.Component):
         depthwise, of = Signal(), Signal.like(self.row)
         m.d.sync += [depthwise.eq(self.depthwise), of.eq(self.row)]
         chosen = Signal.like(rows[0].products)
-        m.d.comb += chosen.eq(select([row.products.as_value() for row in rows], of))
+        if config.has_windows:
+            self._slide(m, rows, of, chosen)
+        else:
+            m.d.comb += chosen.eq(select([row.products.as_value() for row in rows], of))
         for channel, row in enumerate(rows):
             m.submodules[f"row_{channel}"] = row
             m.d.comb += [row.inp.eq(self.inp), row.wgt.eq(self._weights(channel)),
@@ -161,6 +183,33 @@ class MacArray(wiring.Component):
                 m.d.comb += self.sums[number * config.block_out + channel].eq(row.sums[number])
                 if channel < config.depthwise_lanes:
                     m.d.comb += row.lane[number].eq(chosen[number * config.block_in + channel])
+
+    def _slide(self, m, rows, of, chosen):
+        """Choose a group of four rows first, then one of them: that of the depthwise product, or
+        for a window the third, to which the tree adds
+
+            first ─► register ─► + second ─► register ─► partial
+
+        of the two cycles before."""
+        config = self.config
+        row_bits = exponent(WINDOW_ROWS)
+        of_group = [Signal.like(chosen, name=f"of_group_{place}") for place in range(WINDOW_ROWS)]
+        for place, products in enumerate(of_group):
+            m.d.comb += products.eq(select([row.products.as_value()
+                                            for row in rows[place::WINDOW_ROWS]], of[row_bits:]))
+        window = Signal()
+        m.d.sync += window.eq(self.window)
+        with m.If(self.window):
+            m.d.sync += of[:row_bits].eq(WINDOW_TAPS - 1)
+        m.d.comb += chosen.eq(select([each.as_value() for each in of_group], of[:row_bits]))
+        for number in range(config.batch):
+            for lane in range(config.depthwise_lanes):
+                place = number * config.block_in + lane
+                first, second = (Signal(shape, name=f"{name}_{place}", reset_less=True)
+                                 for name, shape in (("first", product_shape(config)),
+                                                     ("second", partial_shape(config))))
+                m.d.sync += [first.eq(of_group[0][place]), second.eq(first + of_group[1][place])]
+                m.d.comb += rows[lane].partial[number].eq(Mux(window, second, 0))
 
     def _in_pairs(self, m, port_bits):
         """For a depthwise product, the multipliers on the diagonal get the weights of `row`."""
@@ -173,9 +222,13 @@ class MacArray(wiring.Component):
         wgt = data.View(tile, self.wgt)
         chosen = [Signal(config.wgt_bits, name=f"chosen_{lane}")
                   for lane in range(config.depthwise_lanes)]
-        for lane, to in enumerate(chosen):
-            m.d.comb += to.eq(select([wgt[row][lane] for row in range(config.block_out)],
-                                     Mux(self.depthwise, self.row, lane)))
+        windows = None
+        if config.has_windows:
+            windows = self._windows(m, wgt, chosen, corrections)
+        else:
+            for lane, to in enumerate(chosen):
+                m.d.comb += to.eq(select([wgt[row][lane] for row in range(config.block_out)],
+                                         Mux(self.depthwise, self.row, lane)))
         for pair in range(config.block_out // 2):
             own = pair if 2 * pair < config.depthwise_lanes else None
             m.submodules[f"rows_{pair}"] = rows = PairedRows(
@@ -183,6 +236,8 @@ class MacArray(wiring.Component):
             m.d.comb += [rows.inp.eq(self.inp), rows.depthwise.eq(self.depthwise),
                          rows.others.eq(corrections.others),
                          rows.diagonal.eq(corrections.diagonal)]
+            if windows is not None and own is not None:
+                m.d.comb += rows.window.eq(self.window)
             for place, (weights, sums) in enumerate(((rows.low, rows.low_sums),
                                                      (rows.high, rows.high_sums))):
                 channel = 2 * pair + place
@@ -193,3 +248,24 @@ class MacArray(wiring.Component):
                                      Mux(self.depthwise, 0, wgt[channel][channel ^ 1]))]
                 for number in range(config.batch):
                     m.d.comb += self.sums[number * config.block_out + channel].eq(sums[number])
+                    if windows is not None and own is not None:
+                        to = (rows.low_window, rows.high_window)[place]
+                        m.d.comb += to[number].eq(
+                            windows.sums[number * config.depthwise_lanes + channel])
+
+    def _windows(self, m, wgt, chosen, corrections):
+        """Products of windows. Weights are chosen as products are where there are single ones: a
+        group of four rows, then for a depthwise product one of them."""
+        config = self.config
+        m.submodules.windows = windows = WindowLanes(config)
+        m.d.comb += [windows.inp.eq(self.inp), corrections.window.eq(self.window)]
+        row_bits = exponent(WINDOW_ROWS)
+        for lane, to in enumerate(chosen):
+            row = Signal.like(self.row, name=f"row_of_{lane}")
+            m.d.comb += row.eq(Mux(self.depthwise, self.row, lane))
+            group = [select([wgt[each][lane] for each in range(place, config.block_out,
+                                                               WINDOW_ROWS)], row[row_bits:])
+                     for place in range(WINDOW_ROWS)]
+            m.d.comb += to.eq(select(group, row[:row_bits]))
+            m.d.comb += [windows.wgt[tap][lane].eq(group[tap]) for tap in range(WINDOW_TAPS)]
+        return windows

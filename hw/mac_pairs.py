@@ -17,6 +17,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
+from .mac_windows import window_shape
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,21 @@ class Corrections(wiring.Component):
         Batch × block_in activations.
     depthwise : In(1)
         Channels are multiplied each by itself.
+    window : In(1)
+        With `depthwise`, they are not multiplied here; if there are windows.
     others, diagonal : Out(array of correction_shape)
         For each row of the batch and pair of channels; `diagonal` is for the row that multiplies
         this pair in a depthwise product.
     """
 
     def __init__(self, config: Config, packing: Packing):
-        self.packing = packing
+        self.packing, self.windows = packing, config.has_windows
         self.pairs = config.batch * config.block_in // 2
         self.shape = signed(config.inp_bits + config.wgt_bits + 2)
         super().__init__({
             "inp": In(data.ArrayLayout(signed(config.inp_bits), 2 * self.pairs)),
             "depthwise": In(1),
+            **({"window": In(1)} if self.windows else {}),
             "others": Out(data.ArrayLayout(self.shape, self.pairs)),
             "diagonal": Out(data.ArrayLayout(self.shape, self.pairs)),
         })
@@ -97,6 +101,9 @@ class Corrections(wiring.Component):
                          others.eq(half - both * self.packing.offset)]
             with m.If(self.depthwise):
                 m.d.sync += others.eq(half)
+            if self.windows:
+                with m.If(self.window):
+                    m.d.sync += diagonal.eq(half)
             m.d.comb += [self.others[pair].eq(others), self.diagonal[pair].eq(diagonal)]
         return m
 
@@ -107,7 +114,8 @@ class PairedRows(wiring.Component):
         inp, factors ─► × ─► products ─► + ─► register ─► two fields ─► + ─► register ─► … ─► sums
 
     Rate, latency and results are those of two MacRows. A depthwise product is one that these rows
-    compute themselves: all products but those of the channels `diagonal` become zero.
+    compute themselves: all products but those of the channels `diagonal` become zero. With
+    `window`, these do as well, and behind the second register the trees take sums from elsewhere.
 
     Members
     -------
@@ -119,6 +127,10 @@ class PairedRows(wiring.Component):
         Keep the products of the diagonal alone.
     others, diagonal : In(array of correction_shape)
         From Corrections.
+    window : In(1)
+        With `depthwise`, keep no product; for channels of the diagonal, if there are windows.
+    high_window, low_window : In(array of window_shape)
+        What becomes of the sums then, two cycles later, for each row of the batch.
     high_sums, low_sums : Out(array)
         The results for each row of the batch.
     """
@@ -126,28 +138,45 @@ class PairedRows(wiring.Component):
     def __init__(self, config: Config, packing: Packing, corrections: Corrections, sum_shape,
                  diagonal: int | None):
         self.config, self.packing, self.own = config, packing, diagonal
+        self.windows = config.has_windows and diagonal is not None
+        of_windows = data.ArrayLayout(window_shape(config), config.batch)
         weights = data.ArrayLayout(signed(config.wgt_bits), config.block_in)
         sums = data.ArrayLayout(sum_shape, config.batch)
         super().__init__({
             "inp": In(corrections.inp.shape()), "high": In(weights), "low": In(weights),
             "depthwise": In(1),
             "others": In(corrections.others.shape()), "diagonal": In(corrections.others.shape()),
+            **({"window": In(1), "high_window": In(of_windows), "low_window": In(of_windows)}
+               if self.windows else {}),
             "high_sums": Out(sums), "low_sums": Out(sums),
         })
 
     def elaborate(self, platform):
         m = Module()
         pairs = self.config.block_in // 2
+        taken = None
+        if self.windows:                    # when their sums are there
+            multiplied, taken = Signal(), Signal(name="takes_window")
+            m.d.sync += [multiplied.eq(self.window), taken.eq(multiplied)]
         for number in range(self.config.batch):
             terms = [self._pair(m, number, pair) for pair in range(pairs)]
             for name, sums, of_row in (("high", self.high_sums, [high for high, _ in terms]),
                                        ("low", self.low_sums, [low for _, low in terms])):
-                total = _tree(m, f"{name}_{number}", of_row)
+                window = None if taken is None else (taken, self._window(name, number))
+                total = _tree(m, f"{name}_{number}", of_row, window)
                 if name == "low" and self.packing.half:
                     # Each of the terms is too large by half: together, by the uppermost bit.
                     total = Cat(total[:len(sums[0]) - 1], ~total[len(sums[0]) - 1])
                 m.d.comb += sums[number].eq(total)
         return m
+
+    def _window(self, name, number):
+        """The sum of a window in place of those of the first two pairs."""
+        if name == "high":
+            return self.high_window[number]
+        total = self.low_window[number]
+        # Two terms are too large by half, which is as much as the uppermost bit.
+        return Cat(total[:-1], ~total[-1]) if self.packing.half else total
 
     def _pair(self, m, number, pair):
         """Multiply two channels and add them up: the high and the low sum of both."""
@@ -183,8 +212,8 @@ class PairedRows(wiring.Component):
         if packing.overlap:
             m.d.sync += covered.eq(low_bits(act, self.high[channel],
                                             packing.overlap))
-        if not kept:
-            with m.If(self.depthwise):
+        if not kept or self.windows:
+            with m.If(self.window if kept else self.depthwise):
                 m.d.sync += [product.eq(0), covered.eq(0)]
         return product, covered
 
@@ -196,8 +225,9 @@ class PairedRows(wiring.Component):
                 Cat(product[:spacing], upper).as_signed())
 
 
-def _tree(m, name, terms):
-    """Add numbers up, with a register behind every level."""
+def _tree(m, name, terms, window=None):
+    """Add numbers up, with a register behind every level. If the first part of `window` holds, its
+    second one takes the place of the first two."""
     level = 0
     while len(terms) > 1:
         level += 1
@@ -205,4 +235,7 @@ def _tree(m, name, terms):
         terms = [Signal(each.shape(), name=f"{name}_{level}_{place}", reset_less=True)
                  for place, each in enumerate(sums)]
         m.d.sync += [to.eq(each) for to, each in zip(terms, sums, strict=True)]
+        if level == 1 and window is not None:
+            with m.If(window[0]):
+                m.d.sync += terms[0].eq(window[1])
     return terms[0]

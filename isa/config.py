@@ -25,10 +25,12 @@ VECTOR_CYCLES_LIMIT = 16    # of the ALU, for a vector
 PAGE_BYTES = 4096           # AXI bursts must not cross this; no tile is larger
 
 
-def choice(default: int, doc: str, *, later: bool = False) -> Any:
+def choice(default: int, doc: str, *, later: bool = False, tacit: bool = False) -> Any:
     """A field a person chooses, with its line of documentation. One that came `later` is not spoken
-    of while it has its default, so that images and digests from before it stay what they were."""
-    return dataclasses.field(default=default, metadata={"doc": doc, "later": later})
+    of while it has its default, so that images and digests from before it stay what they were; nor
+    does hardware have a register for it, if it is `tacit`."""
+    return dataclasses.field(default=default, metadata={"doc": doc, "later": later,
+                                                        "tacit": tacit})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,7 @@ class Config:
     out_readers: int = choice(2, "engines that read results: 1 is STORE alone, 2 GEMM too, if "
                                  "block_in is block_out", later=True)
     window_taps: int = choice(1, "products that a depthwise sum adds up in a cycle: 1, or 3 with "
-                                 "the instruction `window`", later=True)
+                                 "the instruction `window`", later=True, tacit=True)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

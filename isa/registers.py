@@ -6,12 +6,13 @@ Registers are 32 bits wide and four bytes apart. Numbers of 64 bits take two, th
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
 
 from .config import Config
-from .instructions import SEGMENTS, Engine
+from .instructions import ISA_VERSION, SEGMENTS, Engine
 
 IDENTITY = 0x4D54524E       # "MTRN"
 REGISTER_BYTES = 4
@@ -104,6 +105,24 @@ def register_map() -> tuple[Register, ...]:
         registers += [Register(f"{name}_low", 0x200 + 8 * number, "counter"),
                       Register(f"{name}_high", 0x204 + 8 * number, "")]
     return tuple(registers)
+
+
+def identity_of(config: Config) -> dict[str, int]:
+    """What the registers read by which an accelerator describes itself. One that hardware does not
+    have reads zero: that of a tacit field with its default."""
+    fields = {f"config_{field.name}": getattr(config, field.name)
+              for field in dataclasses.fields(Config)}
+    tacit = {f"config_{field.name}": 0 for field in dataclasses.fields(Config)
+             if field.metadata["tacit"] and getattr(config, field.name) == field.default}
+    return {"identity": IDENTITY, "isa_version": ISA_VERSION, **fields, **tacit}
+
+
+def described(read: Callable[[str], int]) -> dict[str, int]:
+    """The fields of the configuration, by what their registers read."""
+    fields = {field.name: read(f"config_{field.name}") for field in dataclasses.fields(Config)}
+    defaults = {field.name: field.default for field in dataclasses.fields(Config)
+                if field.metadata["tacit"] and fields[field.name] == 0}
+    return {**fields, **defaults}
 
 
 def offset_of(name: str) -> int:

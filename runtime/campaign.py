@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..isa.config import Config, tiny
 from ..isa.errors import MicrotronError
 from ..isa.generator import random_program
+from ..isa.instructions import WINDOW_ROWS, WINDOW_TAPS
 from ..isa.timing import MemoryTiming
 from ..sim.functional.simulator import Functional
 from .compare import Case, Comparison, compare_case
@@ -20,9 +21,9 @@ from .wrong_programs import spoiled
 # Small, so that they are soon compiled and run, and apart in everything that matters for time.
 SMALL = {
     "tiny": tiny,
-    "batch": replace(tiny, batch=2, block_in=8, bus_bits=128, vector_cycles=4),
+    "batch": replace(tiny, batch=2, block_in=8, bus_bits=128, vector_cycles=4, window_taps=3),
     "int4": replace(tiny, wgt_bits=4, block_out=8, bus_bits=256, acc_banks=2, queue_depth=2,
-                    reads_in_flight=2, writes_in_flight=1),
+                    reads_in_flight=2, writes_in_flight=1, window_taps=3),
 }
 LENGTHS = (5, 30, 60)           # of programs
 WRONG_LIMIT = 20_000            # cycles of a wrong program that are compared
@@ -57,7 +58,9 @@ def random_config(seed: int) -> Config:
         except MicrotronError:
             continue            # what does not fit together
         lanes = config.batch * config.block_out
-        return replace(config, vector_cycles=min(lanes, rng.choice((1, 1, 2, 4, 8, 16))))
+        config = replace(config, vector_cycles=min(lanes, rng.choice((1, 1, 2, 4, 8, 16))))
+        windows = min(config.block_in, config.block_out) >= WINDOW_ROWS and rng.random() < 0.5
+        return replace(config, window_taps=WINDOW_TAPS if windows else 1)
 
 
 def right_case(config: Config, seed: int) -> Case:

@@ -16,7 +16,18 @@ import numpy.typing as npt
 from ..isa.bounds import check
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
-from ..isa.instructions import Alu, AluI, Buffer, Gemm, Instruction, Load, Requantize, Store
+from ..isa.instructions import (
+    WINDOW_ROWS,
+    Alu,
+    AluI,
+    Buffer,
+    Gemm,
+    Instruction,
+    Load,
+    Requantize,
+    Store,
+    Window,
+)
 from ..isa.program import Program
 from ..isa.stream import decode, encode
 
@@ -60,6 +71,10 @@ def _longer(instruction: Instruction, config: Config, rng: random.Random) -> Ins
         case Gemm() if instruction.count and all(instruction.loops):
             return replace(instruction, loops=_loops(rng), dst_stride=_stride(rng),
                            src_stride=_stride(rng), wgt_stride=_stride(rng))
+        case Window() if all(instruction.loops):
+            outer, middle, inner = (WINDOW_ROWS * each for each in _stride(rng))
+            return replace(instruction, loops=_loops(rng), dst_stride=_stride(rng),
+                           src_stride=_stride(rng), wgt_stride=(outer, middle, inner))
         case Alu():
             return replace(instruction, loops=_loops(rng), dst_stride=_stride(rng),
                            rhs_stride=_stride(rng), **_bases(config, rng, "dst", "lhs", "rhs"))

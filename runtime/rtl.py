@@ -13,9 +13,9 @@ import numpy as np
 from ..isa.config import Config
 from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.faults import Fault
-from ..isa.instructions import ISA_VERSION, SEGMENTS
+from ..isa.instructions import SEGMENTS
 from ..isa.program import Access, Program
-from ..isa.registers import IDENTITY, Control, Status, counter_names
+from ..isa.registers import Control, Status, counter_names, identity_of
 from ..isa.stream import as_bytes
 from ..isa.timing import MemoryTiming
 from ..sim.counts import count
@@ -130,9 +130,7 @@ class RtlDevice:
 
     def _check_hardware(self, config: Config) -> None:
         """Ask the hardware what it is, as a driver on a board must."""
-        expected = {"identity": IDENTITY, "isa_version": ISA_VERSION,
-                    **{f"config_{name}": value for name, value in config.to_dict().items()}}
-        for register, right in expected.items():
+        for register, right in identity_of(config).items():
             value = self._harness.read(register)
             if value != right:
                 raise ExecutionError(f"the accelerator's register {register} is {value:#x}, but "

@@ -14,8 +14,7 @@ from pathlib import Path
 from ...isa.config import PAGE_BYTES
 from ...isa.errors import MicrotronError
 from ...isa.header import c_header as isa_header
-from ...isa.instructions import ISA_VERSION
-from ...isa.registers import IDENTITY, offset_of
+from ...isa.registers import identity_of, offset_of
 from ...native.target import target
 from ...runtime.ahead.names import symbol_of
 from ...runtime.ahead.objects import write_objects
@@ -78,10 +77,8 @@ def build_image(model: CompiledModel, board: Board) -> Image:
 def network_header(model: CompiledModel) -> str:
     """Which network it is, and what the accelerator must be."""
     symbol = symbol_of(model.name)
-    registers = {"identity": IDENTITY, "isa_version": ISA_VERSION,
-                 **{f"config_{name}": value for name, value in model.config.to_dict().items()}}
     expected = ", ".join(f"{{ {offset_of(name):#x}, {value:#x}u }}"
-                         for name, value in registers.items())
+                         for name, value in identity_of(model.config).items())
     return (f'#include "{symbol}.h"\n'
             f"#define NETWORK {symbol}\n"
             f"#define NETWORK_MEMORY_BYTES {symbol.upper()}_MEMORY_BYTES\n"

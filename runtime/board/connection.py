@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ...isa.config import PAGE_BYTES, Config
 from ...isa.errors import ConfigError, ExecutionError
 from ...isa.instructions import ISA_VERSION
-from ...isa.registers import IDENTITY, offset_of
+from ...isa.registers import IDENTITY, described, offset_of
 from .link import Link, LinkError
 
 
@@ -59,9 +59,8 @@ class Connection:
         if (version := register("isa_version")) != ISA_VERSION:
             raise LinkError(f"{where}: the accelerator has version {version} of the instruction "
                             f"set, but this kit has {ISA_VERSION}; build the bitstream anew")
-        fields = {name: register(f"config_{name}") for name in Config().to_dict()}
         try:
-            return Config(**fields)
+            return Config(**described(register))
         except ConfigError as error:
             raise LinkError(f"{where}: the accelerator does not describe itself: {error}") from None
 

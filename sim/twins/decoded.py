@@ -25,6 +25,7 @@ from ...isa.instructions import (
     Buffer,
     Engine,
     Gemm,
+    GemmFlags,
     Instruction,
     Load,
     Requantize,
@@ -50,8 +51,8 @@ ROW = np.dtype([(name, np.int64) for name in (
     # ... and in the scratchpad; `parts` beats in a tile, `lanes` tiles in a beat
     "sram", "plane_pitch", "row_pitch", "top", "bottom", "left", "right", "parts", "lanes",
     "pad_tiles", "inside", "no_tiles", "in_acc", "bad_padding",
-    # gemm
-    "flags", "uop", "count", "slots",
+    # gemm and window
+    "flags", "uop", "count", "slots", "window",
     # gemm and the ALU: loops and walks
     "outer", "middle", "inner", "no_work",
     "dst_outer", "dst_middle", "dst_inner",
@@ -219,8 +220,11 @@ def _gemm(table: Table, fields: Fields, config: Config) -> None:
 
 
 def _window(table: Table, fields: Fields, config: Config) -> None:
-    """There is no hardware for it yet."""
-    table["engine"], table["legal"] = Engine.GEMM, 0
+    """A depthwise gemm with one micro-op, as far as time and indices go."""
+    table["count"], table["window"] = 1, 1
+    table["flags"] |= GemmFlags.DEPTHWISE
+    table["legal"] &= config.has_windows
+    _gemm(table, fields, config)
 
 
 def _alu(table: Table, fields: Fields, config: Config) -> None:

@@ -1,4 +1,5 @@
-"""Twin of hw.gemm: when gemms start and end, and when they touch which accumulator tiles.
+"""Twin of hw.gemm: when gemms and windows start and end, and when they touch which accumulator
+tiles.
 
 The pipeline never waits, so an instruction in it is described by the cycle of its first slot, from
 which the contents of every stage follow. Indices are checked when an instruction starts.
@@ -7,7 +8,7 @@ which the contents of every stage follow. Indices are checked when an instructio
 from __future__ import annotations
 
 from ...isa.bounds import BIAS, DST, SRC, WGT
-from ...isa.instructions import Engine, GemmFlags
+from ...isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Engine, GemmFlags
 from ..llvm.marks import called, inlined
 from . import tokens
 from .registers import Registers
@@ -16,6 +17,7 @@ from .types import Code, Machine, MicroOps, Numbers, Settings, Unit, Wires
 GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
 NOWHERE = 1 << 62
+BEFORE = WINDOW_TAPS - 1    # slots from the beginning of a window's sum to its end
 STOP = 4                    # cycles from the issue of a slot with a bad index to `stopped`
 DEPTHWISE, START, FROM_BIAS, FROM_OUT = (int(each) for each in (
     GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS, GemmFlags.OUT))
@@ -96,7 +98,10 @@ def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, 
     if instruction.no_work:
         return
     if not _note_reach(gemm, place, instruction, config, uops):
-        gemm.bad[place] = _first_bad(instruction, config, uops)
+        if instruction.window:
+            gemm.bad[place] = _first_bad_of_window(instruction, config, uops)
+        else:
+            gemm.bad[place] = _first_bad(instruction, config, uops)
         if gemm.bad[place] >= 0 and gemm.stop_at < 0:
             gemm.stop_at = now + 1 + gemm.bad[place] + STOP
             gemm.fault_position = position
@@ -109,11 +114,14 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
     if row.uop + row.count > len(uops):
         return False
     accs, inps, wgts = _limits(row, config)
-    least, most = _extremes(row, uops, DST)
-    low, high = _spread(row.outer, row.middle, row.inner, row.dst_outer, row.dst_middle,
-                        row.dst_inner)
-    gemm.low[place], gemm.high[place] = least + low, most + high
-    inside = least + low >= 0 and most + high < accs
+    sums = row.inner - BEFORE if row.window else row.inner
+    inside = not row.window or _first_beside(row, uops) == NOWHERE
+    if sums > 0:
+        least, most = _extremes(row, uops, DST)
+        low, high = _spread(row.outer, row.middle, sums, row.dst_outer, row.dst_middle,
+                            row.dst_inner)
+        gemm.low[place], gemm.high[place] = least + low, most + high
+        inside = inside and least + low >= 0 and most + high < accs
     least, most = _extremes(row, uops, SRC)
     low, high = _spread(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
                         row.lhs_inner)
@@ -122,7 +130,7 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
     low, high = _spread(row.outer, row.middle, row.inner, row.rhs_outer, row.rhs_middle,
                         row.rhs_inner)
     inside = inside and least + low >= 0 and most + high < wgts
-    if row.flags & FROM_BIAS:
+    if row.flags & FROM_BIAS and sums > 0:
         least, most = _extremes(row, uops, BIAS)
         gemm.low[place] = min(gemm.low[place], least)
         gemm.high[place] = max(gemm.high[place], most)
@@ -173,13 +181,14 @@ def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
             return step
     accs, inps, wgts = _limits(row, config)
     least, most = _extremes(row, uops, DST)
-    first = _first_outside(row, least, most - accs, row.dst_outer, row.dst_middle, row.dst_inner)
+    first = _first_outside(row, row.inner, least, most - accs, row.dst_outer, row.dst_middle,
+                           row.dst_inner)
     least, most = _extremes(row, uops, SRC)
-    first = min(first, _first_outside(row, least, most - inps, row.lhs_outer, row.lhs_middle,
-                                      row.lhs_inner))
+    first = min(first, _first_outside(row, row.inner, least, most - inps, row.lhs_outer,
+                                      row.lhs_middle, row.lhs_inner))
     least, most = _extremes(row, uops, WGT)
-    first = min(first, _first_outside(row, least, most - wgts, row.rhs_outer, row.rhs_middle,
-                                      row.rhs_inner))
+    first = min(first, _first_outside(row, row.inner, least, most - wgts, row.rhs_outer,
+                                      row.rhs_middle, row.rhs_inner))
     if first == NOWHERE:
         return -1
     step = 0
@@ -190,24 +199,63 @@ def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
 
 
 @called
-def _first_outside(row: Settings, least: int, most: int, by_outer: int, by_middle: int,
-                   by_inner: int) -> int:
+def _first_bad_of_window(row: Settings, config: Settings, uops: MicroOps) -> int:
+    """The first slot of a window that something is wrong with, -1 if there is none. That a sum has
+    no place shows when it ends."""
+    if row.uop >= len(uops):
+        return 0
+    accs, inps, wgts = _limits(row, config)
+    src, wgt, dst = (int(uops[row.uop, SRC]), int(uops[row.uop, WGT]), int(uops[row.uop, DST]))
+    first = _first_beside(row, uops)
+    first = min(first, _first_outside(row, row.inner, src, src - inps, row.lhs_outer,
+                                      row.lhs_middle, row.lhs_inner))
+    first = min(first, _first_outside(row, row.inner, wgt, wgt - wgts, row.rhs_outer,
+                                      row.rhs_middle, row.rhs_inner))
+    if row.inner > BEFORE:
+        if row.flags & FROM_BIAS and uops[row.uop, BIAS] >= accs:
+            first = min(first, BEFORE)
+        begins = _first_outside(row, row.inner - BEFORE, dst, dst - accs, row.dst_outer,
+                                row.dst_middle, row.dst_inner)
+        if begins != NOWHERE:
+            rows, at = divmod(begins, row.inner - BEFORE)
+            first = min(first, rows * row.inner + at + BEFORE)
+    return -1 if first == NOWHERE else first
+
+
+@called
+def _first_beside(row: Settings, uops: MicroOps) -> int:
+    """The first slot of a window whose weights do not begin a group of rows, or NOWHERE."""
+    if uops[row.uop, WGT] % WINDOW_ROWS:
+        return 0
+    if row.inner > 1 and row.rhs_inner % WINDOW_ROWS:
+        return 1
+    if row.middle > 1 and row.rhs_middle % WINDOW_ROWS:
+        return row.inner
+    if row.outer > 1 and row.rhs_outer % WINDOW_ROWS:
+        return row.inner * row.middle
+    return NOWHERE
+
+
+@called
+def _first_outside(row: Settings, iterations: int, least: int, most: int, by_outer: int,
+                   by_middle: int, by_inner: int) -> int:
     """The first iteration in which a walk makes `least` negative or `most` not negative, or
-    NOWHERE. Searched loop by loop, because there are too many iterations to try them all."""
+    NOWHERE; the inner loop has so many. Searched loop by loop, because there are too many
+    iterations to try them all."""
     for outer in range(row.outer):
         at = outer * by_outer
-        low, high = _spread(1, row.middle, row.inner, 0, by_middle, by_inner)
+        low, high = _spread(1, row.middle, iterations, 0, by_middle, by_inner)
         if least + at + low >= 0 and most + at + high < 0:
             continue
         for middle in range(row.middle):
             at = outer * by_outer + middle * by_middle
-            low, high = _spread(1, 1, row.inner, 0, 0, by_inner)
+            low, high = _spread(1, 1, iterations, 0, 0, by_inner)
             if least + at + low >= 0 and most + at + high < 0:
                 continue
-            for inner in range(row.inner):
+            for inner in range(iterations):
                 there = at + inner * by_inner
                 if least + there < 0 or most + there >= 0:
-                    return (outer * row.middle + middle) * row.inner + inner
+                    return (outer * row.middle + middle) * iterations + inner
     return NOWHERE
 
 
@@ -223,6 +271,14 @@ def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: i
     wgt = (uops[number, WGT] + outer * row.rhs_outer + middle * row.rhs_middle
            + inner * row.rhs_inner)
     return not (0 <= dst < accs and 0 <= src < inps and 0 <= wgt < wgts)
+
+
+@inlined
+def _sum_counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
+    """The step, inner, middle and outer counter of the sum that a slot adds to; of a window's, with
+    an inner counter below zero if it ends none."""
+    step, inner, middle, outer = _counters(row, slot)
+    return step, inner - BEFORE if row.window else inner, middle, outer
 
 
 @inlined
@@ -275,7 +331,9 @@ def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, hi
 
 @inlined
 def _reads_on(row: Settings, slot: int, uops: MicroOps, low: int, high: int) -> int:
-    step, inner, middle, outer = _counters(row, slot)
+    step, inner, middle, outer = _sum_counters(row, slot)
+    if inner < 0:
+        return 0
     moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
     first = step
     while (step < row.count and not _starts(row.flags, step, inner, middle, outer)
@@ -288,8 +346,10 @@ def _reads_on(row: Settings, slot: int, uops: MicroOps, low: int, high: int) -> 
 def _touched(row: Settings, slot: int, uops: MicroOps, reads: bool) -> int:
     if row.no_work:
         return -1
-    step, inner, middle, outer = _counters(row, slot)
+    step, inner, middle, outer = _sum_counters(row, slot)
     number = row.uop + step
+    if inner < 0:
+        return -1
     if reads and _starts(row.flags, step, inner, middle, outer):
         return int(uops[number, BIAS]) if row.flags & FROM_BIAS else -1
     return (int(uops[number, DST]) + outer * row.dst_outer + middle * row.dst_middle

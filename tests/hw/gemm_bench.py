@@ -12,7 +12,7 @@ from microtron.hw.accumulator import READERS, Accumulator
 from microtron.hw.gemm import GemmEngine
 from microtron.hw.scratchpad import Scratchpad
 from microtron.isa.bounds import index_range
-from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags
+from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags, Window
 from microtron.sim.functional.scratchpads import Scratchpads, pack, unpack
 from microtron.sim.functional.simulator import compute
 
@@ -165,8 +165,16 @@ def observe(ctx, engine, result, cycle, offers, halted):
     return start
 
 
-def slots_of(gemm):
-    return gemm.count * gemm.loops[0] * gemm.loops[1] * gemm.loops[2]
+def slots_of(instruction):
+    outer, middle, inner = instruction.loops
+    return outer * middle * inner * (1 if isinstance(instruction, Window) else instruction.count)
+
+
+def writes_of(instruction):
+    """The slots that write: of a window, those that end a sum."""
+    outer, middle, inner = instruction.loops
+    return (outer * middle * max(0, inner - 2) if isinstance(instruction, Window)
+            else slots_of(instruction))
 
 
 def expected_acc(instructions, pads):
@@ -197,12 +205,25 @@ def random_gemms(rng, config, count, *, most=4):
     gemms, first = [], 0
     while len(gemms) < count:
         gemm = _random_gemm(rng, first, most)
+        if config.has_windows and rng.random() < 0.6:
+            gemm = _random_window(rng, first, most)
         reached = _random_uops(rng, config, gemm)
         if reached is not None:
-            uops[first:first + gemm.count] = reached
+            uops[first:first + len(reached)] = reached
             gemms.append(gemm)
-            first += gemm.count
+            first += len(reached)
     return gemms, uops
+
+
+def _random_window(rng, first, most):
+    """What a gemm says, as far as a window can; its sums are often few and far from its slots."""
+    gemm = _random_gemm(rng, first, most)
+    mine = GemmFlags.START | GemmFlags.BIAS | GemmFlags.FIRST_MIDDLE | GemmFlags.FIRST_OUTER
+    outer, middle, inner = gemm.loops
+    return Window(flags=gemm.flags & mine, uop=first, loops=(outer, middle, inner * 2),
+                  wait=gemm.wait, post=gemm.post, dst_stride=gemm.dst_stride,
+                  src_stride=gemm.src_stride,
+                  wgt_stride=tuple(each // 8 * 4 for each in gemm.wgt_stride))
 
 
 def _random_gemm(rng, first, most):
@@ -224,17 +245,21 @@ def _random_gemm(rng, first, most):
 def _random_uops(rng, config, gemm):
     """Micro-ops that stay inside; often few different tiles, so that sums meet again soon."""
     columns = []
-    rows = config.block_out if gemm.flags & GemmFlags.DEPTHWISE else 1
-    for strides, limit in ((gemm.dst_stride, config.tiles(Buffer.ACC)),
-                           (gemm.src_stride, config.tiles(Buffer.INP)),
-                           (gemm.wgt_stride, config.tiles(Buffer.WGT) * rows),
-                           ((0, 0, 0), config.tiles(Buffer.ACC))):
-        low, high = index_range(0, gemm.loops, strides) or (0, 0)
+    is_window = isinstance(gemm, Window)
+    count = 1 if is_window else gemm.count
+    sums = (*gemm.loops[:2], max(0, gemm.loops[2] - 2)) if is_window else gemm.loops
+    rows = config.block_out if is_window or gemm.flags & GemmFlags.DEPTHWISE else 1
+    for strides, loops, limit, step in (
+            (gemm.dst_stride, sums, config.tiles(Buffer.ACC), 1),
+            (gemm.src_stride, gemm.loops, config.tiles(Buffer.INP), 1),
+            (gemm.wgt_stride, gemm.loops, config.tiles(Buffer.WGT) * rows, 4 if is_window else 1),
+            ((0, 0, 0), gemm.loops, config.tiles(Buffer.ACC), 1)):
+        low, high = index_range(0, loops, strides) or (0, 0)
         if high - low >= limit:
             return None
-        choices = range(-low, min(limit - high, 1 << 16))
+        choices = range(-low, min(limit - high, 1 << 16), step)
         some = [rng.choice(choices) for _ in range(rng.choice((1, 2, 4)))]
-        columns.append([rng.choice((*some, choices[0], choices[-1])) for _ in range(gemm.count)])
-    if gemm.count and rng.random() < 0.5:       # start sums from tiles that are being written
-        columns[3] = [rng.choice(columns[0]) for _ in range(gemm.count)]
+        columns.append([rng.choice((*some, choices[0], choices[-1])) for _ in range(count)])
+    if count and rng.random() < 0.5:            # start sums from tiles that are being written
+        columns[3] = [rng.choice(columns[0]) for _ in range(count)]
     return np.array(columns, np.uint16).T

@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 import warnings
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -23,10 +24,10 @@ PAIRS = packing(tiny, port_bits=25)
 # Parameters of constructors by name, each with the values to try. A scratchpad that the ALU writes
 # has other members than one that LOAD fills.
 ARGUMENTS = {
-    "config": (tiny,), "buffer": (Buffer.INP, Buffer.OUT), "buffers": (buffers_of(Load),),
-    "clients": (2,), "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
+    "config": (replace(tiny, window_taps=3),), "buffer": (Buffer.INP, Buffer.OUT),
+    "buffers": (buffers_of(Load),), "clients": (2,), "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
     "steps": (True,), "shared": (False, True), "packing": (PAIRS,), "sum_shape": (20,),
-    "diagonal": (None,), "corrections": (lambda: Corrections(tiny, PAIRS),),    # made when wanted
+    "diagonal": (0,), "corrections": (lambda: Corrections(tiny, PAIRS),),    # made when wanted
 }
 ENTRY = re.compile(r"(?P<names>[\w*]+(?:, [\w*]+)*) : (?P<flow>In|Out)\(.+\)")
 

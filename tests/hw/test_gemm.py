@@ -9,16 +9,18 @@ from amaranth.back import verilog
 
 from microtron.hw.gemm import GemmEngine, start_to_end, write_stage
 from microtron.isa.config import Config, base, tiny
-from microtron.isa.instructions import Engines, Gemm, GemmFlags
+from microtron.isa.instructions import Engines, Gemm, GemmFlags, Window
 from microtron.sim.functional.scratchpads import Scratchpads
 
-from .gemm_bench import expected_acc, random_gemms, random_pads, run, slots_of
+from .gemm_bench import expected_acc, random_gemms, random_pads, run, slots_of, writes_of
 
 CONFIGS = {
     "tiny": tiny,
     "batch": replace(tiny, batch=2, block_in=8, block_out=2, bus_bits=128),
     "more outputs, int4": replace(tiny, block_in=2, block_out=8, wgt_bits=4, bus_bits=256),
     "one bank": replace(tiny, block_in=16, block_out=4, acc_banks=1, inp_bytes=1024),
+    "windows": replace(tiny, window_taps=3),
+    "windows, more outputs, int4": replace(tiny, block_out=16, wgt_bits=4, window_taps=3),
 }
 ONE = replace(tiny, block_in=1, block_out=1, inp_bytes=64, wgt_bytes=64, acc_bytes=256)
 
@@ -37,7 +39,7 @@ def check_times(config, gemms, result):
         assert end - start == start_to_end(config, slots_of(gemm))
     for number, following in enumerate(result.starts[1:]):
         assert following - result.starts[number] >= max(1, slots_of(gemms[number]))
-    assert len(result.writes) == sum(map(slots_of, gemms))
+    assert len(result.writes) == sum(map(writes_of, gemms))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -86,6 +88,16 @@ def test_back_to_back_instructions_have_no_bubble():
     marker = 1 + constant + 19
     assert result.writes == [cycle for cycle in range(1 + constant, 1 + constant + 22)
                              if cycle != marker]
+
+
+def test_a_window_writes_from_its_third_slot_on():
+    config = CONFIGS["windows"]
+    windows = [Window(loops=(1, 2, 5), dst_stride=(0, 3, 1)), Window(), Window(loops=(1, 1, 3))]
+    result = run(config, windows, sequence(config, [0]))
+    assert result.starts == [0, 10, 11]
+    first = 1 + write_stage(config)
+    assert result.writes == [first + slot for slot in (2, 3, 4, 7, 8, 9, 13)]
+    assert result.ends == [first + slot for slot in (9, 10, 13)]
 
 
 def test_the_constant_grows_with_the_adder_tree_only():

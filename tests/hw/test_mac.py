@@ -22,6 +22,9 @@ CONFIGS = {
     "one output": replace(tiny, block_in=16, block_out=1),
     "one of each": replace(tiny, block_in=1, block_out=1, inp_bytes=64, acc_bytes=64),
     "deep": replace(tiny, block_in=64, block_out=2),
+    "windows": replace(tiny, window_taps=3),
+    "int4 windows": replace(tiny, wgt_bits=4, block_in=8, block_out=16, window_taps=3),
+    "batch of windows": replace(tiny, batch=2, block_in=16, block_out=8, window_taps=3),
 }
 
 
@@ -41,13 +44,30 @@ def packed(tile, bits):
                for place, value in enumerate(tile.ravel()))
 
 
-def expected(inp, wgt, depthwise, row):
+def expected(history):
+    """The result of the last of some pairs."""
+    inp, wgt, depthwise, row, window = history[-1]
     if not depthwise:
         return inp @ wgt.T
     lanes = min(inp.shape[1], wgt.shape[0])
     sums = np.zeros((inp.shape[0], wgt.shape[0]), np.int64)
-    sums[:, :lanes] = inp[:, :lanes] * wgt[row, :lanes]
+    for tap, (inp, wgt, _, row, _) in enumerate(history[-3:] if window else history[-1:]):
+        sums[:, :lanes] += inp[:, :lanes] * wgt[row + tap * window, :lanes]
     return sums
+
+
+def drawn(rng, config):
+    """A pair of tiles and what to do with them. A window's sum is one if two of its products come
+    from slots of windows as well."""
+    row = rng.randrange(config.block_out)
+    window = config.has_windows and rng.random() < 0.6
+    return (random_tile(rng, config.batch, config.block_in, 8),
+            random_tile(rng, config.block_out, config.block_in, config.wgt_bits),
+            window or rng.random() < 0.4, row // 4 * 4 if window else row, window)
+
+
+def has_a_result(history):
+    return not history[-1][4] or (len(history) > 2 and all(each[4] for each in history[-3:]))
 
 
 class On(Elaboratable):
@@ -69,19 +89,20 @@ PLATFORMS = {"one by one": None, "wide": TARGETS["xc7"], "narrow": NARROW}
 def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
     rng = random.Random(config.digest)
     unit, latency, cycles = MacArray(config), mac_latency(config), 60
-    pairs = [(random_tile(rng, config.batch, config.block_in, 8),
-              random_tile(rng, config.block_out, config.block_in, config.wgt_bits),
-              rng.random() < 0.4, rng.randrange(config.block_out)) for _ in range(cycles)]
+    pairs = [drawn(rng, config) for _ in range(cycles)]
 
     async def testbench(ctx):
         for cycle in range(cycles):
-            inp, wgt, depthwise, row = pairs[cycle]
+            inp, wgt, depthwise, row, window = pairs[cycle]
             ctx.set(unit.inp, packed(inp, 8))
             ctx.set(unit.wgt, packed(wgt, config.wgt_bits))
             ctx.set(unit.depthwise, depthwise)
             ctx.set(unit.row, row)
-            if cycle >= latency:
-                sums = expected(*pairs[cycle - latency])
+            if config.has_windows:
+                ctx.set(unit.window, window)
+            history = pairs[:cycle - latency + 1]
+            if cycle >= latency and has_a_result(history):
+                sums = expected(history)
                 got = ctx.get(unit.sums)
                 assert [got[lane] for lane in range(sums.size)] == sums.ravel().tolist()
             await ctx.tick()

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from microtron.isa.faults import Fault
-from microtron.isa.instructions import ISA_VERSION
-from microtron.isa.registers import IDENTITY, offset_of
+from microtron.isa.registers import identity_of, offset_of
 
 # What the size of segment 7 makes it do wrong.
 FLAWS = ("none", "unstable", "fixed", "stray", "crossing", "dependent", "endless", "deaf", "stuck")
@@ -15,8 +14,7 @@ REGISTERS = ("control", "status", "fault", "fault_position", "program_low", "pro
 
 def stand_in(config):
     """Verilog with the accelerator's ports."""
-    known = {"identity": IDENTITY, "isa_version": ISA_VERSION,
-             **{f"config_{name}": value for name, value in config.to_dict().items()}}
+    known = identity_of(config)
     defined = {
         "IDS": 1, "ADDRESS": config.address_bits, "BUS": config.bus_bits,
         **{name.upper(): offset_of(name) for name in REGISTERS},

@@ -5,14 +5,14 @@ import numpy as np
 from microtron.isa.config import Config
 from microtron.isa.errors import ExecutionError
 from microtron.isa.faults import Fault
-from microtron.isa.instructions import INSTRUCTION_BYTES, ISA_VERSION, SEGMENTS
+from microtron.isa.instructions import INSTRUCTION_BYTES, SEGMENTS
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.registers import (
-    IDENTITY,
     WINDOW_BYTES,
     Control,
     Status,
     counter_names,
+    identity_of,
     register_map,
 )
 from microtron.isa.stream import from_bytes
@@ -35,8 +35,7 @@ class FakeBoard:
         self.hangs, self.deaf = hangs, deaf
         self.strays, self.starts = [], 0
         self.registers = dict.fromkeys(NAMES.values(), 0) | {
-            "identity": IDENTITY, "isa_version": ISA_VERSION,
-            **{f"config_{name}": value for name, value in config.to_dict().items()}}
+            **identity_of(config)}
         self.config = config
 
     def read_word(self, address: int) -> int:

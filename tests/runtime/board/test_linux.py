@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from microtron.isa.config import tiny
-from microtron.isa.instructions import ISA_VERSION
-from microtron.isa.registers import IDENTITY, WINDOW_BYTES, offset_of
+from microtron.isa.registers import WINDOW_BYTES, identity_of, offset_of
 from microtron.runtime.board.device import BoardDevice
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.linux import (
@@ -30,10 +29,8 @@ PHYSICAL, SIZE = 0x1800_0000, 1 << 16
 @pytest.fixture
 def files(tmp_path):
     """Files that hold what the kernel would map: registers of an accelerator, and a buffer."""
-    words = {"identity": IDENTITY, "isa_version": ISA_VERSION,
-             **{f"config_{name}": value for name, value in tiny.to_dict().items()}}
     registers = bytearray(WINDOW_BYTES)
-    for name, value in words.items():
+    for name, value in identity_of(tiny).items():
         struct.pack_into("<I", registers, offset_of(name), value)
     (tmp_path / "registers").write_bytes(registers)
     (tmp_path / "udmabuf0").write_bytes(b"\xAA" * SIZE)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtron.isa.config import tiny
-from microtron.isa.instructions import Gemm, GemmFlags
+from microtron.isa.instructions import Gemm, GemmFlags, Window
 from microtron.isa.stream import encode
 from microtron.sim.twins import gemm
 from microtron.sim.twins.decoded import decoded
@@ -70,6 +70,43 @@ def test_the_first_bad_slot_is_that_of_the_definition(uop, count, loops, dst, sr
     instruction = Gemm(uop=uop, count=count, loops=loops, dst_stride=dst, src_stride=src,
                        wgt_stride=wgt, flags=flags)
     assert first_bad(instruction, uops) == by_trial(instruction, uops)
+
+
+WINDOWS = replace(CONFIG, window_taps=3)
+
+
+def first_bad_of_window(window, uops):
+    code = decoded(encode([window]), WINDOWS, (), ())
+    return gemm._first_bad_of_window(Fields(code), Fields(settings(WINDOWS, 1, 0)),
+                                     Checked(np.array(uops, np.uint16)))
+
+
+def by_trial_of_window(window, uops):
+    """Slot by slot: operands first, then the sum that began two slots before."""
+    for slot, at in enumerate(np.ndindex(window.loops)):
+        if window.uop >= len(uops):
+            return slot
+        dst, src, wgt, bias = uops[window.uop]
+        row = wgt + np.dot(window.wgt_stride, at)
+        if not (0 <= src + np.dot(window.src_stride, at) < 16 and 0 <= row < 64 and row % 4 == 0):
+            return slot
+        begun = dst + np.dot(window.dst_stride, (*at[:2], at[2] - 2))
+        if at[2] >= 2 and not (0 <= begun < 32 and (
+                bias < 32 or GemmFlags.BIAS not in window.flags)):
+            return slot
+    return -1
+
+
+@given(uop=st.integers(0, 6), loops=st.tuples(*[st.integers(1, 5)] * 3), dst=walks, src=walks,
+       wgt=st.tuples(*[st.sampled_from((-8, -4, 0, 4, 4, 8, 6))] * 3),
+       flags=st.sampled_from((GemmFlags(0), GemmFlags.START | GemmFlags.BIAS)),
+       uops=st.lists(st.tuples(st.integers(0, 33), st.integers(0, 17), st.sampled_from(
+           (0, 4, 16, 32, 60, 64, 63)), st.integers(28, 33)), min_size=UOPS, max_size=UOPS))
+def test_the_first_bad_slot_of_a_window_is_that_of_the_definition(uop, loops, dst, src, wgt, flags,
+                                                                  uops):
+    window = Window(uop=uop, loops=loops, dst_stride=dst, src_stride=src, wgt_stride=wgt,
+                    flags=flags)
+    assert first_bad_of_window(window, uops) == by_trial_of_window(window, uops)
 
 
 def test_it_is_found_behind_more_slots_than_anyone_can_try():
