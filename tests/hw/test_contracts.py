@@ -25,7 +25,8 @@ PAIRS = packing(tiny, port_bits=25)
 # has other members than one that LOAD fills.
 ARGUMENTS = {
     "config": (replace(tiny, window_taps=3),), "buffer": (Buffer.INP, Buffer.OUT),
-    "buffers": (buffers_of(Load),), "clients": (2,), "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
+    "buffers": (buffers_of(Load),), "clients": (2,),
+    "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
     "steps": (True,), "shared": (False, True), "packing": (PAIRS,), "sum_shape": (20,),
     "diagonal": (0,), "corrections": (lambda: Corrections(tiny, PAIRS),),    # made when wanted
 }
