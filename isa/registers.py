@@ -118,11 +118,10 @@ def identity_of(config: Config) -> dict[str, int]:
 
 
 def described(read: Callable[[str], int]) -> dict[str, int]:
-    """The fields of the configuration, by what their registers read."""
-    fields = {field.name: read(f"config_{field.name}") for field in dataclasses.fields(Config)}
-    defaults = {field.name: field.default for field in dataclasses.fields(Config)
-                if field.metadata["tacit"] and fields[field.name] == 0}
-    return {**fields, **defaults}
+    """The fields of the configuration, by what their registers read; others have their default."""
+    fields = {field: read(f"config_{field.name}") for field in dataclasses.fields(Config)}
+    return {field.name: value for field, value in fields.items()
+            if value or not field.metadata["tacit"]}
 
 
 def offset_of(name: str) -> int:
