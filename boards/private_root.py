@@ -37,7 +37,7 @@ def is_there() -> bool:
 
 
 def private_root() -> Path:
-    """A Debian of its own with these packages, made once: 1.2 GB, some minutes."""
+    """A Debian of its own with these packages, made once: 1.3 GB, some minutes."""
     def make(folder: Path) -> None:
         reason = cannot_be_made()
         if reason is not None:
