@@ -122,8 +122,19 @@ def _transfer(statement: Statement) -> Statement:
         if not checked <= needed <= checked | bounds:
             raise MismatchError(f"it pads where not {guard}; a transfer pads exactly where "
                                 f"{source} lies outside {source.buffer}")
+    _check_reach(assign.target, source, padded=padding is not None)
     copy = Copy(target_box, source_box, padding)
     return When(both(*outer), copy) if outer else copy
+
+
+def _check_reach(target: Access, source: Access, *, padded: bool) -> None:
+    """Refuse a copy that would reach beyond its buffer on the chip: it is cut only where its buffer
+    in DRAM ends, and not even there if what lies outside is padded."""
+    chip, dram = (target, source) if target.buffer.scope in ON_CHIP else (source, target)
+    for bound in _relevant(_inside(chip)):
+        if padded or not _is_implied(bound, _inside(dram)):
+            raise MismatchError(f"it may reach beyond {chip.buffer}, but a transfer is cut only "
+                                f"where {dram.buffer} ends; divide {chip.buffer} evenly")
 
 
 def _source(assign: Assign) -> tuple[Access, int | None, Expression | None]:

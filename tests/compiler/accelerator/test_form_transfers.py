@@ -213,3 +213,24 @@ def test_a_marked_loop_around_other_stages_is_refused():
     with pytest.raises(CompileError, match=r"copy to y cannot be .*inside the loops over \S+outer "
                                            r"is more than one assignment; mark a loop inside them"):
         form_transfers(lower(schedule))
+
+
+@pytest.mark.parametrize(("border", "pieces", "right"), [
+    (1, 4, True), (1, 3, False), (1, 8, True), (0, 3, True), (0, 4, True)])
+def test_pieces_of_a_padded_buffer_must_divide_it(border, pieces, right):
+    """The last piece would go on beyond the buffer: a load pads whatever lies outside DRAM."""
+    shape = (6 + 2 * border, 6)
+    inside = compute("inside", shape, lambda i, j: select(
+        both(border <= i, i < border + 6), X[i - border, j], 7) if border else X[i, j])
+    y = compute("y", shape, lambda i, j: inside[i, j])
+    schedule = Schedule(y)
+    schedule[inside].scope = Scope.INP
+    i, _ = schedule[inside].leaves
+    _, near = schedule[inside].split(i, pieces)
+    schedule[inside].dma(near)
+    if right:
+        assert is_right(form_transfers(lower(schedule)), y)
+    else:
+        with pytest.raises(CompileError, match="it may reach beyond inside, but a transfer is cut "
+                                               "only where x ends; divide inside evenly"):
+            form_transfers(lower(schedule))

@@ -24,7 +24,8 @@ from microtron.isa.verifier import verify
 from .networks import Layers, block, classifier, executed
 
 CONFIGS = {"tiny": tiny, "small": small, "batch 2": replace(tiny, batch=2),
-           "more in than out": replace(tiny, block_in=8)}
+           "more in than out": replace(tiny, block_in=8),
+           "windows": replace(tiny, window_taps=3)}
 
 
 def inputs_for(graph, seed=0):

@@ -18,6 +18,8 @@ from ..graph.random_graphs import networks, random_inputs
 from .networks import executed
 from .test_compile import CONFIGS
 
+WINDOWS = CONFIGS["windows"]
+
 
 def check(graph, config, seed, *devices):
     """Outputs are the model's own; what lies between is that of the graph after its passes."""
@@ -41,7 +43,7 @@ def test_a_network_gives_what_its_graph_means(graph, config, seed):
 @given(networks(), st.integers(0, 9))
 @settings(max_examples=3)
 def test_a_network_gives_it_on_the_hardware_too(graph, seed):
-    check(graph, tiny, seed, "rtl")
+    check(graph, WINDOWS, seed, "cycle", "rtl")
 
 
 @pytest.mark.soak
