@@ -23,7 +23,6 @@ from .facts import INTERRUPT, REGISTERS, SHELL, check_config
 FAMILY = Path("/usr/share/prjxray/database/zynq7")      # where Debian has it
 SYNTHESIS = f"""\
 read_verilog top.v
-hierarchy -check -top {SHELL}
 synth_xilinx -flatten -abc9 -arch xc7 -top {SHELL}
 write_json design.json
 tee -q -o cells.json stat -json

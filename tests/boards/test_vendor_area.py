@@ -23,7 +23,7 @@ SYNTHESIS = {"kv260": "synth_xilinx -family xcup -flatten -noiopad", "de10_nano"
 @pytest.mark.soak
 @pytest.mark.parametrize("name", SYNTHESIS)
 def test_an_accelerator_becomes_cells_that_the_part_has(name, tmp_path, monkeypatch):
-    """No latches, products in multipliers, scratchpads in blocks of RAM, and room for all of it."""
+    """No latches, products in multipliers, all but small scratchpads in blocks of RAM, and room."""
     there = board(name)
     (tmp_path / f"{MODULE}.v").write_text(verilog(LEAST, target("xc7")))
     (tmp_path / "synthesis.ys").write_text(
@@ -37,4 +37,4 @@ def test_an_accelerator_becomes_cells_that_the_part_has(name, tmp_path, monkeypa
     assert 5_000 < area["lut"] < 25_000
     assert 5_000 < area["register"] < 25_000
     assert area["dsp"] >= 4
-    assert area["bram"] >= 5 / 2
+    assert area["bram"] >= 2

@@ -99,3 +99,15 @@ def test_the_overlay_says_what_linux_must_know():
         assert fact in text
     assert text.count("{") == text.count("}")
     assert not re.search(r"\{[a-z]+", text)
+
+
+def test_yosys_knows_the_processors_that_the_script_finds(tmp_path):
+    (tmp_path / "top.v").write_text("module microtron_zynq(); wire clk; reg [3:0] count;\n"
+                                    "(* keep *) PS7 ps7(.FCLKCLK(clk));\n"
+                                    "always @(posedge clk) count <= count + 1; endmodule\n")
+    script, synthesis = [step for step in flow_of(board("pynq_z2")).plan(
+        board("pynq_z2"), tiny).steps if step.name in ("script", "synthesis")]
+    script.run(tmp_path, 1, 2)
+    synthesis.run(tmp_path, 2, 2)
+    cells = json.loads((tmp_path / "cells.json").read_text())["design"]["num_cells_by_type"]
+    assert cells["PS7"] == 1
