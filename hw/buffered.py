@@ -38,15 +38,16 @@ class RegisterSlice(Component):
         front, back = (Signal(self.shape, name=name, reset_less=True)
                        for name in ("front", "back"))
         held, waiting = Signal(), Signal()          # the front, and the back as well
-        m.d.comb += [self.put.ready.eq(~waiting), self.take.valid.eq(held),
+        room = Signal(init=1)       # not waiting: outsiders do not share the wire to a whole item
+        m.d.comb += [self.put.ready.eq(room), self.take.valid.eq(held),
                      self.take.payload.eq(front)]
         with m.If(~waiting):
             m.d.sync += back.eq(self.put.payload)
         with m.If(self.take.ready | ~held):
-            m.d.sync += [held.eq(waiting | self.put.valid), waiting.eq(0),
+            m.d.sync += [held.eq(waiting | self.put.valid), waiting.eq(0), room.eq(1),
                          Value.cast(front).eq(Mux(waiting, back, self.put.payload))]
         with m.Elif(self.put.valid):
-            m.d.sync += waiting.eq(1)
+            m.d.sync += [waiting.eq(1), room.eq(0)]
         return m
 
 
@@ -88,28 +89,31 @@ class RegisteredQueue(Component):
             (self.depth, "behind")))                # items that are not the head
         head = Signal(width, reset_less=True)
         held = Signal()                             # the head; nothing is behind one that is not
-        some = behind != 0
-        enters, joins, leaves = (               # an item; it stays behind the head; one no longer
-            Signal(name=name) for name in ("enters", "joins", "leaves"))
+        some = Signal()                             # behind != 0
+        room = Signal(init=1)                       # behind != places
+        enters = Signal()                           # an item
         m.d.comb += [
-            put.ready.eq(behind != places), take.valid.eq(held), Value.cast(take.payload).eq(head),
-            enters.eq(put.valid & put.ready),
-            leaves.eq(take.ready & some),
-            joins.eq(enters & (some | (held & ~take.ready))),
-            # Written in any case: whether there is an item, and stays, is known later than its
-            # place, which is free.
-            written.addr.eq(produce), written.data.eq(put.payload), written.en.eq(put.ready),
+            put.ready.eq(room), take.valid.eq(held), Value.cast(take.payload).eq(head),
+            enters.eq(put.valid & room),
+            # Written in any case: whether there is an item is known later than its place, which
+            # is free.
+            written.addr.eq(produce), written.data.eq(put.payload), written.en.eq(room),
             read.addr.eq(consume),
             Value.cast(self.coming).eq(Mux(some, read.data, put.payload)),
         ]
-        with m.If(take.ready | ~held):
-            m.d.sync += [held.eq(some | enters), head.eq(self.coming)]
-        with m.If(joins):
+        # What enters gets a place even where it becomes the head at once, and leaves it at once:
+        # whether the head is taken may be known late, and must not decide where items go.
+        with m.If(enters):
             m.d.sync += produce.eq(Mux(produce == places - 1, 0, produce + 1))
-        with m.If(leaves):
+        with m.If((take.ready & (some | enters)) | (enters & ~held)):
             m.d.sync += consume.eq(Mux(consume == places - 1, 0, consume + 1))
-        with m.If(take.ready & some & ~enters):
-            m.d.sync += behind.eq(behind - 1)
-        with m.Elif(enters & held & ~take.ready):
-            m.d.sync += behind.eq(behind + 1)
+        with m.If(held & Mux(take.ready, some & ~enters, enters)):
+            m.d.sync += behind.eq(Mux(enters, behind + 1, behind - 1))
+        m.d.sync += [
+            held.eq((held & ~take.ready) | some | enters),
+            some.eq(held & Mux(take.ready, some & ((behind != 1) | enters), some | enters)),
+            room.eq(take.ready | ~held | (room & ~(enters & (behind == places - 1)))),
+        ]
+        with m.If(take.ready | ~held):
+            m.d.sync += head.eq(self.coming)
         return m

@@ -1,5 +1,8 @@
 """The control unit: registers for a driver, the state of a run, and the counters."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
@@ -17,6 +20,8 @@ from .logic import covering, exponent
 COUNTER_BITS = 40               # three hours at 100 MHz
 WORD = 8 * REGISTER_BYTES
 OFFSET_BITS = ceil_log2(WINDOW_BYTES)
+READ_LATENCY = 2                # cycles from an offset to its register
+GROUP = 8                       # registers that are chosen from in the first of them
 
 
 class Control(Component):
@@ -43,7 +48,8 @@ class Control(Component):
     read_offset : In(OFFSET_BITS)
         The register to read, in every cycle.
     read_data : Out(WORD)
-        The register whose offset was there in the cycle before; zero where there is none.
+        The register whose offset was there two cycles before, as it was a cycle before; zero
+        where there is none.
     load, gemm, alu, store : In(events)
         What each engine tells in every cycle.
     fetch_fault : In(FAULT)
@@ -94,12 +100,12 @@ class Control(Component):
         self.interrupt_enable = Signal()
         self.fault = Signal(FAULT)
         start = Signal()
-        m.d.comb += start.eq(self._written(registers.Control.START))
+        m.d.sync += start.eq(self._written(registers.Control.START))
         self._look(m)
         self._run(m, start)
         readable = {
             "control": self.interrupt_enable << exponent(registers.Control.INTERRUPT_ENABLE),
-            "status": self._status(m),
+            "status": self._status(m, start),
             "fault": self.fault.cause, "fault_position": self.fault.position,
             **self._settings(m), **self._counters(m),
             **{name: Const(value, WORD)
@@ -131,10 +137,10 @@ class Control(Component):
             fault = data.View(FAULT, told[name])
             m.d.sync += raised.eq(~self.reset & (fault.cause != Fault.NONE))
 
-    def _status(self, m):
+    def _status(self, m, start):
         status = Signal(WORD)
         for flag, holds in covering(Status, {
-                Status.RUNNING: self.running | self.reset, Status.DONE: self.done,
+                Status.RUNNING: start | self.running | self.reset, Status.DONE: self.done,
                 Status.FAILED: self.failed, Status.INTERRUPT: self.interrupt}).items():
             m.d.comb += status[exponent(flag)].eq(holds)
         return status
@@ -236,13 +242,25 @@ class Control(Component):
         return registers
 
     def _read(self, m, readable):
-        with m.Switch(self.read_offset):
-            for register in register_map():
-                if register.name in readable:
-                    with m.Case(register.offset):
-                        m.d.sync += self.read_data.eq(readable[register.name])
-            with m.Default():
-                m.d.sync += self.read_data.eq(0)
+        """In two steps: the register, in whichever group it is; then what any of them gave."""
+        groups: dict[int, dict[int, Value]] = {}
+        for register in register_map():
+            if register.name in readable:
+                group, place = divmod(register.offset // REGISTER_BYTES, GROUP)
+                groups.setdefault(group, {})[place] = readable[register.name]
+        low = exponent(REGISTER_BYTES)
+        byte, place = self.read_offset[:low], self.read_offset[low:low + exponent(GROUP)]
+        group = self.read_offset[low + exponent(GROUP):]
+        candidates = []                             # zero, but for the register's own group
+        for number, members in groups.items():
+            chosen = Signal(WORD, name=f"chosen_{number}")
+            m.d.sync += chosen.eq(0)
+            with m.If((byte == 0) & (group == number)), m.Switch(place):
+                for each, value in members.items():
+                    with m.Case(each):
+                        m.d.sync += chosen.eq(value)
+            candidates.append(chosen)
+        m.d.sync += self.read_data.eq(reduce(or_, candidates))
 
 
 _offsets = {register.name: register.offset for register in register_map()}

@@ -15,7 +15,7 @@ from .logic import is_among
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
 AHEAD = 2 * BURST   # instructions fetched before they are wanted
 
-# An instruction in the buffer: a word that could be read or is `broken`, and what it is.
+# An instruction in the buffer: a word that could be read or is `broken`, and what it is, if so.
 BUFFERED = data.StructLayout({"word": 8 * INSTRUCTION_BYTES, "broken": 1, "illegal": 1,
                               "engines": len(Engine), "sync": 1, "end": 1})
 
@@ -139,40 +139,39 @@ class Fetch(Component):
         buffered = buffer.put.payload
         m.d.comb += [buffered.word.eq(word), buffered.broken.eq(broken),
                      buffer.put.valid.eq(complete)]
-        self._judge(m, word, buffered)
+        self._judge(m, word, broken, buffered)
 
-    def _judge(self, m, word, buffered):
-        """Whether a word is an instruction, and whose."""
-        legal = Signal()
+    def _judge(self, m, word, broken, buffered):
+        """Whether a word is an instruction, and whose; one that is broken is nobody's."""
+        legal, whole = (Signal(name=name) for name in ("legal", "whole"))
         with m.Switch(opcode_of(word)):
             for instruction in self.config.instructions:
                 with m.Case(instruction.opcode):
-                    m.d.comb += legal.eq(~illegal(instruction, word))
+                    m.d.comb += [legal.eq(~illegal(instruction, word)), whole.eq(legal & ~broken)]
                     if instruction is Sync:
                         action = unpack(Sync, word).action
-                        m.d.comb += [buffered.sync.eq(legal), buffered.end.eq(is_among(
+                        m.d.comb += [buffered.sync.eq(whole), buffered.end.eq(is_among(
                             action, SyncAction,
                             {SyncAction.BARRIER: False, SyncAction.END: True}))]
                     else:
-                        m.d.comb += buffered.engines[instruction.engine].eq(legal)
+                        m.d.comb += buffered.engines[instruction.engine].eq(whole)
         m.d.comb += buffered.illegal.eq(~legal)
 
     def _dispatch(self, m, buffer):
         """Hand the oldest instruction to its engine, or execute it here."""
         oldest = buffer.take.payload
         queues = [getattr(self, engine.name.lower()) for engine in Engine]
-        valid, whole, was_idle = Signal(), Signal(), Signal()
+        valid, was_idle = (Signal(name=name) for name in ("valid", "was_idle"))
         over = Signal()                                     # halted or finished
         m.d.comb += [
             valid.eq(buffer.take.valid & ~over),
-            whole.eq(valid & ~oldest.broken),
-            self.dispatched.eq(whole & Cat(
+            self.dispatched.eq(valid & Cat(
                 oldest.sync & was_idle, (goes & queue.ready for goes, queue
                                          in zip(oldest.engines, queues, strict=True))).any()),
             buffer.take.ready.eq(self.dispatched),
         ]
         for goes, queue in zip(oldest.engines, queues, strict=True):
-            m.d.comb += [queue.valid.eq(whole & goes), queue.payload.word.eq(oldest.word),
+            m.d.comb += [queue.valid.eq(valid & goes), queue.payload.word.eq(oldest.word),
                          queue.payload.position.eq(self.position)]
         m.d.sync += was_idle.eq(self.idle & ~self.dispatched)
         with m.If(self.dispatched):

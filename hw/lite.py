@@ -1,11 +1,11 @@
 """The AXI4-Lite slave: a driver's way to the control registers."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.registers import REGISTER_BYTES
 from .axi import LITE_BITS, lite_channels
-from .control import OFFSET_BITS
+from .control import OFFSET_BITS, READ_LATENCY
 
 OKAY, SLVERR = 0, 2
 WHOLE_WORD = (1 << REGISTER_BYTES) - 1
@@ -15,12 +15,12 @@ class LiteSlave(Component):
     """Turns AXI4-Lite transactions into single-cycle register accesses.
 
     One write and one read may be in progress, independently of each other. A write is accepted
-    when address and data are both there; its answer follows in the next cycle and stays until it
-    is taken. A read is accepted when the answer to the one before has been taken; its own follows
-    two cycles later and stays until it is taken. Registers are written whole: a write with a byte
-    missing changes nothing and is answered with SLVERR.
+    when address and data are both there; its answer follows in the next cycle, as does the access,
+    and stays until it is taken. A read is accepted when the answer to the one before has been
+    taken; its own follows four cycles later and stays until it is taken. Registers are written
+    whole: a write with a byte missing changes nothing and is answered with SLVERR.
 
-    Rate: a write every two cycles and a read every three, if the driver takes answers at once.
+    Rate: a write every two cycles and a read every five, if the driver takes answers at once.
 
     Members
     -------
@@ -33,9 +33,9 @@ class LiteSlave(Component):
     write_data : Out(LITE_BITS)
         Its new value.
     read_offset : Out(OFFSET_BITS)
-        The register to read. It counts in the cycle in which a read is accepted.
+        The register to read. It counts in the cycle after a read is accepted.
     read_data : In(LITE_BITS)
-        Its value, one cycle later.
+        Its value, two cycles later.
     """
 
     def __init__(self):
@@ -59,6 +59,8 @@ class LiteSlave(Component):
             accept.eq(bus.awvalid & bus.wvalid & ~bus.bvalid),
             bus.awready.eq(accept),
             bus.wready.eq(accept),
+        ]
+        m.d.sync += [
             self.write_enable.eq(accept & whole),
             self.write_offset.eq(bus.awaddr),
             self.write_data.eq(bus.wdata),
@@ -70,14 +72,11 @@ class LiteSlave(Component):
 
     def _read(self, m):
         bus = self.bus
-        looking_up = Signal()
-        m.d.comb += [
-            bus.arready.eq(~looking_up & ~bus.rvalid),
-            self.read_offset.eq(bus.araddr),
-            bus.rresp.eq(OKAY),
-        ]
-        m.d.sync += looking_up.eq(bus.arvalid & bus.arready)
-        with m.If(looking_up):
+        looking_up = Signal(1 + READ_LATENCY)       # one bit for each cycle that it takes
+        m.d.comb += [bus.arready.eq(~looking_up.any() & ~bus.rvalid), bus.rresp.eq(OKAY)]
+        m.d.sync += [self.read_offset.eq(bus.araddr),
+                     looking_up.eq(Cat(bus.arvalid & bus.arready, looking_up))]
+        with m.If(looking_up[-1]):
             m.d.sync += [bus.rvalid.eq(1), bus.rdata.eq(self.read_data)]
         with m.Elif(bus.rready):
             m.d.sync += bus.rvalid.eq(0)

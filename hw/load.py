@@ -18,7 +18,7 @@ assert instructions_of(Engine.LOAD) == (Load,), "another instruction needs hardw
 class LoadEngine(TransferEngine):
     """Executes loads in order: one side requests rows from DRAM, the other writes what comes.
 
-                  ┌─► RowWalker ──► requests (bursts)
+                  ┌─► RowWalker ──► two places ──► requests (bursts)
         commands ─┤
                   └─► queue of 4 ─► LoadWriter ──► uop, inp, wgt, acc
                                         ▲
@@ -76,6 +76,11 @@ class LoadEngine(TransferEngine):
         # The write side works on older loads than the walker, and these are older than the next.
         self._keep_first_fault(m, writer.fault, walker.fault, self._bad_padding(m, started))
         return m
+
+    def _place(self, m, cut, places):
+        """What stands for no burst is left out: there is nobody to tell."""
+        m.d.comb += [places.payload.eq(cut.payload), cut.ready.eq(places.ready),
+                     places.valid.eq(cut.valid & ~cut.payload.empty)]
 
     def _report(self, m, writer):
         m.d.comb += [

@@ -32,9 +32,11 @@ class LoadWriter(Component):
 
     Rate: one write a cycle: a tile of padding, a beat, or, where smaller tiles have different
     lanes in the beat and in the scratchpad (see `Packing`), a tile of data. No bubble between
-    rows, one between loads. Latency: the first step can be taken in the cycle after the load
+    rows, one between loads. Latency: the first step can be taken in the second cycle after the load
     arrived; what is taken in cycle t is written in t + 1, if its port is ready. A load ends in the
     cycle of its last write; one that writes nothing ends like a write.
+
+        LoadSteps ──► two places ──► with its beat ──► two places ──► written
 
     A step waits while two writes before it wait for their port, and a step with data while there
     is no beat (`wait_memory`). A tile outside its scratchpad (INDEX) and a beat with an error
@@ -43,7 +45,8 @@ class LoadWriter(Component):
     Members
     -------
     instructions : In(stream of prepared_layout)
-        Loads, in order, as `steps.prepare` gives them. Each is taken with its last step.
+        Loads, in order, as `steps.prepare` gives them. Each is taken when its last step has a
+        place.
     beats : In(stream of read_beat)
         The beats of all loads, in order. A beat is taken with the last step that needs it.
     uop, inp, wgt, acc : Out(fill_port)
@@ -84,11 +87,14 @@ class LoadWriter(Component):
         m = Module()
         m.submodules.steps = steps = self.steps
         wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
-        self.step = steps.steps.payload
+        m.submodules.places = self.places = RegisterSlice(steps.steps.payload.shape())
+        wiring.connect(m, steps.steps, self.places.put)
+        self.step = self.places.take.payload
         m.submodules.writes = self.writes = RegisterSlice(self._write_layout())
         self._take(m)
         self._write(m)
-        m.d.comb += self.busy.eq(self.instructions.valid | self.writes.take.valid)
+        m.d.comb += self.busy.eq(self.instructions.valid | self.places.take.valid
+                                 | self.writes.take.valid)
         return m
 
     def _write_layout(self):
@@ -104,11 +110,11 @@ class LoadWriter(Component):
         step, beat, write = self.step, self.beats.payload, self.writes.put.payload
         taken, enable = Signal(), Signal()
         m.d.comb += [
-            taken.eq(self.steps.steps.valid & (~step.data | self.beats.valid)
+            taken.eq(self.places.take.valid & (~step.data | self.beats.valid)
                      & self.writes.put.ready & ~self.stop),
-            self.wait_memory.eq(self.steps.steps.valid & step.data & ~self.beats.valid
+            self.wait_memory.eq(self.places.take.valid & step.data & ~self.beats.valid
                                 & ~self.stop),
-            self.steps.steps.ready.eq(taken),
+            self.places.take.ready.eq(taken),
             self.beats.ready.eq(self.stop | (taken & step.data & step.ends_beat)),
             self.writes.put.valid.eq(taken),
             write.data.eq(Mux(step.data, self._from_beat(m), self._padding())),

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import Component, In, Out
 
@@ -23,13 +23,13 @@ class Client(IntEnum):
 class Reader(Component):
     """Reads for FETCH and LOAD over the read channels of an AXI4 master.
 
-    Rate: a burst and a beat a cycle. Latency: a request taken in cycle t shows its address on the
-    bus in t + 1; a beat taken from the bus in cycle t is offered to its client in t + 1. Every
-    output to the bus comes from a register.
+    Rate: a burst and a beat a cycle. Latency: the address of a request taken in cycle t is on the bus
+    in t + 1, unless another one waits; a beat taken from the bus in cycle t is offered to its client
+    in t + 1. Every output to the bus comes from a register.
 
-    Clients take turns. A request is taken when the address register is free (empty, or taken by
-    the bus in this cycle) and fewer than `reads_in_flight` bursts are outstanding; a burst is
-    outstanding from that cycle until its last beat has come. A client gets its beats in the order
+    Clients take turns. A request is taken when fewer than two addresses wait for the bus and fewer
+    than `reads_in_flight` bursts are outstanding; a burst is outstanding from that cycle until its
+    last beat has come. A client gets its beats in the order
     of its requests; between clients, memory may answer in any order. Beats wait in one queue of
     two: a client that does not take its beat holds up the other one, and the bus as well.
 
@@ -62,35 +62,37 @@ class Reader(Component):
         m = Module()
         set_constants(m, self.bus, "ar", self.config)
         self.in_flight = Signal(range(self.config.reads_in_flight + 1))
+        self.may_fly = Signal(init=1)               # fewer than there may be
         taken = self._take_requests(m)
         ended = self._deliver_beats(m)
-        m.d.sync += self.in_flight.eq(self.in_flight + taken - ended)
+        with m.If(taken ^ ended):
+            m.d.sync += [
+                self.in_flight.eq(Mux(ended, self.in_flight - 1, self.in_flight + 1)),
+                self.may_fly.eq(ended | (self.in_flight != self.config.reads_in_flight - 1))]
         return m
 
     def _take_requests(self, m):
-        """Put the next request in the address register. Returns whether there was one."""
+        """Have the next request wait for the bus. Returns whether there was one."""
         m.submodules.arbiter = arbiter = RoundRobin(len(Client))
-        bus = self.bus
+        m.submodules.addresses = addresses = RegisterSlice(data.StructLayout({
+            "client": ID_BITS, "request": burst_request(self.config)}))
+        bus, first, last = self.bus, addresses.take.payload, addresses.put.payload
         may_take = Signal()
         taken = Signal()
         m.d.comb += [
-            may_take.eq((~bus.arvalid | bus.arready) & ~self.halt
-                        & (self.in_flight != self.config.reads_in_flight)),
+            may_take.eq(addresses.put.ready & self.may_fly & ~self.halt),
             arbiter.requests.eq(Cat(requests.valid for requests in self.requests)),
             taken.eq(may_take & (arbiter.requests != 0)),
             arbiter.served.eq(taken),
+            addresses.put.valid.eq(taken), last.client.eq(arbiter.grant),
+            bus.arvalid.eq(addresses.take.valid), addresses.take.ready.eq(bus.arready),
+            bus.arid.eq(first.client), bus.araddr.eq(first.request.address),
+            bus.arlen.eq(first.request.beats),
         ]
-        with m.If(bus.arready):
-            m.d.sync += bus.arvalid.eq(0)
         for client, requests in enumerate(self.requests):
             m.d.comb += requests.ready.eq(may_take & (arbiter.grant == client))
-            with m.If(requests.ready & requests.valid):
-                m.d.sync += [
-                    bus.arvalid.eq(1),
-                    bus.arid.eq(client),
-                    bus.araddr.eq(requests.payload.address),
-                    bus.arlen.eq(requests.payload.beats),
-                ]
+            with m.If(arbiter.grant == client):
+                m.d.comb += last.request.eq(requests.payload)
         return taken
 
     def _deliver_beats(self, m):

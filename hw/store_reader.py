@@ -4,13 +4,12 @@ from itertools import pairwise
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Store
-from .buffered import RegisterSlice
+from .buffered import RegisteredQueue, RegisterSlice
 from .interfaces import FAULT, granted_read_port, read_port, write_beat
 from .layouts import buffers_of
 from .store_steps import StoreSteps
@@ -99,14 +98,16 @@ class StoreReader(Component):
         """Take the next step and enable its read. Returns the step that lands in this cycle."""
         step = self.step
         self.reserved = Signal(range(QUEUE_DEPTH + 1))
+        room = Signal(init=1)                           # reserved != QUEUE_DEPTH
+        reserves, frees = Signal(), Signal()
         attempt, read_waits, taken = (
             Signal(name=name) for name in ("attempt", "read_waits", "taken"))
         m.d.comb += [
-            attempt.eq(self.reads.take.valid & (self.reserved != QUEUE_DEPTH) & ~self.stop),
+            attempt.eq(self.reads.take.valid & room & ~self.stop),
             self.out.enable.eq(attempt & self.reads.take.payload.from_out),
             self.acc.enable.eq(attempt & self.reads.take.payload.from_acc),
             self.out.index.eq(step.index), self.acc.index.eq(step.index),
-            read_waits.eq(self.acc.enable & ~self.acc.granted),
+            read_waits.eq(self.reads.take.payload.from_acc & ~self.acc.granted),
             taken.eq(attempt & ~step.outside & ~read_waits),
             self.reads.take.ready.eq(taken),
             self.bytes.eq(Mux(taken & ~step.empty, step.bytes, 0)),
@@ -115,8 +116,11 @@ class StoreReader(Component):
         ]
         with m.If(attempt & step.outside):
             m.d.comb += self.fault.cause.eq(Fault.INDEX)
-        m.d.sync += self.reserved.eq(self.reserved + (taken & step.ends_beat)
-                                     - (self.beats.valid & self.beats.ready))
+        m.d.comb += [reserves.eq(taken & step.ends_beat),
+                     frees.eq(self.beats.valid & self.beats.ready)]
+        with m.If(reserves ^ frees):
+            m.d.sync += [self.reserved.eq(Mux(frees, self.reserved - 1, self.reserved + 1)),
+                         room.eq(frees | (self.reserved != QUEUE_DEPTH - 1))]
 
         kept = ("part", "alone", "word_lane", "strobe", "ends_beat")
         layout = data.StructLayout({"valid": 1, "acc": 1,
@@ -132,8 +136,7 @@ class StoreReader(Component):
 
     def _land(self, m, landing):
         """Put what was read in its place of the beat; queue the beat when it is complete."""
-        m.submodules.queue = queue = SyncFIFO(width=write_beat(self.config).size,
-                                              depth=QUEUE_DEPTH)
+        m.submodules.queue = queue = RegisteredQueue(write_beat(self.config), QUEUE_DEPTH)
         held = Signal(write_beat(self.config))          # a beat of which tiles are missing
         beat = Signal(write_beat(self.config))
         mask = Cat(each.replicate(8) for each in landing.strobe)
@@ -141,11 +144,11 @@ class StoreReader(Component):
             beat.data.eq(held.data | (Mux(landing.acc, self._from_acc(landing),
                                           self._from_out(m, landing)) & mask)),
             beat.strobe.eq(held.strobe | landing.strobe),
-            queue.w_data.eq(beat),
-            queue.w_en.eq(landing.valid & landing.ends_beat),
-            self.beats.payload.eq(queue.r_data),
-            self.beats.valid.eq(queue.r_rdy & ~self.stop),
-            queue.r_en.eq(self.beats.ready & ~self.stop),
+            queue.put.payload.eq(beat),
+            queue.put.valid.eq(landing.valid & landing.ends_beat),
+            self.beats.payload.eq(queue.take.payload),
+            self.beats.valid.eq(queue.take.valid & ~self.stop),
+            queue.take.ready.eq(self.beats.ready & ~self.stop),
         ]
         with m.If(landing.valid):
             m.d.sync += held.eq(Mux(landing.ends_beat, 0, beat))

@@ -100,7 +100,7 @@ class TileSteps(Component):
         begun = Signal()                        # the counters belong to the instruction at the head
         m.d.comb += [
             self.begins.eq(self.instructions.valid & ~begun),
-            self.steps.valid.eq(self.instructions.valid & begun),
+            self.steps.valid.eq(begun),
             self.moved.eq(self.steps.valid & self.steps.ready),
             self.instructions.ready.eq(self.moved & self.steps.payload.last),
         ]

@@ -1,6 +1,6 @@
 """What LOAD and STORE have in common: one side walks rows in DRAM, the other moves tiles."""
 
-from amaranth.hdl import Module, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
 from amaranth.lib import stream
 from amaranth.lib.wiring import Component, In, Member, Out, connect
 
@@ -19,6 +19,7 @@ from .interfaces import (
     tokens,
 )
 from .layouts import buffers_of, unpack
+from .logic import first
 from .rows import RowWalker, burst_layout, set_box
 from .start import start_next
 
@@ -28,7 +29,7 @@ QUEUE_DEPTH = 4             # instructions between the side that requests and th
 class TransferEngine(Component):
     """The base of LOAD and STORE: an instruction that starts goes to both sides at once.
 
-                  ┌─► RowWalker ──► register slice ──► requests (bursts)
+                  ┌─► RowWalker ──► two places ──► requests (bursts)
         commands ─┤
                   └─► queue of 4 ─► mover ──► the subclass's ports
 
@@ -77,7 +78,8 @@ class TransferEngine(Component):
         m.submodules.bursts = bursts = RegisterSlice(burst_layout(self.config))
         self.fault = Signal(FAULT)
         self.stop = Signal()        # from the cycle after a fault or `halts` until reset
-        started = start_next(m, self, walker.boxes.ready & queue.put.ready & ~self.stop)
+        self.goes_on = Signal(init=1)   # until then: for what must not wait for a long wire
+        started = start_next(m, self, walker.boxes.ready & queue.put.ready & self.goes_on)
         command = self.commands.payload
         fields = unpack(self.instruction, command.word)
         segment = self.segments[fields.segment[:bits_for(SEGMENTS)]]
@@ -91,8 +93,12 @@ class TransferEngine(Component):
         ]
         mover.steps.prepare(m, command, queue.put.payload)
         connect(m, queue.take, mover.instructions)
-        connect(m, walker.bursts, bursts.put)
+        self._place(m, walker.bursts, bursts.put)
         return walker, bursts.take, started
+
+    def _place(self, m: Module, cut, places) -> None:
+        """Have bursts wait, as the walker cuts them."""
+        connect(m, cut, places)
 
     def _window_bytes(self, segment) -> Value:
         """Bytes of the segment that an instruction may touch."""
@@ -100,7 +106,7 @@ class TransferEngine(Component):
 
     def _request(self, m: Module, bursts, may_go: ValueLike = 1) -> None:
         """Offer bursts, while they may go. An empty one stands for no burst."""
-        goes = may_go & ~self.stop
+        goes = may_go & self.goes_on
         m.d.comb += [
             self.requests.payload.address.eq(bursts.payload.address),
             self.requests.payload.beats.eq(bursts.payload.beats),
@@ -110,8 +116,11 @@ class TransferEngine(Component):
 
     def _keep_first_fault(self, m: Module, *sources) -> None:
         """Of several faults in a cycle, that of the oldest instruction counts; it comes first."""
-        for source in reversed(sources):            # the last assignment wins
-            with m.If(source.cause != Fault.NONE):
-                m.d.sync += [self.fault.eq(source), self.stop.eq(1)]
-        with m.If(self.halts):
-            m.d.sync += self.stop.eq(1)
+        raised = [source.cause != Fault.NONE for source in sources]
+        # Where there is none, its position means nothing, and is taken down all the same.
+        with m.If(self.goes_on):
+            m.d.sync += Value.cast(self.fault).eq(first([
+                (holds, Value.cast(source))
+                for holds, source in zip(raised, sources, strict=True)]))
+        with m.If(self.halts | Cat(raised).any()):
+            m.d.sync += [self.stop.eq(1), self.goes_on.eq(0)]

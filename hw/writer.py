@@ -2,11 +2,11 @@
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from .axi import is_error, set_constants, write_channels
+from .buffered import RegisteredQueue
 from .interfaces import BURST_BEATS_BITS, burst_request, write_beat
 
 
@@ -55,10 +55,11 @@ class Writer(Component):
     def elaborate(self, platform):
         m = Module()
         # Bursts whose beats have not all been taken: the number of beats of each, less one.
-        m.submodules.lengths = lengths = SyncFIFO(width=BURST_BEATS_BITS,
-                                                  depth=self.config.writes_in_flight)
+        m.submodules.lengths = lengths = RegisteredQueue(
+            BURST_BEATS_BITS, max(2, self.config.writes_in_flight))
         set_constants(m, self.bus, "aw", self.config)
         self.in_flight = Signal(range(self.config.writes_in_flight + 1))
+        self.may_fly = Signal(init=1)               # fewer than there may be
         self._take_requests(m, lengths)
         self._take_beats(m, lengths)
         self._pass_answers(m)
@@ -68,13 +69,13 @@ class Writer(Component):
         bus, request = self.bus, self.requests.payload
         m.d.comb += [
             self.requests.ready.eq((~bus.awvalid | bus.awready) & ~self.halt
-                                   & (self.in_flight != self.config.writes_in_flight)),
-            lengths.w_en.eq(self.requests.valid & self.requests.ready),
-            lengths.w_data.eq(request.beats),
+                                   & self.may_fly),
+            lengths.put.valid.eq(self.requests.valid & self.requests.ready),
+            lengths.put.payload.eq(request.beats),
         ]
         with m.If(bus.awready):
             m.d.sync += bus.awvalid.eq(0)
-        with m.If(lengths.w_en):
+        with m.If(lengths.put.valid):
             m.d.sync += [
                 bus.awvalid.eq(1),
                 bus.awaddr.eq(request.address),
@@ -88,11 +89,11 @@ class Writer(Component):
         taken = Signal()
         last = Signal()
         m.d.comb += [
-            wanted.eq(lengths.r_rdy & (~bus.wvalid | bus.wready)),
+            wanted.eq(lengths.take.valid & (~bus.wvalid | bus.wready)),
             self.beats.ready.eq(wanted & ~self.halt),
             taken.eq(wanted & (self.beats.valid | self.halt)),
-            last.eq(sent == lengths.r_data),
-            lengths.r_en.eq(taken & last),
+            last.eq(sent == lengths.take.payload),
+            lengths.take.ready.eq(taken & last),
         ]
         with m.If(bus.wready):
             m.d.sync += bus.wvalid.eq(0)
@@ -107,11 +108,14 @@ class Writer(Component):
 
     def _pass_answers(self, m):
         bus, answers = self.bus, self.answers
-        begun = self.requests.valid & self.requests.ready
+        begun, ended = self.requests.valid & self.requests.ready, bus.bvalid & bus.bready
         m.d.comb += [
             bus.bready.eq(~answers.valid | answers.ready),
             self.quiet.eq((self.in_flight == 0) & ~answers.valid),
         ]
-        m.d.sync += self.in_flight.eq(self.in_flight + begun - (bus.bvalid & bus.bready))
+        with m.If(begun ^ ended):
+            m.d.sync += [
+                self.in_flight.eq(Mux(ended, self.in_flight - 1, self.in_flight + 1)),
+                self.may_fly.eq(ended | (self.in_flight != self.config.writes_in_flight - 1))]
         with m.If(bus.bready):
             m.d.sync += [answers.valid.eq(bus.bvalid), answers.payload.eq(is_error(bus.bresp))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...isa.instructions import Engine
-from ..twins import alu, gemm, store_reader
+from ..twins import alu, gemm, load_writer, store_reader
 from ..twins.alu_results import PLACES
 from ..twins.registers import inlined
 from ..twins.types import Code, Machine, MicroOps, Numbers, Settings, Unit
@@ -174,6 +174,13 @@ def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, p
     if write.back and write.back_enable and code[write.back_position].in_acc:
         parts = code[write.back_position].parts
         mask |= _swept_tiles(write.back_at, before.back_at, parts, 0, config)
+    if write.steps and write.first_writes and code[write.first_of].in_acc:
+        parts = code[write.first_of].parts
+        mask |= _swept_tiles(write.first_at, before.first_at, parts, 0, config)
+    if write.steps == load_writer.PLACES and write.second_writes and code[
+            write.second_of].in_acc:
+        parts = code[write.second_of].parts
+        mask |= _swept_tiles(write.second_at, before.second_at, parts, 0, config)
     if machine.load.queue:
         box = code[positions[LOAD, machine.load.writing]]
         if box.in_acc:

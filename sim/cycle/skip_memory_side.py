@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...isa.instructions import Engine
 from ..llvm.marks import Blank, called, inlined
-from ..twins import control, dram, fetch, store_reader
+from ..twins import control, dram, fetch, load_writer, store_reader
 from ..twins.top import (
     FALLING,
     FIRST_COUNTER,
@@ -64,6 +64,9 @@ def _is_apart(machine: Machine, given: Given) -> bool:
     write, beats = machine.load_write, machine.store_beats
     if (write.pending and code[write.position].in_acc) or (
             write.back and code[write.back_position].in_acc):
+        return False
+    if (write.steps and code[write.first_of].in_acc) or (
+            write.steps == load_writer.PLACES and code[write.second_of].in_acc):
         return False
     if (beats.steps and code[beats.front_of].in_acc) or (
             beats.steps == store_reader.PLACES and code[beats.back_of].in_acc):

@@ -139,5 +139,7 @@ def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers)
     reads, before_reads = machine.store_beats, kept.store_beats
     return ((write.pending == 0 or write.at - before.at == load)
             and (write.back == 0 or write.back_at - before.back_at == load)
+            and (write.steps == 0 or write.first_at - before.first_at == load)
+            and (write.steps < 2 or write.second_at - before.second_at == load)
             and (reads.steps == 0 or reads.front_at - before_reads.front_at == store)
             and (reads.steps < 2 or reads.back_at - before_reads.back_at == store))

@@ -24,7 +24,7 @@ def offer(machine: Machine, wires: Wires) -> None:
     walker = machine.load_rows
     wires.load_requests = 0
     stop = machine.control.halt != 0 or machine.load.fault != 0
-    if rows.offers(walker, stop) and walker.front_empty == 0:
+    if rows.offers(walker, stop):
         wires.load_requests = 1
         wires.load_beats, wires.load_address = walker.front_beats, walker.front_address
 
@@ -34,7 +34,8 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     """Returns the position of the load that starts, or -1. `writing` counts those written."""
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
     stop = machine.control.halt != 0 or load.fault != 0
-    if not (stop or rows.is_busy(walker) or load.queue | machine.load_write.pending):
+    if not (stop or rows.is_busy(walker) or load.queue | machine.load_write.steps
+            | machine.load_write.pending):
         return _rest(machine, wires, code)
     wires.load_wait = 0
     started = -1
@@ -45,8 +46,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
             started = int(commands.position)
     bad_row = rows.fault(walker, stop)
     bad_position = walker.cut_position
-    rows.step(walker, code, config.bus_bytes,
-              rows.offers(walker, stop) and wires.load_granted | walker.front_empty != 0, stop)
+    rows.step(walker, code, config.bus_bytes, wires.load_granted, stop, False)
     if started >= 0:
         rows.take(walker, started, code[started])
     finished = load_writer.step(machine, wires, code, config, positions, stop)

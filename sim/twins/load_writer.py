@@ -14,11 +14,19 @@ INDEX, READ_ERROR = int(Fault.INDEX), int(Fault.READ_ERROR)
 TOP, MIDDLE, BOTTOM = range(3)          # sections of a plane
 LEFT, BODY, RIGHT = range(3)            # runs of a row
 
+PLACES = 2                              # of steps that wait for their beat
+
 # The write that is to be done, and the one behind it; `at` is its place in the scratchpad, as in
-# `packing`, and `fault` what is wrong with it.
+# `packing`, and `fault` what is wrong with it. Before them come up to two `steps`, the first and the
+# second one: whether it writes at all, whether it has data, ends its beat, ends its load, how many
+# bytes it has, whether it is outside its scratchpad, and the load that it belongs to.
+STEP = ("writes", "data", "ends", "last", "bytes", "outside")
 REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "fault", "back", "back_enable",
-                            "back_last", "back_bytes", "back_fault"),
-                      noted=("position", "back_position"), moving=("at", "back_at"))
+                            "back_last", "back_bytes", "back_fault", "steps",
+                            *(f"{place}_{name}" for place in ("first", "second")
+                              for name in STEP)),
+                      noted=("position", "back_position", "first_of", "second_of"),
+                      moving=("at", "back_at", "first_at", "second_at"))
 
 
 @inlined
@@ -29,21 +37,23 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     load = machine.load
     waits = write.pending and write.enable and not wires.fill_ready
     valid, has_room = load.queue != 0, write.back == 0
-    wires.load_busy = valid or write.pending != 0
+    waiting = int(write.steps)
+    wires.load_busy = valid or waiting != 0 or write.pending != 0
     wires.load_wait_memory = 0
     _complete(write, wires, waits, stop)
     beat_here = reader.queue != 0 and reader.front_client == CLIENT
     if stop:
         if beat_here:
             wires.beat_taken = 1
-        return False
+    elif waiting:
+        _take(write, wires, reader.front_error, has_room, beat_here)
     if not valid:
         return False
     if steps.begun == 0:
         steps.of = positions[LOAD, load.writing]
         _begin(steps, code[steps.of], config.bus_bytes)
         return False
-    return _take(machine, wires, code[steps.of], config.bus_bytes, has_room, beat_here)
+    return waiting != PLACES and _put(write, steps, code[steps.of], config.bus_bytes)
 
 
 @inlined
@@ -67,38 +77,64 @@ def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
 
 
 @inlined
-def _take(machine: Machine, wires: Wires, box: Settings, bus_bytes: int, has_room: int,
-          beat_here: int) -> bool:
-    """Take the next step, and its beat, and have them written."""
-    write, steps, reader = machine.load_write, machine.load_steps, machine.reader
-    data = box.no_tiles == 0 and steps.section == MIDDLE and steps.run == BODY
-    if data and not beat_here:
+def _take(write: Unit, wires: Wires, error: int, has_room: int, beat_here: int) -> None:
+    """Take the first step, and its beat, and have them written."""
+    if write.first_data and not beat_here:
         wires.load_wait_memory = 1
-        return False
+        return
     if not has_room:
-        return False
-    moved = packing.tiles_moved(steps, box) if data else 1
+        return
     fault = 0
-    if data and reader.front_error:
+    if write.first_data and error:
         fault = READ_ERROR
-    if box.inside == 0 and box.no_tiles == 0 and packing.is_outside(steps, box, moved):
+    if write.first_outside:
         fault = INDEX
-    if data and packing.ends_beat(steps, box):
+    if write.first_data and write.first_ends:
         wires.beat_taken = 1
-    enable, at, position = box.no_tiles == 0 and fault == 0, steps.at, steps.of
-    size = (moved * box.tile_bytes if box.lanes > 1 else bus_bytes) if data else 0
-    last = box.no_tiles != 0 or _advance(steps, box, data, moved, bus_bytes)
-    write.back_enable, write.back_last, write.back_bytes = enable, last, size
-    write.back_fault, write.back_position, write.back_at = fault, position, at
+    write.back_enable, write.back_last = write.first_writes and fault == 0, write.first_last
+    write.back_bytes, write.back_fault = write.first_bytes, fault
+    write.back_position, write.back_at = write.first_of, write.first_at
     if write.pending:
         write.back = 1
     else:
-        write.pending, write.enable, write.last, write.bytes = 1, enable, last, size
-        write.fault, write.position, write.at = fault, position, at
+        write.pending, write.enable, write.last = 1, write.back_enable, write.back_last
+        write.bytes, write.fault = write.back_bytes, write.back_fault
+        write.position, write.at = write.back_position, write.back_at
+    write.steps -= 1
+    _move_up(write)
+
+
+@inlined
+def _put(write: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
+    """Give the next step a place, the second one unless the first is free. Returns whether it is
+    the last one of its load."""
+    writes = box.no_tiles == 0
+    data = writes and steps.section == MIDDLE and steps.run == BODY
+    moved = packing.tiles_moved(steps, box) if data else 1
+    write.second_writes, write.second_data = writes, data
+    write.second_ends = data and packing.ends_beat(steps, box)
+    write.second_outside = (box.inside == 0 and writes
+                            and packing.is_outside(steps, box, moved))
+    write.second_bytes = (moved * box.tile_bytes if box.lanes > 1 else bus_bytes) if data else 0
+    write.second_of, write.second_at = steps.of, steps.at
+    last = not writes or _advance(steps, box, data, moved, bus_bytes)
+    write.second_last = last
+    if write.steps == 0:
+        _move_up(write)
+    write.steps += 1
     if last:
         steps.begun = 0
         steps.turns += 1
     return last
+
+
+@inlined
+def _move_up(write: Unit) -> None:
+    """The second step becomes the first."""
+    write.first_writes, write.first_data = write.second_writes, write.second_data
+    write.first_ends, write.first_last = write.second_ends, write.second_last
+    write.first_bytes, write.first_outside = write.second_bytes, write.second_outside
+    write.first_of, write.first_at = write.second_of, write.second_at
 
 
 @inlined

@@ -9,10 +9,11 @@ FETCH, LOAD = 0, 1          # clients, and ids on the bus
 QUEUE_DEPTH = 2             # beats
 
 # The queue of two beats is kept as its front and its back: whose beat it is, and whether the bus
-# reported an error.
-REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight", "arvalid"),
-                      noted=("front_error", "back_error", "ar_client", "ar_beats", "head",
-                             "ar_address"))
+# reported an error. Of two addresses, one is on the bus, and the other one waits behind it.
+REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight", "arvalid",
+                            "ar_waits"),
+                      noted=("front_error", "back_error", "head", "ar_client", "ar_beats",
+                             "ar_address", "next_client", "next_beats", "next_address"))
 
 
 @inlined
@@ -25,23 +26,34 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
     """Grant a request. `head` is the client at the head of the line."""
     wires.fetch_granted = 0
     wires.load_granted = 0
-    may_take = ((reader.arvalid == 0 or wires.arready) and halt == 0
+    may_take = (reader.ar_waits == 0 and halt == 0
                 and reader.in_flight != config.reads_in_flight)
-    if wires.arready:
-        reader.arvalid = 0
+    if wires.ar_taken:
+        reader.arvalid, reader.ar_waits = reader.ar_waits, 0
+        _show_next(reader)
     if not may_take or not (wires.fetch_requests or wires.load_requests):
         return
     if wires.load_requests and (reader.head == LOAD or not wires.fetch_requests):
         wires.load_granted = 1
-        reader.ar_client, reader.ar_beats = LOAD, wires.load_beats
-        reader.ar_address = wires.load_address
+        reader.next_client, reader.next_beats = LOAD, wires.load_beats
+        reader.next_address = wires.load_address
     else:
         wires.fetch_granted = 1
-        reader.ar_client, reader.ar_beats = FETCH, wires.fetch_beats
-        reader.ar_address = wires.fetch_address
-    reader.head = 1 - reader.ar_client
-    reader.arvalid = 1
+        reader.next_client, reader.next_beats = FETCH, wires.fetch_beats
+        reader.next_address = wires.fetch_address
+    reader.head = 1 - reader.next_client
+    reader.ar_waits = reader.arvalid
+    if reader.arvalid == 0:
+        reader.arvalid = 1
+        _show_next(reader)
     reader.in_flight += 1
+
+
+@inlined
+def _show_next(reader: Unit) -> None:
+    """Put the address that waits on the bus."""
+    reader.ar_client, reader.ar_beats = reader.next_client, reader.next_beats
+    reader.ar_address = reader.next_address
 
 
 @inlined

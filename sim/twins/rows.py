@@ -65,8 +65,9 @@ def beats(walker: Unit) -> int:
 
 
 @inlined
-def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int) -> None:
-    """`taken`: the front burst is sent."""
+def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int,
+         keeps_empty: bool) -> None:
+    """`taken`: the front burst is sent. `keeps_empty`: what stands for no burst gets a place."""
     if stop:
         return
     ends = ends_row(walker)
@@ -79,7 +80,8 @@ def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int) -> Non
         walker.front_beats, walker.front_last = walker.back_beats, walker.back_last
         walker.front_empty = walker.back_empty
     if cuts:
-        _put(walker, code[walker.cut_position].base + walker.here * bus_bytes, ends)
+        if keeps_empty or walker.no_bytes == 0:
+            _put(walker, code[walker.cut_position].base + walker.here * bus_bytes, ends)
         walker.cutting = not ends
         walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
     if hand_over:

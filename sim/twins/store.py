@@ -46,7 +46,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     taken = _request(machine, wires, config, stop, awaits)
     if taken:
         _await(store, walker)
-    rows.step(walker, code, config.bus_bytes, taken, stop)
+    rows.step(walker, code, config.bus_bytes, taken, stop, True)
     if started >= 0:
         rows.take(walker, started, code[started])
     finished = store_reader.step(machine, wires, code, config, positions, stop, awaits)

@@ -179,6 +179,7 @@ class StreamPassesInOrder(ItemsPassInOrder):
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
             {**({name: (f"{place}.{name}", pointer) for name in ("produce", "consume")}
                 if pointer else {}), "behind": (f"{place}.behind", range(depth)),
+             "some": (f"{place}.some", 1), "room": (f"{place}.room", 1),
              **{f"word_{at}": (f"{place}.storage[{at}]", width) for at in range(self.words)}})
 
     def attach(self, m):
@@ -194,6 +195,7 @@ class StreamPassesInOrder(ItemsPassInOrder):
         produce, consume = getattr(self, "produce", 0), getattr(self, "consume", 0)
         m.d.comb += self.invariant(
             count == self.behind + shows, shows | (self.behind == 0), ~followed | (ahead < count),
+            self.some != (self.behind == 0), self.room == (self.behind != self.words),
             produce == around(consume + self.behind, self.words))
         if self.words > 1:
             m.d.comb += self.invariant(produce < self.words, consume < self.words)
@@ -207,11 +209,13 @@ class SlicePassesInOrder(StreamPassesInOrder):
     def __init__(self, unit, *, width: int):
         self.unit, self.depth, self.buffered = unit, 2, False
         Claim.__init__(self, {"put": 1, "item": width, "take": 1, "choose": 1},
-                       {"waiting": ("unit.waiting", 1), "back": ("unit.back", width)})
+                       {"waiting": ("unit.waiting", 1), "room": ("unit.room", 1),
+                        "back": ("unit.back", width)})
 
     def _add_invariants(self, m, count, followed, ahead, value, shows, shown):
         m.d.comb += self.invariant(
-            count == shows + self.waiting, shows | ~self.waiting, ~followed | (ahead < count),
+            count == shows + self.waiting, self.room == ~self.waiting, shows | ~self.waiting,
+            ~followed | (ahead < count),
             ~followed | (Mux(ahead == 0, shown, self.back) == value))
 
 

@@ -171,6 +171,8 @@ def test_a_run_ends_when_fetch_has_finished_and_the_bus_is_quiet():
 def test_the_first_fault_halts_and_is_reported_when_the_bus_is_quiet():
     async def scenario(ctx, control, driver):
         await driver.write("control", Bits.START)
+        while not ctx.get(control.running):
+            await ctx.tick()
         ctx.set(control.quiet, 0)
         ctx.set(control.alu.fault.cause, Fault.INDEX)
         ctx.set(control.alu.fault.position, 77)

@@ -67,7 +67,7 @@ def test_a_register_slice_neither_loses_nor_doubles_nor_reorders_nor_holds_back(
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
-    ("put.ready.eq(~waiting)", "put.ready.eq(1)"),                  # loses one
+    ("put.ready.eq(room)", "put.ready.eq(1)"),                      # loses one
     ("with m.If(~waiting)", "with m.If(1)"),                        # overwrites the one that waits
     ("held.eq(waiting | self.put.valid)", "held.eq(self.put.valid)"),       # forgets it
 ])
@@ -76,9 +76,10 @@ def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
-    ("put.ready.eq(behind != places)", "put.ready.eq(1)"),          # overwrites when full
-    ("enters & (some | (held", "enters & ((held"),                  # loses one
-    ("Mux(some, read.data, put.payload)", "put.payload"),     # overtaken
+    ("enters.eq(put.valid & room)", "enters.eq(put.valid)"),        # overwrites when full
+    ("(room & ~(enters & (behind == places - 1)))", "1"),           # loses one
+    ("take.ready & (some | enters)", "take.ready & some"),          # shows one again
+    ("Mux(some, read.data, put.payload)", "put.payload"),           # overtaken
     ("Mux(consume == places - 1, 0, consume + 1)", "consume + 1"),  # depth 4: wrong word
 ])
 def test_a_fault_in_the_registered_queue_has_a_counterexample(right, wrong):
