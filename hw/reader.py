@@ -23,15 +23,15 @@ class Client(IntEnum):
 class Reader(Component):
     """Reads for FETCH and LOAD over the read channels of an AXI4 master.
 
-    Rate: a burst and a beat a cycle. Latency: the address of a request taken in cycle t is on the bus
-    in t + 1, unless another one waits; a beat taken from the bus in cycle t is offered to its client
-    in t + 1. Every output to the bus comes from a register.
+    Rate: a burst and a beat a cycle. Latency: the address of a request taken in cycle t is on the
+    bus in t + 1, unless another one waits there; a beat taken from the bus in cycle t is offered to
+    its client in t + 1. Every output to the bus comes from a register.
 
     Clients take turns. A request is taken when fewer than two addresses wait for the bus and fewer
     than `reads_in_flight` bursts are outstanding; a burst is outstanding from that cycle until its
-    last beat has come. A client gets its beats in the order
-    of its requests; between clients, memory may answer in any order. Beats wait in one queue of
-    two: a client that does not take its beat holds up the other one, and the bus as well.
+    last beat has come. A client gets its beats in the order of its requests; between clients,
+    memory may answer in any order. Beats wait in one queue of two: a client that does not take its
+    beat holds up the other one, and the bus as well.
 
     Members
     -------

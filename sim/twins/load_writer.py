@@ -17,9 +17,9 @@ LEFT, BODY, RIGHT = range(3)            # runs of a row
 PLACES = 2                              # of steps that wait for their beat
 
 # The write that is to be done, and the one behind it; `at` is its place in the scratchpad, as in
-# `packing`, and `fault` what is wrong with it. Before them come up to two `steps`, the first and the
-# second one: whether it writes at all, whether it has data, ends its beat, ends its load, how many
-# bytes it has, whether it is outside its scratchpad, and the load that it belongs to.
+# `packing`, and `fault` what is wrong with it. Before them come up to two `steps`, the first one
+# and the second one: whether it writes at all, whether it has data, ends its beat, ends its load,
+# how many bytes it has, whether it is outside its scratchpad, and the load that it belongs to.
 STEP = ("writes", "data", "ends", "last", "bytes", "outside")
 REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "fault", "back", "back_enable",
                             "back_last", "back_bytes", "back_fault", "steps",
