@@ -15,13 +15,13 @@ from ..isa.instructions import SEGMENTS, Engine
 from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names, register_map
 from .interfaces import FAULT, events, segment_table
 from .layouts import POSITION_BITS
-from .logic import covering, exponent
+from .logic import covering, exponent, select
 
 COUNTER_BITS = 40               # three hours at 100 MHz
 WORD = 8 * REGISTER_BYTES
 OFFSET_BITS = ceil_log2(WINDOW_BYTES)
-READ_LATENCY = 2                # cycles from an offset to its register
-GROUP = 8                       # registers that are chosen from in the first of them
+READ_LATENCY = 3                # cycles from an offset to its register
+GROUP = 8                       # registers that are chosen from in one of them
 
 
 class Control(Component):
@@ -48,7 +48,7 @@ class Control(Component):
     read_offset : In(OFFSET_BITS)
         The register to read, in every cycle.
     read_data : Out(WORD)
-        The register whose offset was there two cycles before, as it was a cycle before; zero
+        The register whose offset was there three cycles before, as it was two cycles before; zero
         where there is none.
     load, gemm, alu, store : In(events)
         What each engine tells in every cycle.
@@ -158,8 +158,10 @@ class Control(Component):
         with m.If(self.reset):
             m.d.sync += [self.reset.eq(0), self.running.eq(1), self.halt.eq(0)]
         with m.Elif(self.running):
+            with m.If(~self.halt):
+                m.d.sync += self.fault.eq(first)        # none, as long as there is none
             with m.If(self.halts):
-                m.d.sync += [self.halt.eq(1), self.fault.eq(first)]
+                m.d.sync += self.halt.eq(1)
             with m.Elif(self.quiet & (self.halt | self.finished)):
                 m.d.comb += stopped.eq(1)
                 m.d.sync += [self.running.eq(0), self.done.eq(~self.halt),
@@ -242,23 +244,22 @@ class Control(Component):
         return registers
 
     def _read(self, m, readable):
-        """In two steps: the register, in whichever group it is; then what any of them gave."""
+        """Find out the group, then choose from it, then take what any of the groups gave."""
         groups: dict[int, dict[int, Value]] = {}
         for register in register_map():
             if register.name in readable:
                 group, place = divmod(register.offset // REGISTER_BYTES, GROUP)
                 groups.setdefault(group, {})[place] = readable[register.name]
-        low = exponent(REGISTER_BYTES)
-        byte, place = self.read_offset[:low], self.read_offset[low:low + exponent(GROUP)]
-        group = self.read_offset[low + exponent(GROUP):]
-        candidates = []                             # zero, but for the register's own group
+        place = Signal(exponent(GROUP))
+        m.d.sync += place.eq(self.read_offset[exponent(REGISTER_BYTES):])
+        candidates = []                         # zero, but for the one of the register's group
         for number, members in groups.items():
+            meant = Signal(name=f"meant_{number}")
             chosen = Signal(WORD, name=f"chosen_{number}")
-            m.d.sync += chosen.eq(0)
-            with m.If((byte == 0) & (group == number)), m.Switch(place):
-                for each, value in members.items():
-                    with m.Case(each):
-                        m.d.sync += chosen.eq(value)
+            m.d.sync += meant.eq(self.read_offset.matches(*(
+                (number * GROUP + each) * REGISTER_BYTES for each in members)))
+            values = [members.get(each, Const(0)) for each in range(GROUP)]
+            m.d.sync += chosen.eq(Mux(meant, select(values, place), 0))
             candidates.append(chosen)
         m.d.sync += self.read_data.eq(reduce(or_, candidates))
 

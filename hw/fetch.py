@@ -91,34 +91,35 @@ class Fetch(Component):
     def _request(self, m):
         """Ask for the next burst when the buffer has room for it and all that is on its way.
 
-        A burst waits in a register until it is taken. By the time the next one is considered, what
-        follows from `left` has been found out.
+        A burst waits until it is taken. By the time the next one is considered, what follows from
+        `left` has been found out.
         """
         left = Signal(POSITION_BITS, reset_less=True)       # instructions not asked for
         size = Signal(range(BURST + 1), reset_less=True)    # how many of them come next
         room = Signal(range(AHEAD + 1), init=AHEAD)         # in the buffer, for others than those
-        address = Signal(self.config.address_bits, reset_less=True)
+        fits = Signal(init=1)                               # room >= size, unless one has just gone
+        next_size = Signal.like(size)
         request = Signal(burst_request(self.config), reset_less=True)
-        waiting, prepares = Signal(), Signal()
+        waiting, prepares = (Signal(name=name) for name in ("waiting", "prepares"))
         m.d.comb += [
-            prepares.eq(self.running & ~self.halted & ~waiting & (size != 0) & (room >= size)),
+            next_size.eq(Mux(left < BURST, left, BURST)),
+            prepares.eq(self.running & ~self.halted & ~waiting & (size != 0) & fits),
             self.requests.payload.eq(request), self.requests.valid.eq(waiting & ~self.halted),
         ]
         m.d.sync += [
-            size.eq(Mux(left < BURST, left, BURST)),
+            size.eq(next_size),
             room.eq(Mux(prepares, room - size, room) + self.dispatched),
+            fits.eq(Mux(self.dispatched, room + 1 >= next_size, room >= next_size)),
         ]
         with m.If(~self.running):
-            m.d.sync += [left.eq(self.count), address.eq(self.base)]
+            m.d.sync += [left.eq(self.count), request.address.eq(self.base)]
+        with m.If(~waiting):
+            m.d.sync += request.beats.eq(size * (INSTRUCTION_BYTES // self.config.bus_bytes) - 1)
         with m.If(prepares):
-            m.d.sync += [
-                left.eq(left - size), address.eq(address + BURST * INSTRUCTION_BYTES),
-                request.address.eq(address),
-                request.beats.eq(size * (INSTRUCTION_BYTES // self.config.bus_bytes) - 1),
-                waiting.eq(1),
-            ]
+            m.d.sync += [left.eq(left - size), waiting.eq(1)]
         with m.If(self.requests.valid & self.requests.ready):
-            m.d.sync += waiting.eq(0)
+            m.d.sync += [waiting.eq(0),
+                         request.address.eq(request.address + BURST * INSTRUCTION_BYTES)]
 
     def _assemble(self, m, buffer):
         """Collect the beats of an instruction; the buffer has room, for it was reserved."""

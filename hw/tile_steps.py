@@ -99,12 +99,12 @@ class TileSteps(Component):
         self.begins, self.moved = Signal(), Signal()
         begun = Signal()                        # the counters belong to the instruction at the head
         m.d.comb += [
-            self.begins.eq(self.instructions.valid & ~begun),
+            self.begins.eq(~begun),
             self.steps.valid.eq(begun),
             self.moved.eq(self.steps.valid & self.steps.ready),
             self.instructions.ready.eq(self.moved & self.steps.payload.last),
         ]
-        with m.If(self.begins):
+        with m.If(self.instructions.valid):
             m.d.sync += begun.eq(1)
         with m.If(self.instructions.ready):
             m.d.sync += begun.eq(0)
