@@ -90,14 +90,15 @@ class RegisteredQueue(Component):
         head = Signal(width, reset_less=True)
         held = Signal()                             # the head; nothing is behind one that is not
         some = Signal()                             # behind != 0
-        room = Signal(init=1)                       # behind != places
+        room = Signal(init=1)                       # behind != places: for others, ...
+        full = Signal()                             # ... and for all that is to be written
         enters = Signal()                           # an item
         m.d.comb += [
             put.ready.eq(room), take.valid.eq(held), Value.cast(take.payload).eq(head),
             enters.eq(put.valid & room),
             # Written in any case: whether there is an item is known later than its place, which
             # is free.
-            written.addr.eq(produce), written.data.eq(put.payload), written.en.eq(room),
+            written.addr.eq(produce), written.data.eq(put.payload), written.en.eq(~full),
             read.addr.eq(consume),
             Value.cast(self.coming).eq(Mux(some, read.data, put.payload)),
         ]
@@ -113,6 +114,7 @@ class RegisteredQueue(Component):
             held.eq((held & ~take.ready) | some | enters),
             some.eq(held & Mux(take.ready, some & ((behind != 1) | enters), some | enters)),
             room.eq(take.ready | ~held | (room & ~(enters & (behind == places - 1)))),
+            full.eq(held & ~take.ready & (full | (enters & (behind == places - 1)))),
         ]
         with m.If(take.ready | ~held):
             m.d.sync += head.eq(self.coming)

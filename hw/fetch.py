@@ -100,7 +100,7 @@ class Fetch(Component):
         fits = Signal(init=1)                               # room >= size, unless one has just gone
         next_size = Signal.like(size)
         request = Signal(burst_request(self.config), reset_less=True)
-        waiting, prepares = (Signal(name=name) for name in ("waiting", "prepares"))
+        waiting, prepares, went = (Signal(name=name) for name in ("waiting", "prepares", "went"))
         m.d.comb += [
             next_size.eq(Mux(left < BURST, left, BURST)),
             prepares.eq(self.running & ~self.halted & ~waiting & (size != 0) & fits),
@@ -118,8 +118,10 @@ class Fetch(Component):
         with m.If(prepares):
             m.d.sync += [left.eq(left - size), waiting.eq(1)]
         with m.If(self.requests.valid & self.requests.ready):
-            m.d.sync += [waiting.eq(0),
-                         request.address.eq(request.address + BURST * INSTRUCTION_BYTES)]
+            m.d.sync += waiting.eq(0)
+        m.d.sync += went.eq(self.requests.valid & self.requests.ready)
+        with m.If(went):                                    # the next one waits no sooner
+            m.d.sync += request.address.eq(request.address + BURST * INSTRUCTION_BYTES)
 
     def _assemble(self, m, buffer):
         """Collect the beats of an instruction; the buffer has room, for it was reserved."""

@@ -68,7 +68,7 @@ class LoadEngine(TransferEngine):
         m = Module()
         m.submodules.writer = writer = LoadWriter(self.config)
         walker, bursts, started = self._join(m, writer)
-        self._request(m, bursts)
+        self._request(m, bursts, empty=Const(0))
         wiring.connect(m, wiring.flipped(self.beats), writer.beats)
         for target in PORTS:
             wiring.connect(m, getattr(writer, target), wiring.flipped(getattr(self, target)))

@@ -81,14 +81,16 @@ class Packing(Component):
         Bytes of the beat that the step moves.
     bytes : Out(range(bus_bytes + 1))
         The number of these bytes.
-    ends_beat, ends_row : Out(1)
-        Nothing of this beat, or of this run, is left after the step.
+    ends_beat : Out(1)
+        Nothing of this beat is left after the step.
     next_part : Out(part of a tile)
         `part` of the step that follows in this run.
     next_lane : Out(lane of a beat)
         `lane` of the step that follows in this run.
     next_last_part, next_fits : Out(1)
         `last_part` and `fits` of the step that follows in this run.
+    next_ends_row : Out(1)
+        Nothing of this run is left after the step that follows.
     next_within : Out(range(2 * bus_bytes + 1))
         `within` of the step that follows in this run.
     """
@@ -108,9 +110,9 @@ class Packing(Component):
             "outside": Out(1), "advance": Out(some), "alone": Out(1),
             "word_lane": Out(self.lane_bits),
             "word_lanes": Out(config.bus_bytes), "strobe": Out(config.bus_bytes),
-            "bytes": Out(some), "ends_beat": Out(1), "ends_row": Out(1),
+            "bytes": Out(some), "ends_beat": Out(1),
             "next_part": Out(self.part_bits), "next_lane": Out(self.lane_bits),
-            "next_last_part": Out(1), "next_fits": Out(1),
+            "next_last_part": Out(1), "next_fits": Out(1), "next_ends_row": Out(1),
             "next_within": Out(range(2 * config.bus_bytes + 1)),
         })
 
@@ -176,13 +178,13 @@ class Packing(Component):
             self.word_lane.eq(self.index[:self.lane_bits] & self.lanes),
             self.word_lanes.eq(_run(self.word_lane, more, 1 << self.lane_bits)),
             self.ends_beat.eq(~self.padding & (self.together | self.fits | (room == 0))),
-            self.ends_row.eq(self.fits & self.last_part),
             self.next_part.eq(Mux(self.padding, 0, (self.part + 1) & self.parts)),
             self.next_last_part.eq(self.padding | (self.next_part == self.parts)),
             self.next_lane.eq(Mux(self.padding, self.lane,
                                   Mux(self.together, 0, (self.lane + 1) & self.lanes))),
             self.next_fits.eq(Mux(self.together, self.left <= self.within,
                                   Mux(self.last_part, self.left == 2, self.fits))),
+            self.next_ends_row.eq(self.next_fits & self.next_last_part),
         ]
         m.d.comb += self.next_within.eq(2 * self.lanes + 2)         # whole beats, from now on
         with m.Switch(self.buffer):

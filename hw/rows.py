@@ -106,6 +106,7 @@ class RowWalker(Component):
         m = Module()
         self.beat_bits = exact_log2(self.config.bus_bytes)
         self.held = Signal()                                    # a box, at one of its rows
+        self.free = Signal(init=1)          # none: for those who do not wait with all of a box
         self.box = Signal(box_layout(self.config), reset_less=True)
         self.misaligned = Signal(reset_less=True)
         self.empty = Signal(reset_less=True)
@@ -132,15 +133,15 @@ class RowWalker(Component):
         last_byte = offered.offset + self._by_buffer(
             lambda tile: offered.tiles << exact_log2(tile)) - 1
         m.d.comb += [
-            self.boxes.ready.eq(~self.held & ~self.stop),
+            self.boxes.ready.eq(self.free & ~self.stop),
             self.last_row.eq(self.empty | (ends_plane & (planes_left == 1))),
             next_start.eq(plane_start + box.plane_stride),
             next_end.eq(plane_end + box.plane_stride),
         ]
         with m.If(self.boxes.valid & self.boxes.ready):
-            m.d.sync += self.held.eq(1)
+            m.d.sync += [self.held.eq(1), self.free.eq(0)]
         with m.If(self.hand_over):
-            m.d.sync += self.held.eq(~self.last_row)
+            m.d.sync += [self.held.eq(~self.last_row), self.free.eq(self.last_row)]
         with m.If(~self.held):
             m.d.sync += [
                 box.eq(offered),

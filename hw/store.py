@@ -102,7 +102,7 @@ class StoreEngine(TransferEngine):
     def _await(self, m, bursts, awaited):
         """Request bursts, and note each in the list of those whose answer is awaited."""
         list_full = Signal()
-        self._request(m, bursts, ~list_full)
+        self._request(m, bursts, empty=bursts.payload.empty, may_go=~list_full)
         m.d.comb += [
             list_full.eq(~awaited.put.ready),
             awaited.put.valid.eq(bursts.valid & bursts.ready),

@@ -111,11 +111,10 @@ class TileSteps(Component):
 
         self.tiles_left = Signal(COUNT_BITS, reset_less=True)       # of the run, this one included
         self.rows, self.planes = Countdown("rows"), Countdown("planes")
-        self.run_ends, self.row_ends, self.plane_ends = (
-            Signal(name=name) for name in ("run_ends", "row_ends", "plane_ends"))
+        self.run_ends = Signal(reset_less=True)     # with the step at hand, as the others
+        self.row_ends, self.plane_ends = (Signal(name=name) for name in ("row_ends", "plane_ends"))
         # The run that follows: whether it has data, and otherwise whether it has a single tile.
         self.next_data, self.next_single = Signal(), Signal()
-        m.d.comb += self.run_ends.eq(self.packing.ends_row)
         self._count_planes(m)
         self._count_rows(m)
         self._locate(m)
@@ -184,12 +183,15 @@ class TileSteps(Component):
                            Mux(self.row_ends, in_row[name], in_line[name])) for name in in_line}
         with m.If(self.moved):
             m.d.sync += [part.eq(packing.next_part), last_part.eq(packing.next_last_part),
-                         fits.eq(packing.next_fits), within.eq(packing.next_within)]
+                         fits.eq(packing.next_fits), within.eq(packing.next_within),
+                         self.run_ends.eq(packing.next_ends_row)]
         with m.If(self.begins | (self.moved & self.run_ends)):
             m.d.sync += [
                 part.eq(0), last_part.eq(~self.next_data | (prepared.parts == 0)),
                 self.data.eq(self.next_data), together.eq(self.next_data & first["together"]),
                 fits.eq(Mux(self.next_data, first["fits"], self.next_single)),
+                self.run_ends.eq(Mux(self.next_data, first["fits"] & (prepared.parts == 0),
+                                     self.next_single)),
                 within.eq(first["within"]),
             ]
 

@@ -104,21 +104,21 @@ class TransferEngine(Component):
         """Bytes of the segment that an instruction may touch."""
         return segment.size
 
-    def _request(self, m: Module, bursts, may_go: ValueLike = 1) -> None:
+    def _request(self, m: Module, bursts, *, empty: Value, may_go: ValueLike = 1) -> None:
         """Offer bursts, while they may go. An empty one stands for no burst."""
         goes = may_go & self.goes_on
         m.d.comb += [
             self.requests.payload.address.eq(bursts.payload.address),
             self.requests.payload.beats.eq(bursts.payload.beats),
-            self.requests.valid.eq(bursts.valid & ~bursts.payload.empty & goes),
-            bursts.ready.eq((self.requests.ready | bursts.payload.empty) & goes),
+            self.requests.valid.eq(bursts.valid & ~empty & goes),
+            bursts.ready.eq((self.requests.ready | empty) & goes),
         ]
 
     def _keep_first_fault(self, m: Module, *sources) -> None:
         """Of several faults in a cycle, that of the oldest instruction counts; it comes first."""
         raised = [source.cause != Fault.NONE for source in sources]
         # Where there is none, its position means nothing, and is taken down all the same.
-        with m.If(self.goes_on):
+        with m.If(~self.stop):
             m.d.sync += Value.cast(self.fault).eq(first([
                 (holds, Value.cast(source))
                 for holds, source in zip(raised, sources, strict=True)]))

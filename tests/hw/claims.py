@@ -179,7 +179,7 @@ class StreamPassesInOrder(ItemsPassInOrder):
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
             {**({name: (f"{place}.{name}", pointer) for name in ("produce", "consume")}
                 if pointer else {}), "behind": (f"{place}.behind", range(depth)),
-             "some": (f"{place}.some", 1), "room": (f"{place}.room", 1),
+             **{name: (f"{place}.{name}", 1) for name in ("some", "room", "full")},
              **{f"word_{at}": (f"{place}.storage[{at}]", width) for at in range(self.words)}})
 
     def attach(self, m):
@@ -196,6 +196,7 @@ class StreamPassesInOrder(ItemsPassInOrder):
         m.d.comb += self.invariant(
             count == self.behind + shows, shows | (self.behind == 0), ~followed | (ahead < count),
             self.some != (self.behind == 0), self.room == (self.behind != self.words),
+            self.full != self.room,
             produce == around(consume + self.behind, self.words))
         if self.words > 1:
             m.d.comb += self.invariant(produce < self.words, consume < self.words)

@@ -59,6 +59,7 @@ def test_steps_move_every_byte_of_a_row_once_and_nothing_else(name):
             await ctx.delay(0)
             ahead = {each: ctx.get(prepared.first[each]) for each in AHEAD}
             ahead["last_part"] = parts_of(config, buffer) == 1
+            ends = ahead["fits"] and ahead["last_part"]
             moved = []
             while left:
                 for signal, value in ((unit.index, index), (unit.lane, lane), (unit.part, part),
@@ -67,7 +68,6 @@ def test_steps_move_every_byte_of_a_row_once_and_nothing_else(name):
                 for each, value in ahead.items():
                     ctx.set(getattr(unit, each), value)
                 await ctx.delay(0)
-                ends = ctx.get(unit.ends_row)
                 count, strobe = left if ends else ctx.get(unit.advance), ctx.get(unit.strobe)
                 beat = at // config.bus_bytes * config.bus_bytes
                 fresh = [beat + byte for byte in range(config.bus_bytes) if strobe >> byte & 1]
@@ -84,6 +84,7 @@ def test_steps_move_every_byte_of_a_row_once_and_nothing_else(name):
                 left, index = left - count, index + count
                 assert ends == (left == 0)
                 assert ctx.get(unit.ends_beat) == (left == 0 or at % config.bus_bytes == 0)
+                ends = ctx.get(unit.next_ends_row)
                 lane, part = ctx.get(unit.next_lane), ctx.get(unit.next_part)
                 ahead = {each: ctx.get(getattr(unit, f"next_{each}", unit.together))
                          for each in ahead}
@@ -123,8 +124,7 @@ def test_padding_moves_one_tile_and_no_beat(name):
             await ctx.delay(0)
             assert [ctx.get(each) for each in (unit.advance, unit.bytes, unit.ends_beat,
                                                unit.alone)] == [1, 0, 0, 0]
-            assert ctx.get(unit.ends_row) == (left == 1)
-            assert ctx.get(unit.next_fits) == (left == 2)
+            assert ctx.get(unit.next_fits) == ctx.get(unit.next_ends_row) == (left == 2)
             assert (ctx.get(unit.next_lane), ctx.get(unit.next_last_part)) == (lane, 1)
             assert ctx.get(unit.outside) == (index >= config.tiles(buffer))
             assert ctx.get(unit.word_lanes) == 1 << index % lanes
