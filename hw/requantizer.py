@@ -11,6 +11,7 @@ from .logic import exponent, is_among
 LANE_BITS = 32
 HALF_BITS = LANE_BITS // 2
 SHIFT_BITS = 6
+NEAR_BITS = 11                          # of a number that a zero point may bring within 8 bits
 QUOTIENT_BITS = LANE_BITS + 1           # what is left of a product after a shift by 31 bits
 
 # The stages of the pipeline, one cycle each.
@@ -143,22 +144,24 @@ class Requantizer(Component):
         increment = last_bit & (twice | once)
         exact = more_to_come & ~twice           # all 33 bits, rounded later
         result = Signal(data.StructLayout({
-            "number": signed(QUOTIENT_BITS), "limits": LIMITS, "saturates": 1, "dropped": 1}),
+            "number": signed(QUOTIENT_BITS), "saturates": 1, "negative": 1, "dropped": 1}),
             name="rounded", reset_less=True)
+        incremented = Signal(signed(QUOTIENT_BITS))
+        beyond = limits.beyond | (incremented[-1] != incremented[-2])
+        m.d.comb += incremented.eq(quotient + increment)
         m.d.sync += [
-            result.number.eq(quotient + increment),
-            result.limits.eq(limits),
-            result.saturates.eq(~exact & ~scaling.wrap),
+            result.number.eq(incremented),
+            result.saturates.eq(~exact & ~scaling.wrap & beyond),
+            result.negative.eq(limits.negative),
             result.dropped.eq(~twice & (last_bit | any_bit)),
         ]
         return result
 
     def _shift_second(self, m, rounded, amount):
         """COARSE to CLAMP."""
-        beyond = rounded.limits.beyond | (rounded.number[-1] != rounded.number[-2])
-        limit = Mux(rounded.limits.negative, INT32_LOW, INT32_HIGH)
+        limit = Mux(rounded.negative, INT32_LOW, INT32_HIGH)
         number = Signal(signed(QUOTIENT_BITS))
-        m.d.comb += number.eq(Mux(rounded.saturates & beyond, limit, rounded.number))
+        m.d.comb += number.eq(Mux(rounded.saturates, limit, rounded.number))
         with m.If(self.scaling[COARSE].wrap):
             m.d.comb += number[-1].eq(rounded.number[-2])
         number = with_dropped(number, rounded.dropped)
@@ -170,14 +173,15 @@ class Requantizer(Component):
         increment = last_bit & (any_bit | tie_goes_up(scaling, quotient))
         zero_point = Mux(scaling.narrow, scaling.zero_point, 0)
         finished = register(m, quotient + zero_point + increment, "finished")
+        # Limits and zero point have 8 bits: what does not fit in three more is beyond the limits.
+        far = register(m, _differs(quotient[NEAR_BITS - 1:-1], quotient[-1]), "far")
+        negative = register(m, quotient[-1], "negative")
 
         scaling = self.scaling[CLAMP]
-        # Limits have 8 bits: what does not fit in so many is beyond one of them, by its sign.
-        byte, negative = finished[:8].as_signed(), finished[-1]
-        too_large = _differs(finished[7:-1], negative)
-        below = Mux(too_large, negative, byte < scaling.low)
-        above = Mux(too_large, ~negative, byte > scaling.high)
-        clamped = Mux(below, scaling.low, Mux(above, scaling.high, byte))
+        near = lowest(finished, NEAR_BITS + 1)
+        below = Mux(far, negative, near < scaling.low)
+        above = Mux(far, ~negative, near > scaling.high)
+        clamped = Mux(below, scaling.low, Mux(above, scaling.high, near[:8].as_signed()))
         m.d.comb += self.result.eq(Mux(scaling.narrow, clamped, finished))
 
 

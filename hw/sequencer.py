@@ -108,13 +108,13 @@ class Sequencer(wiring.Component):
         empty = Signal(reset_less=True)                 # it has no iterations
         strides = Signal(self.nest["strides"].shape, reset_less=True)
         tag = Signal(self.nest["tag"].shape, reset_less=True)
-        advance, renew, prepares, last = Signal(), Signal(), Signal(), Signal()
+        renew, prepares, last = Signal(), Signal(), Signal()
+        advance = self.slots.ready      # to the next slot; whatever renews comes before
         nest = self.nests.payload
         counts = {"step": nest.count} if self.steps else {}
         counts |= {loop: nest.loops[loop] for loop in reversed(LOOPS)}
         m.d.comb += [
             self.slots.valid.eq(running),
-            advance.eq(running & self.slots.ready),
             renew.eq(~running | (self.slots.ready & last)),
             self.nests.ready.eq(renew),
         ]
