@@ -1,18 +1,18 @@
 """The ALU engine: element-wise operations and requantization of accumulator tiles."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Component, In, Out, connect
 
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer
 from .accumulator import granted_write_port
-from .alu_decode import TASK, decode, operands
+from .alu_decode import TASK, decoded_layout, operands
 from .alu_issue import AluIssue
 from .alu_lanes import AluLanes, latency
 from .alu_results import DEPTH, AluResults
-from .interfaces import commands, events, granted_read_port, tokens
+from .interfaces import events, granted_read_port, tokens
 from .scratchpad import write_port
 from .sequencer import Sequencer
 from .start import start_next
@@ -50,8 +50,8 @@ class AluEngine(Component):
 
     Members
     -------
-    commands : In(stream of COMMAND)
-        The ALU's instructions, in order. Each is taken in the cycle of its start.
+    commands : In(stream of decoded_layout)
+        The ALU's instructions, decoded, in order. Each is taken in the cycle of its start.
     tokens : Out(tokens)
         Taken at the start of an instruction, posted at its end.
     events : Out(events)
@@ -72,7 +72,7 @@ class AluEngine(Component):
         self.config = config
         acc = 8 * config.tile_bytes(Buffer.ACC)
         super().__init__({
-            "commands": In(commands),
+            "commands": In(stream.Signature(decoded_layout(config))),
             "tokens": Out(tokens),
             "events": Out(events),
             "left": Out(granted_read_port(acc)),
@@ -89,6 +89,7 @@ class AluEngine(Component):
         m.submodules.lanes = lanes = AluLanes(self.config)
         m.submodules.results = results = AluResults(self.config)
         connect(m, sequencer.slots, issue.slots)
+        m.d.comb += sequencer.takes.eq(issue.takes)
         connect(m, issue.tickets, results.tickets)
         for inner, outer in ((issue.left, self.left), (issue.right, self.right),
                              (results.acc, self.acc), (results.out, self.out)):
@@ -109,8 +110,10 @@ class AluEngine(Component):
         halted = Signal()
         with m.If(self.halts):
             m.d.sync += halted.eq(1)
-        decode(m, self.commands.payload, nests.payload)
-        m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~halted))
+        decoded = self.commands.payload
+        m.d.comb += [nests.payload.eq(decoded.nest),
+                     nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~halted,
+                                               decoded.wait, decoded.nest.tag.position))]
 
     def _complete(self, m, results):
         """Post tokens, and count the instructions that have started and not ended."""

@@ -1,7 +1,8 @@
 """The ALU's three instructions as one kind of loop nest."""
 
 from amaranth.hdl import Module, Mux
-from amaranth.lib import data
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.instructions import (
@@ -11,15 +12,17 @@ from ..isa.instructions import (
     AluOp,
     Buffer,
     Engine,
+    Instruction,
     Requantize,
     RequantizeFlags,
     Rounding,
 )
 from .alu_lane import wraps
 from .alu_lanes import WORK
+from .interfaces import commands
 from .layouts import OPCODE_BITS, POSITION_BITS, instructions_of, opcode_of, unpack
 from .logic import covering
-from .sequencer import offset_bits
+from .sequencer import judge_counts, nest_layout, offset_bits
 
 OUT_LOW, OUT_HIGH = -128, 127           # what fits in a lane of out
 
@@ -40,7 +43,42 @@ def operands(config: Config) -> dict[str, int]:
     return {"dst": max(out, acc), "left": acc, "right": acc}
 
 
-def decode(m: Module, command: data.View, nest: data.View) -> None:
+def decoded_layout(config: Config) -> data.StructLayout:
+    """An instruction of the ALU as its queue keeps it: what it waits for, and its loops."""
+    return data.StructLayout({
+        "wait": len(Engine), "nest": nest_layout(operands(config), TASK, steps=False)})
+
+
+class AluDecoder(Component):
+    """Turns commands into loops on their way into the ALU's queue: when one comes to its head, there
+    is nothing left to find out about it.
+
+    Rate: one a cycle. Latency: none; a command passes in the cycle in which it is taken.
+
+    Members
+    -------
+    commands : In(stream of COMMAND)
+        The ALU's instructions, in order.
+    decoded : Out(stream of decoded_layout)
+        The same, decoded.
+    """
+
+    def __init__(self, config: Config):
+        super().__init__({"commands": In(commands),
+                          "decoded": Out(stream.Signature(decoded_layout(config)))})
+
+    def elaborate(self, platform):
+        m = Module()
+        command, decoded = self.commands.payload, self.decoded.payload
+        _decode(m, command, decoded.nest)
+        m.d.comb += [decoded.wait.eq(unpack(Instruction, command.word).wait),
+                     *judge_counts(decoded.nest),
+                     self.decoded.valid.eq(self.commands.valid),
+                     self.commands.ready.eq(self.decoded.ready)]
+        return m
+
+
+def _decode(m: Module, command: data.View, nest: data.View) -> None:
     """Drive a nest of the sequencer from a command with one of the ALU's opcodes."""
     word, task = command.word, nest.tag
     m.d.comb += task.position.eq(command.position)

@@ -51,8 +51,9 @@ class AluIssue(Component):
     one after it. A step that reads what another writes can be issued in the second cycle after
     the write.
 
-    Registers: `described`, `spare` and `front`, each with whether it holds a step, and `free`,
-    whether a slot may be taken; `before`, the tickets that the front step has to wait for, and
+    Registers: `described`, `spare` and `front`, each with whether it holds a step, `vacant` and
+    `full`, whether the front does not and whether front and described do; `free`, whether a slot
+    may be taken; `before`, the tickets that the front step has to wait for, and
     `clear`, that it need not wait for them nor for the lanes; `pause`, for how many cycles more it
     has to; `left_asks` and `right_asks`, reads not yet granted to it; `parameter`, the next one
     to fetch, `following`, its tile unless it is the first, and `complete`; `stopped`.
@@ -71,6 +72,8 @@ class AluIssue(Component):
         To the lanes: a step has been granted what it reads.
     work : Out(WORK)
         To the lanes: what that step computes.
+    takes : Out(1)
+        The same as `slots.ready`, from registers of its own, `shut` and `incomplete`.
     fetched : Out(PARAMETER_TILES)
         To the lanes: the read of this parameter has been granted.
     stopped : Out(1)
@@ -82,6 +85,7 @@ class AluIssue(Component):
         tile = 8 * config.tile_bytes(Buffer.ACC)
         super().__init__({
             "slots": In(stream.Signature(slot_layout(operands(config), TASK, steps=False))),
+            "takes": Out(1),
             "tickets": Out(tickets),
             "left": Out(granted_read_port(tile)),
             "right": Out(granted_read_port(tile)),
@@ -94,10 +98,12 @@ class AluIssue(Component):
     def elaborate(self, platform):
         m = Module()
         step, entering, moves, taken = Signal(STEP), Signal(), Signal(), Signal()
-        free = Signal(init=1)           # spare is, and nothing has stopped
+        self.renew = Signal()           # the front takes another step, if there is one
+        # Spare is, and nothing has stopped; the opposite is a register as well, for few readers.
+        free, self.shut = Signal(init=1), Signal()
         m.d.comb += entering.eq(self.slots.valid & free)
         outside = self._make_step(m, step, entering, free)
-        described = self._describe(m, step, entering, outside, moves, free)
+        described = self._describe(m, step, entering, outside, moves, taken, free)
         self._advance(m, described, moves, taken)
         return m
 
@@ -106,16 +112,18 @@ class AluIssue(Component):
         it is outside."""
         slot, task = self.slots.payload, self.slots.payload.tag
         parameter = Signal(PARAMETER_TILES, init=1)         # the next to fetch, one bit for each
-        complete = Signal()                                 # all have been, for this slot
+        complete, incomplete = Signal(), Signal(init=1)     # all have been, for this slot
         following = Signal.like(slot.at.right, name="following", reset_less=True)
         fetches, outside = Signal(), Signal()
         m.d.comb += [
             fetches.eq(slot.begins & ~complete),
-            self.slots.ready.eq(free & ~fetches),
+            self.slots.ready.eq(free & ~(slot.begins & incomplete)),
+            self.takes.eq(~self.shut & ~(slot.begins & incomplete)),
         ]
         right = Mux(parameter[0], slot.at.right, following)
         with m.If(entering):
-            m.d.sync += [following.eq(right + 1), complete.eq(fetches & parameter[-1])]
+            m.d.sync += [following.eq(right + 1), complete.eq(fetches & parameter[-1]),
+                         incomplete.eq(~(fetches & parameter[-1]))]
         with m.If(entering & fetches):
             m.d.sync += parameter.eq(parameter.rotate_left(1))
 
@@ -135,32 +143,39 @@ class AluIssue(Component):
             step.work.eq(task.work),
             ticket.to_acc.eq(writes & ~task.to_out & ~outside),
             ticket.to_out.eq(writes & task.to_out & ~outside),
+            ticket.narrow.eq(task.work.control.scaling.narrow),
             ticket.dst.eq(slot.at.dst), ticket.outside.eq(outside), ticket.last.eq(slot.last),
             ticket.post.eq(task.post), ticket.position.eq(task.position),
         ]
         return outside
 
-    def _describe(self, m, step, entering, outside, moves, free):
+    def _describe(self, m, step, entering, outside, moves, taken, free):
         """The next step for the front, and another one that came while it could not move."""
         described, spare = Signal(STEP, reset_less=True), Signal(STEP, reset_less=True)
         valid, spare_valid = Signal(name="described_valid"), Signal()
+        self.full = Signal()                    # moves | ~valid is taken | ~full
+        arrives = spare_valid | entering
+        m.d.sync += self.full.eq(Mux(self.renew, valid & arrives, valid | arrives))
+        with m.If(taken | ~self.full):
+            m.d.sync += described.eq(Mux(spare_valid, spare, step))
         with m.If(~spare_valid):
             m.d.sync += spare.eq(step)
         with m.If(entering & outside):
             m.d.sync += self.stopped.eq(1)
         with m.If(moves | ~valid):
-            m.d.sync += [described.eq(Mux(spare_valid, spare, step)),
-                         valid.eq(spare_valid | entering), spare_valid.eq(0),
-                         free.eq(~self.stopped & ~(entering & outside))]
+            m.d.sync += [valid.eq(arrives), spare_valid.eq(0),
+                         free.eq(~self.stopped & ~(entering & outside)),
+                         self.shut.eq(self.stopped | (entering & outside))]
         with m.Elif(entering):
-            m.d.sync += [spare_valid.eq(1), free.eq(0)]
+            m.d.sync += [spare_valid.eq(1), free.eq(0), self.shut.eq(1)]
         return described, valid
 
     def _advance(self, m, described, moves, taken):
         """Move a step to the front, and request what it reads once that has been written."""
         ports, (described, described_valid) = self.tickets, described
         front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
-        valid, clear, renew = Signal(name="front_valid"), Signal(), Signal()
+        valid, vacant, clear = Signal(name="front_valid"), Signal(init=1), Signal()
+        renew = self.renew
         still_clear, next_clear = Signal(), Signal()
         may_follow = self._pause(m)
         m.d.comb += [
@@ -171,8 +186,10 @@ class AluIssue(Component):
             still_clear.eq(~(before & ports.pending).any() & may_follow),
             next_clear.eq(described_valid & ~ports.must_wait & may_follow),
         ]
+        with m.If(taken | vacant):                  # that is `renew`, for many
+            m.d.sync += [front.eq(described), before.eq(ports.before)]
         with m.If(renew):
-            m.d.sync += [front.eq(described), before.eq(ports.before), valid.eq(described_valid),
+            m.d.sync += [valid.eq(described_valid), vacant.eq(~described_valid),
                          clear.eq(next_clear)]
         with m.Else():
             m.d.sync += clear.eq(still_clear)

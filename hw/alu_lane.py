@@ -60,7 +60,7 @@ class AluLane(Component):
         What to compute, by stage: entry k of `CONTROLS` belongs to the operands that entered k
         cycles ago.
     result : Out(signed(32))
-        Of the operands that entered `STAGES` cycles ago; 8 bits, sign-extended, where narrowed.
+        Of the operands that entered `STAGES` cycles ago; where narrowed, in its lowest 8 bits.
     """
 
     def __init__(self):

@@ -69,7 +69,7 @@ class AluLanes(Component):
     finished : Out(vector_cycles)
         Bit k: part k of a step's vector is there, `first_latency + k` cycles after its issue.
     results : Out(alu_lanes × 32 bits)
-        That part.
+        That part; where narrowed, in the lowest 8 bits of each lane.
     """
 
     def __init__(self, config: Config):

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out, Signature
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer, Engine
-from .accumulator import granted_write_port
+from .accumulator import NARROW_BITS, granted_write_port
 from .alu_lanes import latency
 from .interfaces import bits_for, index
 from .layouts import POSITION_BITS
@@ -21,6 +21,7 @@ TICKET = data.StructLayout({
     "to_acc": 1,            # write it to tile `dst` of acc ...
     "to_out": 1,            # ... or of out, or nowhere: an instruction without iterations
     "dst": index(),
+    "narrow": 1,            # lanes have 8 bits, to be sign-extended
     "outside": 1,           # an index of the step is outside its scratchpad: a fault
     "last": 1,              # its instruction is complete
     "post": len(Engine),
@@ -129,7 +130,8 @@ class AluResults(Component):
 
         m.d.comb += [there.eq(stored != loaded), renew.eq(~waiting | retire)]
         with m.If(renew):
-            m.d.sync += [oldest.eq(next_ticket), result.eq(Cat(next_result)), waiting.eq(there)]
+            m.d.sync += [oldest.eq(next_ticket), waiting.eq(there),
+                         result.eq(_widened(Cat(next_result), next_ticket.narrow))]
         with m.If(self.halts | halted):
             m.d.sync += [halted.eq(1), waiting.eq(0)]
         m.d.comb += [
@@ -195,3 +197,10 @@ class AluResults(Component):
             meets.append(pending[number] & met(target))
             m.d.comb += ports.before[number].eq(meets[number] | (meets_held & entering[number]))
         m.d.comb += [ports.pending.eq(pending), ports.must_wait.eq(Cat(meets_held, *meets).any())]
+
+
+def _widened(result, narrow):
+    """The lanes of a result, sign-extended where they are narrow."""
+    lanes = [result.word_select(number, LANE_BITS) for number in range(len(result) // LANE_BITS)]
+    return Cat(Cat(lane[:NARROW_BITS], Mux(narrow, lane[NARROW_BITS - 1].replicate(
+        LANE_BITS - NARROW_BITS), lane[NARROW_BITS:])) for lane in lanes)

@@ -59,7 +59,7 @@ class Control(Component):
     finished : In(1)
         FETCH has executed the end of the program.
     overflow : In(len(Engine))
-        Engines whose post in this cycle overflows a token counter.
+        Engines whose post in the cycle before has overflowed a token counter.
     quiet : In(1)
         No transaction is outstanding on the bus.
     program_base : Out(address_bits)
@@ -121,7 +121,7 @@ class Control(Component):
                 **{f"{engine.name.lower()}_end": getattr(self, engine.name.lower()).end_position
                    for engine in Engine},
                 **{name: Value.cast(getattr(self, name))
-                   for name in ("fetch_fault", "overflow", "dispatched")}}
+                   for name in ("fetch_fault", "dispatched")}}
         for engine in Engine:
             events = getattr(self, engine.name.lower())
             told |= {f"{engine.name.lower()}_{name}": getattr(events, name)
@@ -129,6 +129,7 @@ class Control(Component):
         self.seen = {name: Signal(len(value), name=f"seen_{name}") for name, value in told.items()}
         for name, value in told.items():
             m.d.sync += self.seen[name].eq(Mux(self.reset, 0, value))
+        self.seen["overflow"] = self.overflow           # it comes a cycle late
         self.counting = Signal()            # what was seen belongs to a running cycle
         m.d.sync += self.counting.eq(self.running)
         self.raised = {name: Signal(name=f"{name}_raised") for name in (

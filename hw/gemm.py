@@ -23,7 +23,7 @@ from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack, widths_o
 from .logic import exponent
 from .mac import MacArray, tree_stages
 from .scratchpad import write_port
-from .sequencer import Sequencer, offset_bits
+from .sequencer import Sequencer, judge_counts, offset_bits
 from .start import start_next
 
 assert instructions_of(Engine.GEMM) == (Gemm, Window), "another instruction needs hardware here"
@@ -209,6 +209,7 @@ class GemmEngine(wiring.Component):
             # Fields are where a gemm has them, and zero where it has its count.
             m.d.comb += [tag.window.eq(opcode_of(command.word) == Window.opcode),
                          nest.count.eq(gemm.count | tag.window)]
+        m.d.comb += judge_counts(nest)
 
     def _issue(self, m, slots, halted):
         """Stages 0 to 2: read the micro-op. Returns the slot in the cycle its micro-op is there."""

@@ -74,7 +74,7 @@ class Requantizer(Component):
         What else is done, by stage: entry k of `SCALINGS` belongs to the value that entered k
         cycles ago. A unit with many lanes delays these once for all of them.
     result : Out(signed(32))
-        Of the value that entered `STAGES` cycles ago.
+        Of the value that entered `STAGES` cycles ago; with `narrow`, in its lowest 8 bits.
     """
 
     def __init__(self):
@@ -182,7 +182,7 @@ class Requantizer(Component):
         below = Mux(far, negative, near < scaling.low)
         above = Mux(far, ~negative, near > scaling.high)
         clamped = Mux(below, scaling.low, Mux(above, scaling.high, near[:8].as_signed()))
-        m.d.comb += self.result.eq(Mux(scaling.narrow, clamped, finished))
+        m.d.comb += self.result.eq(Cat(Mux(scaling.narrow, clamped, finished)[:8], finished[8:]))
 
 
 def register(m, value, name):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amaranth.hdl import Cat, Const, Module, Mux, ShapeLike, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,7 +30,7 @@ def offset_bits(tiles: int) -> int:
 def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
     """Three loops, with `steps` around a sequence of `count` steps; `tag` is whatever travels with
     the slots. Each operand walks from its base. `announces`: the slots say where an iteration of
-    the outer loop begins."""
+    the outer loop begins. `once`: which of the counts are one; `never`: one of them is zero."""
     walk = data.StructLayout({loop: signed(STRIDE_BITS) for loop in LOOPS})
     return data.StructLayout({
         "loops": data.StructLayout({loop: LOOP_BITS for loop in LOOPS}),
@@ -38,8 +38,17 @@ def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
         "bases": data.StructLayout({operand: INDEX_BITS for operand in operands}),
         "strides": data.StructLayout({operand: walk for operand in operands}),
         "announces": 1,
+        "once": data.StructLayout({level: 1 for level in _levels(steps)}),
+        "never": 1,
         "tag": tag,
     })
+
+
+def judge_counts(nest: data.View) -> list:
+    """Drive what a nest says about its counts."""
+    counts = _counts(nest)
+    return [*(nest.once[level].eq(count == 1) for level, count in counts.items()),
+            nest.never.eq(Cat(count == 0 for count in counts.values()).any())]
 
 
 def slot_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
@@ -61,6 +70,12 @@ def slot_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
         "empty": 1,
         "tag": tag,
     })
+
+
+def _counts(nest):
+    """What is counted to, from the inside out."""
+    sequence = {"step": nest.count} if "count" in nest.shape().members else {}
+    return sequence | {loop: nest.loops[loop] for loop in reversed(LOOPS)}
 
 
 def _levels(steps):
@@ -91,6 +106,9 @@ class Sequencer(wiring.Component):
         The loops of each instruction. Taken with the last slot of the nest before, or later.
     slots : Out(stream of slot_layout)
         The iterations of each nest, in order. One that is not taken stays.
+    takes : In(1)
+        The same as `slots.ready`, which hundreds of registers wait for: on this one hangs only
+        whether a nest is taken.
     """
 
     def __init__(self, operands: Mapping[str, int], tag: ShapeLike, *, steps: bool):
@@ -100,35 +118,37 @@ class Sequencer(wiring.Component):
         super().__init__({
             "nests": In(stream.Signature(self.nest)),
             "slots": Out(stream.Signature(self.slot)),
+            "takes": In(1, init=1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        running = Signal()                              # a nest is held
+        running, idle = Signal(), Signal(init=1)        # a nest is held; none is
         empty = Signal(reset_less=True)                 # it has no iterations
         strides = Signal(self.nest["strides"].shape, reset_less=True)
         tag = Signal(self.nest["tag"].shape, reset_less=True)
         renew, prepares, last = Signal(), Signal(), Signal()
         advance = self.slots.ready      # to the next slot; whatever renews comes before
+        # As with `takes` and `idle`: what a start hangs on is kept apart from what many wait for.
+        self.unfinished = Signal(reset_less=True)       # the opposite of `last`
         nest = self.nests.payload
-        counts = {"step": nest.count} if self.steps else {}
-        counts |= {loop: nest.loops[loop] for loop in reversed(LOOPS)}
         m.d.comb += [
             self.slots.valid.eq(running),
             renew.eq(~running | (self.slots.ready & last)),
-            self.nests.ready.eq(renew),
+            self.nests.ready.eq(idle | (self.takes & ~self.unfinished)),
         ]
         # Whether there is a nest comes late and decides on one register only; the others take
         # whatever is offered. What only serves to go on from a slot to the next is not needed with
         # the last slot any more, and need not wait until that is taken.
         m.d.comb += prepares.eq(~running | last)
+        with m.If(self.nests.ready):
+            m.d.sync += [running.eq(self.nests.valid), idle.eq(~self.nests.valid)]
         with m.If(renew):
-            m.d.sync += [running.eq(self.nests.valid), tag.eq(nest.tag),
-                         empty.eq(_has_no_iterations(counts.values()))]
+            m.d.sync += [tag.eq(nest.tag), empty.eq(nest.never)]
         with m.If(prepares):
             m.d.sync += strides.eq(nest.strides)
 
-        done = self._count(m, counts, advance, renew, prepares, last)
+        done = self._count(m, nest, advance, renew, prepares, last)
         for name, bits in self.operands.items():
             place = self._walk(m, name, bits, strides[name], advance, done, renew, prepares)
             m.d.comb += self.slots.payload.at[name].eq(place)
@@ -136,7 +156,7 @@ class Sequencer(wiring.Component):
                      self.slots.payload.tag.eq(tag)]
         return m
 
-    def _count(self, m, counts, advance, renew, prepares, last):
+    def _count(self, m, nest, advance, renew, prepares, last):
         """The counters, and `last`. Returns for each loop what steps in it: `done[loop]`, that
         everything inside it is at its end.
 
@@ -146,7 +166,7 @@ class Sequencer(wiring.Component):
         """
         slot = self.slots.payload
         inside, done, final = Const(1, 1), {}, []
-        for name, count in counts.items():              # from the inside out
+        for name, count in _counts(nest).items():
             done[name] = inside
             limit, left = (Signal(LOOP_BITS, name=f"{name}_{part}", reset_less=True)
                            for part in ("limit", "left"))       # left: this iteration included
@@ -156,7 +176,7 @@ class Sequencer(wiring.Component):
             m.d.comb += [slot.first[name].eq(at_first),
                          will_be_final.eq(Mux(at_final, limit == 1, left == 2))]
             with m.If(prepares):
-                m.d.sync += [limit.eq(count), left.eq(count), at_final.eq(count == 1)]
+                m.d.sync += [limit.eq(count), left.eq(count), at_final.eq(nest.once[name])]
             with m.Elif(advance & inside):
                 m.d.sync += [left.eq(Mux(at_final, limit, left - 1)), at_final.eq(will_be_final)]
             with m.If(renew):
@@ -168,14 +188,13 @@ class Sequencer(wiring.Component):
         begins, at_last, announces = (Signal(name=name, reset_less=True)
                                       for name in ("begins", "at_last", "announces"))
         m.d.comb += [last.eq(at_last), slot.begins.eq(begins)]
-        with m.If(renew):
-            once = Cat(count == 1 for count in counts.values()).all()
-            never = _has_no_iterations(counts.values())
-            announced = self.nests.payload.announces
-            m.d.sync += [announces.eq(announced), begins.eq(announced & ~never),
-                         at_last.eq(once | never)]
-        with m.Elif(advance):
-            m.d.sync += [begins.eq(announces & done["outer"]), at_last.eq(Cat(final).all())]
+        with m.If(self.nests.ready):
+            only = Value.cast(nest.once).all() | nest.never
+            m.d.sync += [announces.eq(nest.announces), begins.eq(nest.announces & ~nest.never),
+                         at_last.eq(only), self.unfinished.eq(~only)]
+        with m.Elif(self.takes):
+            m.d.sync += [begins.eq(announces & done["outer"]), at_last.eq(Cat(final).all()),
+                         self.unfinished.eq(~Cat(final).all())]
         if self.steps:
             self._number(m, advance, renew, done["inner"])
         return done
@@ -207,7 +226,3 @@ class Sequencer(wiring.Component):
             with m.Elif(advance & steps):
                 m.d.sync += register.eq(moved)
         return place
-
-
-def _has_no_iterations(counts):
-    return Cat(count == 0 for count in counts).any()

@@ -7,23 +7,28 @@ from ..isa.instructions import Instruction
 from .layouts import unpack
 
 
-def start_next(m: Module, engine: Component, able: Value) -> Signal:
+def start_next(m: Module, engine: Component, able: Value, wait: Value | None = None,
+               position: Value | None = None) -> Signal:
     """Start the next instruction once the engine is `able` to and its tokens are there.
 
     The cycle in which the result is high is the start: command and tokens are taken in it, and
     `events` tell the control unit. While nothing but tokens is missing, `events.wait` names the
-    engines that have yet to give one.
+    engines that have yet to give one. `wait` and `position` are the instruction's, where the
+    engine is not given whole commands.
     """
     command, tokens, events = engine.commands, engine.tokens, engine.events
+    if wait is None:
+        wait = unpack(Instruction, command.payload.word).wait
+        position = command.payload.position
     could_start, starts = Signal(), Signal()
     m.d.comb += [
-        tokens.wait.eq(Mux(command.valid, unpack(Instruction, command.payload.word).wait, 0)),
+        tokens.wait.eq(Mux(command.valid, wait, 0)),
         could_start.eq(command.valid & able),
         starts.eq(could_start & tokens.granted),
         command.ready.eq(starts),
         tokens.take.eq(starts),
         events.start.eq(starts),
-        events.start_position.eq(command.payload.position),
+        events.start_position.eq(position),
         events.wait.eq(Mux(could_start, tokens.missing, 0)),
     ]
     return starts

@@ -15,7 +15,7 @@ class Tokens(Component):
     Rate: every engine may post to all others and take from all others in every cycle. A token
     posted in one cycle can be taken in the next. A post and a take of the same counter in one
     cycle cancel. Counters never wrap or saturate: a post to a full counter that is not taken from
-    raises `overflow`, and the token is not counted.
+    raises `overflow` in the next cycle, and the token is not counted.
 
     Whether an engine has all the tokens it waits for is found out a cycle ahead, for the
     instruction at hand and for the one behind it, so that whatever follows from a start comes
@@ -31,7 +31,7 @@ class Tokens(Component):
     renews : In(len(Engine))
         Engines that have no instruction to start in this cycle, or start it.
     overflow : Out(len(Engine))
-        Engines whose post in this cycle overflows a counter.
+        Engines whose post in the cycle before has overflowed a counter.
     """
 
     def __init__(self, config: Config):
@@ -73,15 +73,15 @@ class Tokens(Component):
 
     def _counter(self, m, giver, taker):
         """One counter. Returns whether it holds a token, whether it holds several, and whether a
-        post overflows it."""
+        post has overflowed it."""
         count = Signal(self.config.token_bits, name=f"{giver.name}_to_{taker.name}".lower())
         posted = self.port(giver).post[taker]
         taken = self.port(taker).take & self.port(taker).wait[giver]
         some, many = (Signal(name=f"{giver.name}_to_{taker.name}_{part}".lower())
                       for part in ("some", "many"))             # count >= 1, count >= 2
         full, overflow = Signal(), Signal(name=f"{giver.name}_to_{taker.name}_overflow".lower())
-        m.d.comb += [full.eq(count == self.config.token_limit),
-                     overflow.eq(posted & ~taken & full)]
+        m.d.comb += full.eq(count == self.config.token_limit)
+        m.d.sync += overflow.eq(posted & ~taken & full)
         # A take is known late: it decides whether the counter moves, the post which way.
         with m.If(Mux(posted, ~taken & ~full, taken)):
             m.d.sync += count.eq(Mux(posted, count + 1, count - 1))

@@ -5,14 +5,15 @@ from amaranth.hdl import Module, ResetInserter
 from amaranth.lib.wiring import Component, Out, connect
 
 from ..isa.config import Config
-from ..isa.instructions import Buffer, Engine
+from ..isa.instructions import Buffer, Engine, Instruction
 from .accumulator import Accumulator
 from .alu import AluEngine
+from .alu_decode import AluDecoder, decoded_layout
 from .axi import connect_flat, flat_ports, lite_channels, read_channels, write_channels
 from .control import Control
 from .fetch import Fetch
 from .gemm import GemmEngine
-from .layouts import POSITION_BITS
+from .layouts import COMMAND, POSITION_BITS, unpack
 from .lite import LiteSlave
 from .load import LoadEngine
 from .queue import CommandQueue
@@ -82,8 +83,11 @@ class Accelerator(Component):
                         Engine.GEMM: unit("gemm", GemmEngine(config)),
                         Engine.ALU: unit("alu", AluEngine(config)),
                         Engine.STORE: unit("store", StoreEngine(config))}
-        self.queues = {engine: unit(f"{engine.name.lower()}_queue", CommandQueue(config))
+        kept = {Engine.ALU: decoded_layout(config)}         # by the queues; all others: commands
+        self.queues = {engine: unit(f"{engine.name.lower()}_queue",
+                                    CommandQueue(config, kept.get(engine, COMMAND)))
                        for engine in Engine}
+        m.submodules.alu_decoder = self.alu_decoder = AluDecoder(config)
         self._join_control(m, slave)
         self._join_engines(m)
         self._join_memory(m)
@@ -122,11 +126,17 @@ class Accelerator(Component):
         at_rest = []
         for engine, each in self.engines.items():
             name, queue = engine.name.lower(), self.queues[engine]
-            connect(m, getattr(self.fetch, name), queue.put)
+            if engine == Engine.ALU:
+                connect(m, self.fetch.alu, self.alu_decoder.commands)
+                connect(m, self.alu_decoder.decoded, queue.put)
+                waits = queue.coming.wait
+            else:
+                connect(m, getattr(self.fetch, name), queue.put)
+                waits = unpack(Instruction, queue.coming.word).wait
             connect(m, queue.take, each.commands)
             connect(m, each.tokens, self.tokens.port(engine))
             connect(m, each.events, getattr(self.control, name))
-            m.d.comb += [self.tokens.coming[engine].eq(queue.coming_wait),
+            m.d.comb += [self.tokens.coming[engine].eq(waits),
                          self.tokens.renews[engine].eq(queue.take.ready | queue.empty)]
             at_rest.append(queue.empty & ~each.events.busy)
             for signal in TRACE:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from microtron.hw.alu import AluEngine
 from microtron.isa.arithmetic import alu_array, requantize_array, scale_array
 from microtron.isa.config import Config
 from microtron.isa.faults import Fault
@@ -19,6 +18,7 @@ from microtron.isa.instructions import (
     RequantizeFlags,
 )
 
+from .decoding_alu import DecodingAlu
 from .simulate import kept, simulate
 
 QUIET = 40                  # cycles after which an engine that was going to do something has
@@ -122,7 +122,7 @@ class Bench:
 
     def __init__(self, config: Config, instructions: list[Instruction], *, seed: int = 0,
                  refusal: float = 0.0, alone: bool = False, halt_at: int | None = None):
-        self.unit: Any = kept(AluEngine, config)
+        self.unit: Any = kept(DecodingAlu, config)
         self.config, self.instructions = config, instructions
         self.rng, self.refusal = random.Random(seed), refusal
         self.alone, self.halt_at = alone, halt_at

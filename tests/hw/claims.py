@@ -53,7 +53,9 @@ class TokensAreCounted(Claim):
                          Assert(~held[taker] | (port.granted == ~missing.any()))]
         for giver in Engine:
             refused = Cat(balances[giver, taker][1] for taker in Engine if taker != giver)
-            m.d.comb += Assert(unit.overflow[giver] == refused.any())
+            refused_before = Signal(name=f"refused_{giver.name.lower()}")
+            m.d.sync += refused_before.eq(refused.any())
+            m.d.comb += Assert(unit.overflow[giver] == refused_before)
         return m
 
     def _head(self, m, unit, engine):

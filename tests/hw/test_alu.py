@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.hw.alu import AluEngine
 from microtron.isa.bounds import check
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError
@@ -21,6 +20,7 @@ from microtron.isa.instructions import (
 )
 
 from .alu_bench import Bench, Model
+from .decoding_alu import DecodingAlu
 from .simulate import simulate
 
 TWO_ROWS = replace(tiny, batch=2, block_in=8, block_out=2, acc_bytes=4 << 10, out_bytes=512,
@@ -143,7 +143,7 @@ def test_every_rounding_reaches_the_lanes():
 
 def test_an_engine_without_tokens_says_what_it_waits_for():
     waits = AluI(wait=Engines.LOAD | Engines.GEMM, dst=3)
-    unit = AluEngine(ONE_LANE)
+    unit = DecodingAlu(ONE_LANE)
 
     async def testbench(ctx):
         word = int.from_bytes(waits.encode(), "little")

@@ -8,11 +8,12 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import connect
 
 from microtron.hw.accumulator import Accumulator
-from microtron.hw.alu import AluEngine, start_to_end
+from microtron.hw.alu import start_to_end
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
 
 from .alu_bench import Model, bits_of
+from .decoding_alu import DecodingAlu
 from .simulate import kept, simulate
 
 CONFIG = replace(tiny, block_out=2, acc_bytes=2 << 10, out_bytes=256)   # 4 banks of 64 tiles
@@ -22,7 +23,7 @@ SPARE = 63                                                              # of eac
 def joined():
     """An accumulator with an engine on its ports."""
     m = Module()
-    m.submodules.alu = alu = AluEngine(CONFIG)
+    m.submodules.alu = alu = DecodingAlu(CONFIG)
     m.submodules.accumulator = accumulator = Accumulator(CONFIG)
     connect(m, alu.left, accumulator.alu_a)
     connect(m, alu.right, accumulator.alu_b)

@@ -198,7 +198,9 @@ def test_an_overflow_names_the_instruction_that_posted():
     async def scenario(ctx, control, driver):
         await driver.write("control", Bits.START)
         ctx.set(control.gemm.end_position, 12)
-        ctx.set(control.overflow, 1 << Engine.GEMM)
+        await ctx.tick()
+        ctx.set(control.gemm.end_position, 13)
+        ctx.set(control.overflow, 1 << Engine.GEMM)         # of the cycle before
         await ctx.tick().repeat(3)
         assert await driver.read("fault") == Fault.TOKEN_OVERFLOW
         assert await driver.read("fault_position") == 12

@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Const, Fragment, Module, Signal
 
 from microtron.hw import alu_decode, alu_lane, control, fetch, requantizer
-from microtron.hw.alu import AluEngine
+from microtron.hw.alu_decode import AluDecoder
 from microtron.hw.alu_lane import AluLane, wraps
 from microtron.hw.control import Control
 from microtron.hw.fetch import Fetch
@@ -59,7 +59,7 @@ def test_a_member_of_an_enum_without_hardware_fails_when_the_unit_is_built(monke
 def test_an_instruction_without_hardware_fails_when_the_alu_is_built(monkeypatch):
     monkeypatch.setattr(alu_decode, "instructions_of", lambda engine: (
         *(each for each in ISA if each.engine == engine), Gemm))
-    assert_unbuildable(lambda: AluEngine(tiny), "Gemm")
+    assert_unbuildable(lambda: AluDecoder(tiny), "Gemm")
 
 
 def test_a_table_is_taken_in_the_order_of_the_enum_and_must_be_complete():

@@ -27,6 +27,12 @@ def random_stride(rng):
     return rng.choice((0, 1, -1, 7, 300, -300, -32768, 32767))
 
 
+def judged(nest):
+    counts = nest["loops"] | ({"step": nest["count"]} if "count" in nest else {})
+    return {"once": {name: count == 1 for name, count in counts.items()},
+            "never": 0 in counts.values()}
+
+
 def slots_of(nest):
     """What the hardware must say, from loops as one writes them."""
     loops, slots = nest["loops"], []
@@ -82,11 +88,12 @@ def run(nests, rng, *, offered=0.6, ready=0.6, steps=True):
         cycle = number = 0
         while len(taken) < len(wanted):
             if number < len(nests):
-                ctx.set(unit.nests.payload, nests[number])
+                ctx.set(unit.nests.payload, nests[number] | judged(nests[number]))
             is_offered = number < len(nests) and rng.random() < offered
             is_ready = rng.random() < ready
             ctx.set(unit.nests.valid, is_offered)
             ctx.set(unit.slots.ready, is_ready)
+            ctx.set(unit.takes, is_ready)
             if ctx.get(unit.slots.valid):
                 check_slot(ctx.get(unit.slots.payload), wanted[len(taken)])
                 taken.extend([cycle] * is_ready)
