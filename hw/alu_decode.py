@@ -50,8 +50,8 @@ def decoded_layout(config: Config) -> data.StructLayout:
 
 
 class AluDecoder(Component):
-    """Turns commands into loops on their way into the ALU's queue: when one comes to its head, there
-    is nothing left to find out about it.
+    """Turns commands into loops on their way into the ALU's queue: when one comes to its head,
+    there is nothing left to find out about it.
 
     Rate: one a cycle. Latency: none; a command passes in the cycle in which it is taken.
 
