@@ -21,6 +21,7 @@ from .types import Array, GraphError, Shape, TensorType
 
 Own = TypeVar("Own", bound="Operation")
 OPERATIONS: dict[str, type[Operation]] = {}         # by name
+OPERANDS: dict[type[Operation], tuple[str, ...]] = {}
 
 
 class Value(NamedTuple):
@@ -95,8 +96,11 @@ class Operation:
         raise NotImplementedError
 
 
-def operand_fields(kind: type[Operation]) -> list[str]:
-    return [each.name for each in fields(kind) if each.metadata.get("operand")]
+def operand_fields(kind: type[Operation]) -> tuple[str, ...]:
+    """The names of the fields that are operands; looked up once."""
+    if kind not in OPERANDS:
+        OPERANDS[kind] = tuple(each.name for each in fields(kind) if each.metadata.get("operand"))
+    return OPERANDS[kind]
 
 
 def described(operation: Operation) -> str:

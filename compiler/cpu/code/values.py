@@ -60,6 +60,7 @@ class Values:
         self.known: Known = {}                  # where the code stands
         self.status: str | None = None          # where a wrong index is noted
         self._found: dict[int, tuple[Expression, Value]] = {}
+        self._reads: dict[int, tuple[Expression, list[Access]]] = {}
         self._assumed: set[int] = set()         # selects that choose their first side
 
     @contextmanager
@@ -183,9 +184,12 @@ class Values:
                             lanes)
 
     def may_leave(self, node: Select) -> bool:
-        """Whether the first side of a select might read outside a buffer where it is not chosen."""
-        return any(self._is_outside(each) for each in walk(node.then)
-                   if isinstance(each, Access))
+        """Whether the first side of a select might read outside a buffer where it is not chosen.
+        What it reads is looked for once: this is asked for each lane."""
+        if id(node) not in self._reads:
+            self._reads[id(node)] = node, [each for each in walk(node.then)
+                                           if isinstance(each, Access)]
+        return any(map(self._is_outside, self._reads[id(node)][1]))
 
     def _is_outside(self, access: Access) -> bool:
         try:
