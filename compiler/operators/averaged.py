@@ -2,7 +2,7 @@
 
     a classifier begins with        conv → 8 bits ── average of the image → 8 bits
 
-Alone, the average reads from DRAM what the convolution has just written there, and the MAC array
+On its own, the average reads from DRAM what the convolution has just written, and the MAC array
 waits. Here results stay in the accumulator, where the ALU adds them up, rows first, so that it need
 not wait for its own sums; DRAM sees one tile for each block of channels:
 
@@ -77,7 +77,7 @@ class AveragedConv2d(Conv2d):
 
 @dataclass(frozen=True, kw_only=True)
 class AveragedForm(Conv2dForm):
-    """It in tensors."""
+    """An averaged convolution in tensors."""
 
     spec: AveragedConv2d
     terms: Tensor               # of the average
@@ -93,7 +93,7 @@ class AveragedForm(Conv2dForm):
 
     @property
     def work(self) -> Work:
-        """Results do not go to DRAM; each is added to others."""
+        """Results do not go to DRAM; the ALU adds each of them to others."""
         alone, spec = super().work, self.spec
         pixels = spec.out_height * spec.out_width
         blocks = alone.passes // pixels
@@ -111,7 +111,7 @@ class AveragedForm(Conv2dForm):
 
 
 def form_of(plain: Conv2dForm) -> AveragedForm:
-    """What is computed, given the convolution alone."""
+    """The whole form, given that of the convolution alone."""
     spec, config = plain.spec, plain.config
     assert isinstance(spec, AveragedConv2d), "the convolution was made from it"
     images, blocks, height, width, *tile = plain.sums.shape
@@ -174,7 +174,7 @@ def schedule(form: AveragedForm, knobs: Knobs) -> Schedule:
 
 
 def _added(plan: Schedule, form: AveragedForm, knobs: Knobs, sums: Tensor) -> None:
-    """Schedules what adds results up, and the results in each of its steps."""
+    """Schedule the additions, and the results inside each of their steps."""
     last = plan[plan.renewed(form.output)]
     n_axis = last.leaves[1]
     every, columns, first = (plan[plan.renewed(each)]
@@ -206,7 +206,7 @@ def grids(form: AveragedForm) -> Iterator[Knobs]:
 
 
 def fits(form: AveragedForm, knobs: Knobs) -> Any:
-    """What is added up has room beside sums and parameters."""
+    """Whether the partial sums of the average have room beside sums and parameters."""
     width, config = form.spec.out_width, form.config
     per_block = 2 * (knobs.rows * width + PARAMETER_TILES) + width + 1 + len(form.halves)
     fixed = form.terms.shape[2] * PARAMETER_TILES

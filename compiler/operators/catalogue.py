@@ -1,7 +1,7 @@
 """All operators, by the exact type of their descriptions.
 
-A subclass of a description is another operator until somebody registers it: what it means cannot be
-guessed.
+A subclass of a description counts as an unknown operator until somebody registers it: nobody can
+guess what it means.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def register(operator: Operator) -> Operator:
 
 
 def operator_of(spec: Any) -> Operator:
-    """The operator that a description is for."""
+    """The operator that a description belongs to."""
     operator = OPERATORS.get(type(spec))
     if operator is None:
         known = ", ".join(each.__name__ for each in OPERATORS)

@@ -1,4 +1,4 @@
-"""Which knobs a template gets: candidates are ranked by estimate, and the first few are timed.
+"""Choosing knobs for a template: candidates are ranked by estimate, and the first few are timed.
 
 A template says which knobs there are, which of them fit, and what they would cost, roughly. Knobs
 come in columns here: one `Knobs` whose fields are arrays stands for as many candidates, and what is
@@ -27,7 +27,7 @@ Cost = Callable[[Program], int]
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A cost that knows programs by what they follow from, before they are made."""
+    """A cost that recognizes a program by what it is made from, before it is made."""
 
     def known(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int: ...
 
@@ -43,7 +43,7 @@ SCRATCHPADS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 
 @dataclass(frozen=True)
 class Candidate:
-    """Knobs that fit, for one form of an operator, and about the cycles that they take."""
+    """Knobs that fit, for one form of an operator, and roughly the cycles that they take."""
 
     estimate: float
     form: Any
@@ -105,9 +105,9 @@ def candidates(template: Template, form: Any) -> list[Any]:
 
 def ranked(template: Template, forms: Iterable[TensorForm],
            memory: MemoryTiming | None = None) -> list[Candidate]:
-    """Some candidates, the one with the best estimate first; of equals, the first in the grid.
-    Refuses what does not fit at all. A form whose bound is no better than what another is expected
-    to take is not looked at any further."""
+    """The candidates, best estimate first; equal ones in the order of the grid. It is an error if
+    nothing fits. A form whose bound is no better than the estimate of another is not looked at any
+    further."""
     memory = memory or MemoryTiming()
     found: list[Candidate] = []
     hopeless: float | None = None       # a bound above this cannot win
@@ -130,7 +130,7 @@ def ranked(template: Template, forms: Iterable[TensorForm],
 
 
 def _too_small(template: Template, form: TensorForm) -> str:
-    """Which scratchpad is to blame if nothing fits: the one that would do if it were larger."""
+    """Which scratchpad is to blame if nothing fits: the one that, if it were larger, would help."""
     for buffer in SCRATCHPADS:
         name = f"{buffer.name.lower()}_bytes"
         larger = form.config
@@ -150,10 +150,9 @@ def _too_small(template: Template, form: TensorForm) -> str:
 def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result],
             least: float, cost: Cost | None,
             effort: int = INSTRUCTIONS) -> tuple[Candidate, Result]:
-    """The best of a few candidates, compiled: the first, if it is close to the least that is
-    possible, or nobody can be asked; otherwise the fastest of some that differ, until `effort`
-    instructions are written. A candidate that cannot run is passed over, as long as another
-    can."""
+    """The best of a few candidates, compiled: the first, if it is close to the bound or there is no
+    cost to ask; otherwise the fastest of several that differ, until `effort` instructions have been
+    written. A candidate that cannot run is passed over as long as another can."""
     chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
         return chosen, result
@@ -181,8 +180,8 @@ def _timed(result: Compiled, cost: Cost) -> float:
 
 
 def different(ordered: Sequence[Candidate], most: int = TRIALS) -> list[Candidate]:
-    """The candidates after the first that are worth a trial: unlike the ones before. With the
-    first, they are `most` at most."""
+    """The candidates after the first that are worth a trial because they differ from those before
+    them. With the first, there are at most `most`."""
     taken = [ordered[0]]
     for candidate in ordered[1:]:
         if len(taken) == most:
@@ -207,7 +206,7 @@ def _length(columns: Any) -> int:
 
 
 def _rows(columns: Any, places: npt.NDArray[np.intp]) -> list[Any]:
-    """Some of the candidates in columns, one by one."""
+    """Some rows of the candidates in columns, one by one."""
     lists = [value[places].tolist() if isinstance(value, np.ndarray) else [value] * len(places)
              for _, value in _items(columns)]
     names = [name for name, _ in _items(columns)]

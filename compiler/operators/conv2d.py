@@ -52,13 +52,13 @@ class Conv2d(Windowed):
 
     @property
     def skips_rows(self) -> bool:
-        """Whether rows of the input between those that are used need not be loaded."""
+        """Whether unused rows of the input can stay in DRAM."""
         return (self.kernel[0] == 1 and self.stride[0] > 1 and self.pad[:2] == (0, 0)
                 and self.height % self.stride[0] == 0)
 
     @property
     def skips_columns(self) -> bool:
-        """Whether columns between those that are used need not be loaded either."""
+        """Whether unused columns can stay in DRAM, too."""
         return (self.skips_rows and self.kernel[1] == 1 and self.stride[1] > 1
                 and self.pad[2:] == (0, 0) and self.width % self.stride[1] == 0)
 
@@ -70,8 +70,8 @@ class Conv2d(Windowed):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv2dForm(TensorForm):
-    """A convolution in tensors. `steps` are rows and columns that are loaded from one output to
-    the next."""
+    """A convolution in tensors. `steps` are the loaded rows and columns from one output to the
+    next."""
 
     spec: Conv2d
     steps: tuple[int, int]
@@ -140,7 +140,7 @@ class Conv2dForm(TensorForm):
 
 
 def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
-    """Bytes of the pixels that are used, of weights that sum over this many channels, and of the
+    """Bytes of the pixels that are used, of weights over this many input channels, and of the
     output."""
     rows, columns = (
         used(size, outputs, kernel, stride, dilation, pad)
@@ -153,8 +153,8 @@ def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
 
 
 def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv2dForm:
-    """What is computed. Columns that are not used may be skipped where rows are: fewer bytes, but
-    in runs of one tile."""
+    """The form of a convolution. Where unused rows are skipped, unused columns may be, too: that
+    means fewer bytes, but in runs of one tile."""
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
@@ -184,7 +184,7 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv
 
 
 def plain_forms(spec: Conv2d, config: Config) -> list[Conv2dForm]:
-    """The ways to load the input: as it is in DRAM, and without the columns that are not used."""
+    """The ways to load the input: with all its columns, and without those that are not used."""
     skips = (False, True) if spec.skips_columns else (False,)
     return [form_of(spec, config, skip_columns=skip) for skip in skips]
 

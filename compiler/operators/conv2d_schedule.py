@@ -1,4 +1,4 @@
-"""How a convolution is computed, plain or in groups: the template, its knobs, and their costs."""
+"""Schedules of convolutions, plain or in groups: the template, its knobs, and their costs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
 
 
 def summed(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tensor, sums: Tensor) -> None:
-    """Schedules how the sums of a step are computed: in pieces, each with what it loads."""
+    """Schedule the sums of a step, in pieces that each load what they need."""
     stage = plan[sums]
     *leaves, k = stage.leaves
     planes = [leaves.pop()] if form.spec.planes > 1 else []
@@ -116,7 +116,7 @@ def _parts(knobs: Knobs) -> Any:
 
 
 def _kept_weights(form: Conv2dForm, knobs: Knobs) -> Any:
-    """As many pieces of the weights as there are, or as fit."""
+    """How many pieces of the weights stay on the chip: all of them, or as many as fit."""
     (groups, _, pieces), parts = _far(form, knobs), _parts(knobs)
     room = form.config.tiles(Buffer.WGT) // (_tiles(form, knobs)[Buffer.WGT] // parts)
     most = np.minimum(room, _most_kept(form))
@@ -134,7 +134,8 @@ def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Any:
 
 
 def _kept_inputs(form: Conv2dForm, knobs: Knobs) -> Any:
-    """All pieces of the input if they fit, for the output blocks that follow; else two."""
+    """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
+    else two."""
     _, steps, pieces = _far(form, knobs)
     count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
     fit = count * _tiles(form, knobs)[Buffer.INP] <= form.config.tiles(Buffer.INP)
@@ -159,8 +160,8 @@ def grids(form: Conv2dForm) -> Iterator[Knobs]:
 
 
 def fits(form: Conv2dForm, knobs: Knobs) -> Any:
-    """Whether all buffers find room, twice. Several groups are computed at once only where all of
-    each is, and blocks one by one only where there are several, in not too many pieces."""
+    """Whether all buffers find room, twice. Several groups are computed at once only if each is
+    computed as a whole, and blocks one by one only if there are several, in few enough pieces."""
     need, blocks = _tiles(form, knobs), knobs.groups * knobs.blocks
     need[Buffer.ACC] = need[Buffer.ACC] + blocks * PARAMETER_TILES
     room = np.all([2 * tiles <= form.config.tiles(buffer) for buffer, tiles in need.items()], 0)
@@ -177,7 +178,7 @@ def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Any:
 
 
 def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
-    """What engines do, step by step."""
+    """What the engines do in each step."""
     config, spec = form.config, form.spec
     groups, steps, pieces = _far(form, knobs)
     even, last = _even(form, knobs)
@@ -199,8 +200,8 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
 
 
 def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:
-    """Knobs as if all parts of an extent had the same size, and how large the last step is in
-    comparison."""
+    """Knobs as if all parts of an extent had the same size, and the size of the last step relative
+    to the others."""
     tap_rows, tap_columns = knobs.taps(form.spec.kernel)
     groups, outputs, depth = form.extents
     extents: dict[str, tuple[int, Any]] = {

@@ -113,7 +113,7 @@ class Dense(Epilogue):
 
     @property
     def zeros_data(self) -> int:
-        """The zero point of the data that is taken away at run time."""
+        """The zero point of the data that is subtracted at run time."""
         return 0 if self.constant_weights else self.zero_point_in
 
     @property
@@ -240,7 +240,7 @@ def form_of(spec: Dense, config: Config) -> DenseForm:
 
 
 def _check(spec: Dense, config: Config) -> None:
-    """Refuse what a configuration cannot hold."""
+    """Refuse what the configuration has no room for."""
     if not spec.constant_weights and config.wgt_bits != ACTIVATION_BITS:
         raise CompileError(f"dense: the right side of a product of two activations has "
                            f"{ACTIVATION_BITS} bits, but weights of this configuration have "

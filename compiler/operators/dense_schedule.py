@@ -1,4 +1,4 @@
-"""How a matrix product is computed: the template, its knobs, and which of them to take."""
+"""Schedules of matrix products: the template, its knobs, and how to choose them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _readers(plan: Schedule, form: DenseForm, knobs: Knobs, side: Tensor) -> lis
 
 def _own_caches(plan: Schedule, form: DenseForm, knobs: Knobs,
                 correction: Correction) -> Tensor | None:
-    """The zero points of a correction in a scratchpad, and its side, if nothing holds it whole."""
+    """Caches for the zero points of a correction, and for its side if no cache holds that whole."""
     scopes = (Scope.INP, Scope.WGT) if correction.side is form.data else (Scope.WGT, Scope.INP)
     plan.cache_read(correction.zeros, scopes[1], plan.renewed(correction.sums))
     if pieces(form, knobs)[2] == 1:
@@ -107,7 +107,7 @@ def _own_caches(plan: Schedule, form: DenseForm, knobs: Knobs,
 
 
 def _correct(plan: Schedule, correction: Correction, side: Tensor | None, knobs: Knobs) -> None:
-    """Sums over one side, and the ALU that takes them away."""
+    """Schedule the sums over one side, and their subtraction by the ALU."""
     result, sums = plan[plan.renewed(correction.result)], plan[plan.renewed(correction.sums)]
     result.scope = sums.scope = Scope.ACC
     result.tensorize(result.leaves[-2], "alu.sub")
@@ -139,7 +139,7 @@ def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
 
 
 def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
-    """Buffers in turn: two where there is a next time."""
+    """How many buffers take turns: two where there is something to load next."""
     return {buffer: np.where(knobs.doubled & (times > 1), 2, 1)
             for buffer, times in loads(form, knobs).items()}
 
@@ -156,7 +156,7 @@ def largest(form: DenseForm) -> Knobs:
 
 
 def grids(form: DenseForm) -> Iterator[Knobs]:
-    """Without double buffers only if nothing fits with them."""
+    """Double buffers are given up only if nothing fits with them."""
     _, rows, outputs, depth = form.extents
     for doubled in (True, False):
         yield replace(grid(Knobs, rows=some_sizes(rows), blocks=some_sizes(outputs),

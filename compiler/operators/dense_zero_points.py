@@ -3,8 +3,8 @@
     Σ (x − zx) × (w − zw) = Σ x × w − zw × Σ x − zx × Σ w + inputs × zx × zw
 
 The sums over one side alone are products with a tile that is full of zero points (`zeros_data`,
-`zeros_weights`), one for each row and one for each output, which the ALU takes away; the last term
-is part of the bias. Where a zero point is 0, nothing of this is done.
+`zeros_weights`), one for each row and one for each output, which the ALU subtracts; the last term
+is part of the bias. A zero point of 0 needs none of this.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Correction:
 
 def without_rows(config: Config, data: Tensor, data_at: At, depth: int,
                  before: Tensor) -> Correction:
-    """Takes away the sum of each row of the data times the zero point of the weights."""
+    """Subtract the sum of each row of the data times the zero point of the weights."""
     zeros = placeholder("zeros_weights", (1, config.block_out, config.block_in), "int8")
     matrices, rows = before.shape[:2]
     c, k = reduce_axis("c", depth), reduce_axis("k", config.block_in)
@@ -48,7 +48,7 @@ def without_rows(config: Config, data: Tensor, data_at: At, depth: int,
 
 def without_outputs(config: Config, weights: Tensor, weights_at: At, depth: int,
                     before: Tensor) -> Correction:
-    """Takes away the sum of the weights of each output times the zero point of the data."""
+    """Subtract the sum of each output's weights times the zero point of the data."""
     zeros = placeholder("zeros_data", (1, config.batch, config.block_in), "int8")
     matrices, _, outputs = before.shape[:3]
     c, k = reduce_axis("c", depth), reduce_axis("k", config.block_in)
@@ -61,13 +61,13 @@ def without_outputs(config: Config, weights: Tensor, weights_at: At, depth: int,
 
 
 def zero_tiles(data: int, weights: int, config: Config) -> dict[str, Array]:
-    """Tiles of the zero points of data and weights that are not 0: what the program takes besides.
-    Each side is multiplied with the zero point of the other."""
+    """Further inputs of the program: tiles full of those zero points that are not 0. Each side is
+    multiplied by the zero point of the other."""
     tiles = {"zeros_data": (data, (1, config.batch, config.block_in)),
              "zeros_weights": (weights, (1, config.block_out, config.block_in))}
     return {name: np.full(shape, value, np.int8) for name, (value, shape) in tiles.items() if value}
 
 
 def bias_of_activations(bias: Array, inputs: int, data: int, weights: int) -> Array:
-    """The bias with what both zero points together add to every sum."""
+    """The bias, plus what the product of both zero points adds to every sum."""
     return (np.asarray(bias, np.int64) + inputs * data * weights).astype(np.int32)

@@ -33,12 +33,12 @@ def setting(doc: str, default: Any = MISSING, *, low: float | None = None,
 
 
 def extent(doc: str, default: Any = MISSING) -> Any:
-    """A size, a step or a count: 1 or more. Pairs are rows and columns."""
+    """A size, a step or a count: at least 1. Pairs are rows and columns."""
     return setting(doc, default, low=1, high=LARGEST)
 
 
 def border(doc: str, default: Any = MISSING) -> Any:
-    """Rows or columns that may be missing."""
+    """A number of rows or columns that may be 0."""
     return setting(doc, default, low=0, high=LARGEST)
 
 
@@ -49,7 +49,7 @@ def activation(doc: str, default: int = 0) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What all descriptions do with their fields."""
+    """How every description checks and converts its fields."""
 
     operator: ClassVar[str] = "operator"        # what messages and the command line call it
 
@@ -59,7 +59,7 @@ class Description:
         self.check()
 
     def check(self) -> None:
-        """Refuse fields that are right one by one, but not together."""
+        """Refuse fields that are valid one by one, but not together."""
 
     def _accepted(self, name: str, kind: Any, value: Any) -> Any:
         """A field's value in its proper type."""

@@ -1,4 +1,4 @@
-"""Sizes of parts into which an extent is divided."""
+"""Sizes of the parts that an extent can be divided into."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SHRINK = 0.75               # from one size to the next, at least, where there a
 
 
 def even_sizes(extent: int) -> list[int]:
-    """The size of a part for each number of parts that makes a difference, the largest first. All
-    parts but the last have it, and no smaller one would do with as many."""
+    """One size for each number of parts that is possible, the largest size first. All parts but the
+    last have this size, and no smaller size gives the same number of parts."""
     sizes = [extent]
     while sizes[-1] > 1:
         parts = -(-extent // (sizes[-1] - 1))
@@ -23,14 +23,14 @@ def even_sizes(extent: int) -> list[int]:
 
 
 def fair_sizes(extent: int) -> list[int]:
-    """Those of them whose last part is at least half as large as the others: small parts cost more
-    than they save."""
+    """The even sizes whose last part is at least half as large as the others: a smaller one costs
+    more than it saves."""
     return [size for size in even_sizes(extent) if 2 * ((extent - 1) % size + 1) >= size]
 
 
 def some_sizes(extent: int) -> list[int]:
-    """Sizes worth trying, the largest first: those that divide the extent, if they are many
-    enough, otherwise some that nearly do. One is always among them."""
+    """Sizes worth trying, the largest first: those that divide the extent if there are enough of
+    them, otherwise some that nearly divide it. The size 1 is always among them."""
     sizes = even_sizes(extent)
     divisors = [size for size in sizes if extent % size == 0]
     if len(divisors) >= extent.bit_length():
@@ -43,6 +43,6 @@ def some_sizes(extent: int) -> list[int]:
 
 
 def grid(kind: type[Knobs], **sizes: Sequence[int]) -> Knobs:
-    """Knobs in columns, one row for each combination of sizes, the last one fastest."""
+    """Knobs in columns, one row for each combination of sizes; the last size varies fastest."""
     columns = np.meshgrid(*(np.array(each) for each in sizes.values()), indexing="ij")
     return kind(**{name: column.ravel() for name, column in zip(sizes, columns, strict=True)})

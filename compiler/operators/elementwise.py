@@ -104,7 +104,7 @@ class Elementwise(Epilogue):
 
 @dataclass(frozen=True)
 class Term:
-    """How an operand of a sum is scaled: shifted left first, unless that changes nothing."""
+    """How an operand of a sum is scaled: after a shift to the left, unless that changes nothing."""
 
     shifted: bool
     bias: int
@@ -154,7 +154,7 @@ class ElementwiseForm(TensorForm):
 
     @property
     def layouts(self) -> dict[str, Layout]:
-        """Any would do that is the same for all."""
+        """Any layout will do, as long as all tensors have the same."""
         spec, config = self.spec, self.config
         layout = tiled_images(spec.images, spec.channels, spec.height, spec.width, config.batch,
                               config.block_out)
@@ -206,7 +206,7 @@ def form_of(spec: Elementwise, config: Config) -> ElementwiseForm:
 
 
 def _step(name: str, function: Callable[..., Expression], *sources: Tensor) -> Tensor:
-    """A function of the elements of some tensors at the same place."""
+    """A function applied element by element to tensors of the same shape."""
     return compute(name, sources[0].shape, lambda t, b, j: function(
         *(source[t, b, j] for source in sources)))
 

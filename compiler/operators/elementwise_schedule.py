@@ -1,4 +1,4 @@
-"""How an element-wise operation is computed: the template, its knobs, and which of them to take."""
+"""Schedules of element-wise operations: the template, its knobs, and how to choose them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def largest(form: ElementwiseForm) -> Knobs:
 
 
 def grids(form: ElementwiseForm) -> Iterator[Knobs]:
-    """Without double buffers only if nothing fits with them."""
+    """Double buffers are given up only if nothing fits with them."""
     for doubled in (True, False):
         yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0])), doubled=doubled)
 
@@ -77,7 +77,7 @@ def fits(form: ElementwiseForm, knobs: Knobs) -> Any:
 
 
 def estimate(form: ElementwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
-    """Cycles, roughly: the larger of what the ALU and the bus do, and what cannot overlap."""
+    """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
     config, tiles = form.config, form.output.shape[0]
     pieces = -(-tiles // knobs.tiles)
     moved = ((len(form.wide) + 1) * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat

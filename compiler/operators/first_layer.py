@@ -53,7 +53,7 @@ UNFOLDED = Fold(rows=1, columns=1)
 
 @dataclass(frozen=True)
 class Along:
-    """What folding makes of one axis of a convolution."""
+    """One axis of a convolution, after folding."""
 
     size: int           # positions of the folded input
     step: int           # from one of them to the next, in pixels
@@ -63,7 +63,7 @@ class Along:
 
 
 def along(spec: Conv2d, fold: Fold, axis: int) -> Along:
-    """Positions are kept on the grid that outputs and remaining taps both stand on."""
+    """The folded input has the coarsest grid on which both outputs and remaining taps lie."""
     folded, stride = fold.taps[axis], spec.stride[axis]
     taps = blocks_of(spec.kernel[axis], folded)
     reach = folded * spec.dilation[axis]                # from one remaining tap to the next
@@ -102,7 +102,7 @@ def folding(spec: Conv2d, fold: Fold) -> tuple[Tensor, Tensor]:
 
 
 def candidates(spec: Conv2d, config: Config) -> Iterator[Fold]:
-    """Folds of any part of the kernel; none where channels fill a block."""
+    """Folds of every possible part of the kernel; none if the channels already fill a block."""
     yield UNFOLDED
     if spec.channels_in >= config.block_in:
         return
@@ -188,8 +188,8 @@ def fold_weights(weights: Array, fold: Fold) -> Array:
 
 
 def forms_of(spec: Conv2d, config: Config) -> Iterable[Conv2dForm]:
-    """A convolution folded in the most promising ways, and as it is; only as it is where nothing
-    is gained. Few folds are looked at, those with the lowest bounds."""
+    """A convolution folded in the most promising ways, those with the lowest bounds, and as it is;
+    only as it is where folding gains nothing."""
     def key(fold: Fold) -> tuple[int, int]:
         after = folded(spec, fold)
         return least(after, config), after.channels_in * after.height * after.width
@@ -203,14 +203,14 @@ def forms_of(spec: Conv2d, config: Config) -> Iterable[Conv2dForm]:
 
 
 def folded_forms(spec: Conv2d, config: Config, fold: Fold) -> list[FoldedForm]:
-    """The forms of a convolution folded in one way, which is not none at all."""
+    """The forms of a convolution folded in one way."""
     assert fold != UNFOLDED, "that is a plain convolution"
     return [FoldedForm(**vars(form), image=spec, fold=fold)
             for form in plain_forms(folded(spec, fold), config)]
 
 
 def least(spec: Conv2d, config: Config) -> int:
-    """Cycles that a plain convolution takes at least: one tile product each, or one bus beat."""
+    """The least cycles of a plain convolution, with one tile product or one bus beat in each."""
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))

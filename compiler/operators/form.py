@@ -1,7 +1,7 @@
 """Forms: the ways to write down what an operator computes on a configuration.
 
-A form has the tensor expressions, and says how the operands that a user has become the tensors of a
-program, and what the work is. How a form is scheduled is its template's affair.
+A form holds the tensor expressions, says how a user's operands become the tensors of a program, and
+counts the work. Scheduling a form is up to its template.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Form(ABC):
 
     @property
     def description(self) -> Any:
-        """What the user wants; `spec` is what the accelerator computes of it."""
+        """What the user asked for; `spec` is the part of it that the accelerator computes."""
         return self.spec
 
     @property
     def note(self) -> str:
-        """What distinguishes this form from others, in words."""
+        """What sets this form apart from others, in words."""
         return ""
 
     @property
@@ -50,7 +50,7 @@ class Form(ABC):
     @property
     @abstractmethod
     def work(self) -> Work:
-        """What no schedule of it can do without."""
+        """The least work that any schedule of it takes."""
 
     @property
     @abstractmethod
@@ -74,14 +74,14 @@ class Form(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TensorForm(Form):
-    """A form that one tensor expression says, ending with a requantization."""
+    """A form that is one tensor expression, ending with a requantization."""
 
     function: Requantization
     output: Tensor
 
     @property
     def intrinsics(self) -> list[Intrinsic]:
-        """Those that it needs besides the accelerator's own."""
+        """The intrinsics that it needs besides the accelerator's own."""
         return [requantize(self.config, self.function)]
 
     @property
@@ -112,7 +112,7 @@ class Template:
 
 
 def blocks_of(channels: int, block: int) -> int:
-    """How many blocks hold some channels."""
+    """How many blocks it takes to hold this many channels."""
     return -(-channels // block)
 
 

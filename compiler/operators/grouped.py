@@ -5,7 +5,8 @@ weights are block-diagonal:
 
     4 groups of 4 → 4 channels    merged by 4, on blocks of 16    one group of 16 → 16 channels
 
-Merging by 1 is one convolution after the other, merging by all is a dense convolution with zeros.
+Merging by 1 computes one convolution after the other; merging all groups gives one dense
+convolution that is mostly zeros.
 Tensors are packed as for `conv2d`, with a dimension for merged groups before the channel blocks.
 Where merged groups fill whole blocks, this is the layout of a plain convolution. The template is
 that of `conv2d` too, group after group.
@@ -116,7 +117,7 @@ class GroupedForm(Conv2dForm):
 
     def _in_groups(self, channels: int, group: int, height: int, width: int,
                    block: int) -> Layout:
-        """Merged groups are filled up to whole blocks, each for itself."""
+        """Each merged group is filled up to whole blocks."""
         images, size = self.spec.images, group * self.merged
         groups = blocks_of(channels, size)
         cut = Stage((images, channels, height, width), (images, groups, size, height, width),
@@ -161,7 +162,7 @@ class GroupedForm(Conv2dForm):
 
 
 def form_of(spec: Grouped, config: Config, merged: int) -> GroupedForm:
-    """What is computed, with that number of groups merged into one."""
+    """The form with this many groups merged into one."""
     images, groups = blocks_of(spec.images, config.batch), blocks_of(spec.groups, merged)
     depth, outputs = (blocks_of(merged * spec.group_in, config.block_in),
                       blocks_of(merged * spec.group_out, config.block_out))
@@ -193,7 +194,7 @@ def form_of(spec: Grouped, config: Config, merged: int) -> GroupedForm:
 
 
 def is_plain(spec: Grouped, config: Config, merged: int) -> bool:
-    """Whether tensors lie in memory as for a plain convolution."""
+    """Whether tensors lie in memory as those of a plain convolution do."""
     return merged >= spec.groups or (merged * spec.group_in % config.block_in == 0
                                      and merged * spec.group_out % config.block_out == 0)
 
@@ -205,8 +206,8 @@ def tile_products(spec: Grouped, config: Config, merged: int) -> int:
 
 
 def forms_of(spec: Grouped, config: Config) -> Iterable[GroupedForm]:
-    """With the numbers of groups merged that take the fewest products; of equals, those that keep
-    the plain layout come first."""
+    """The forms whose merging takes the fewest products; of equal ones, those that keep the plain
+    layout come first."""
     merges = sorted(range(1, spec.groups + 1), key=lambda merged: (
         tile_products(spec, config, merged), not is_plain(spec, config, merged), merged))
     return (form_of(spec, config, merged) for merged in merges[:MOST_MERGES])

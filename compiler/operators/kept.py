@@ -29,12 +29,12 @@ WATCHED = (__name__.partition(".")[0], "builtins", "numpy")     # packages, or f
 
 
 class ForeignError(Exception):
-    """Something that others wrote, whose sources nobody watches, so that nothing of it is kept."""
+    """Code from elsewhere, whose sources are not watched: nothing made with it is kept."""
 
 
 def kept(make: Callable[[], Program], config: Config, *made_from: Any) -> Program:
-    """The program that `make` gives, as kept from before if possible. It follows from the
-    configuration, `made_from` and the compiler's sources alone."""
+    """The program that `make` returns, taken from the cache if it is there. It depends on nothing
+    but the configuration, `made_from` and the compiler's sources."""
     name = _name((config, *made_from)) if is_used() else None
     if name is None:
         return make()
@@ -47,7 +47,7 @@ def kept(make: Callable[[], Program], config: Config, *made_from: Any) -> Progra
 
 
 def _packed(program: Program) -> bytes:
-    """What it takes to make a program of ours again. Only its first segment has data."""
+    """What it takes to rebuild one of our programs. Only its first segment has data."""
     micro_ops, *others = program.segments
     assert micro_ops.data is not None, "micro-ops are known"
     assert all(each.data is None for each in others), "an operator's constants are given later"
@@ -69,8 +69,8 @@ def _unpacked(content: bytes, config: Config) -> Program:
 
 
 def _name(made_from: tuple[Any, ...]) -> str | None:
-    """The name under which a program is kept. None if it cannot be told for certain what the
-    program follows from."""
+    """The name under which a program is kept, or None if it is not certain what the program depends
+    on."""
     text = io.BytesIO()
     try:
         _Writer(text, pickle.HIGHEST_PROTOCOL).dump(made_from)
@@ -80,8 +80,8 @@ def _name(made_from: tuple[Any, ...]) -> str | None:
 
 
 class _Writer(pickle.Pickler):
-    """Writes down what an object is made of. Of a function, that is its name and what it has bound;
-    of a record, its fields, but not what has been computed of them since."""
+    """Writes down what an object consists of: for a function, its name and what it closes over; for
+    a record, its fields, but no properties that were computed from them since."""
 
     def reducer_override(self, value: Any) -> Any:
         kind: Any = type(value)
@@ -99,5 +99,5 @@ class _Writer(pickle.Pickler):
 
 @cache
 def _fields(kind: Any) -> tuple[str, ...] | None:
-    """The fields of a type, if it is one of records."""
+    """The fields of a type, if it is a dataclass."""
     return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else None

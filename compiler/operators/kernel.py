@@ -1,4 +1,4 @@
-"""Operators compiled: from a description to a program, with everything on the way to look at.
+"""Compiled operators: from a description to a program, with every step in between to look at.
 
     description ─ forms ─► candidates ─ the fastest ─► nest ─► program
 """
@@ -36,7 +36,7 @@ Built = dict[tuple[int, Any], "Kernel"]     # by the identity of their form, and
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to compile, whatever the operator is."""
+    """How to compile: options that apply to every operator."""
 
     form: Form | None = None    # the one to take; by default the one that is expected to be best
     knobs: Any = None           # of its template; by default the best that are found
@@ -67,21 +67,21 @@ class Kernel:
 
     @property
     def nest(self) -> Nest:
-        """Its loops. They are made when somebody asks, if the program was kept from before."""
+        """Its loops, which are only made when somebody asks if the program came from the cache."""
         return self.loops()
 
     def pack(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
-        """What the program takes, from operands as a user has them; they are checked."""
+        """The inputs of the program, made from a user's operands, which are checked."""
         return self.form.pack(checked(self.form.operands, given))
 
     def unpack(self, outputs: Mapping[str, Array]) -> Array:
-        """The result as a user wants it, from what the program gave."""
+        """The result in the user's layout, made from the program's output."""
         return self.form.unpack(outputs[OUTPUT])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """All that is known of an operator: its description, the forms it has on a configuration, most
+    """All that is known about an operator: its description, its forms on a configuration, the most
     promising first, the template of their schedules, and how it is compiled."""
 
     description: type[Description]
@@ -94,7 +94,7 @@ class Operator:
         return self.description.operator
 
     def forms_of(self, spec: Any, config: Config) -> tuple[Any, ...]:
-        """Its forms, as made before if that was not long ago."""
+        """Its forms, from memory if they were made recently."""
         return _forms(self, spec, config)
 
     def compiled(self, spec: Any, config: Config, options: Options) -> Kernel:
@@ -116,7 +116,7 @@ def compiled_by_form(operator: Operator, spec: Any, config: Config, options: Opt
 
 
 def _fitting(form: Form, spec: Any, config: Config) -> Form:
-    """A form that is given, if it is one of this operator on this configuration."""
+    """The given form, which must be one of this operator on this configuration."""
     if type(form.description) is not type(spec) or form.description != spec:
         raise CompileError(f"form is of {form.description}, but must be of {spec}")
     if form.config != config:
@@ -125,7 +125,7 @@ def _fitting(form: Form, spec: Any, config: Config) -> Form:
 
 
 def check_sizes(form: Form) -> None:
-    """Refuse tensors that no segment holds, before anything is compiled."""
+    """Refuse tensors that are too large for a segment, before anything is compiled."""
     for name, shape in form.shapes.items():
         size = prod(shape) * (PARAMETER_BYTES if name == "parameters" else 1)
         if size > SEGMENT_BYTES_LIMIT:
@@ -134,8 +134,8 @@ def check_sizes(form: Form) -> None:
 
 
 def best_kernel(template: Template, forms: list[Any], options: Options) -> Kernel:
-    """The fastest of some forms of the same operator: with knobs that are given, or the best that
-    are found."""
+    """The fastest of several forms of the same operator, with the given knobs, or with the best
+    that are found."""
     if options.knobs is not None:
         form = min(forms, key=lambda each: each.handicap)       # all of it by the accelerator
         knobs = checked_knobs(template, form, options.knobs)

@@ -25,8 +25,8 @@ OVERHEAD = 4                # cycles that an instruction more costs GEMM
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """Steps in groups, where the weights of a group stay, or do not; a step sums in pieces, each
-    with its own input and weights. Sizes are cycles of an engine, or bytes."""
+    """Steps in groups; the weights may stay on the chip for a whole group. A step computes its sums
+    in pieces, each with its own input and weights. Sizes are cycles of an engine, or bytes."""
 
     groups: Any
     steps: Any              # of a group

@@ -1,7 +1,7 @@
 """Tensors as the accelerator wants them: in tiles, with channels filled up to whole blocks.
 
-What goes in is checked: shape, type and range. A number that does not fit would not be noticed
-later, it would only be wrong.
+Shape, type and range of every input are checked here. A number that does not fit would go unnoticed
+later and give a wrong result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARAMETERS = {"bias": INT32, "multiplier": INT32, "shift": SHIFTS}      # in the
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor that an operator takes, as its user has it."""
+    """A tensor that an operator takes, in the user's layout."""
 
     name: str
     shape: tuple[int, ...]
@@ -72,13 +72,13 @@ def parameter_operands(channels: int) -> tuple[Operand, ...]:
 
 
 def weight_operand(shape: tuple[int, ...], config: Config, planes: int = 1) -> Operand:
-    """Weights, which may have fewer bits than activations, or be sums of several such numbers."""
+    """Weights, which may have fewer bits than activations, or be sums of several such weights."""
     limit = 1 << config.wgt_bits - 1
     return Operand("weights", shape, (-limit * planes, (limit - 1) * planes))
 
 
 def weight_planes(weights: Array, planes: int) -> Array:
-    """Numbers whose sum each weight is, on an axis of their own at the end."""
+    """Each weight split into numbers that add up to it, along a new last axis."""
     parts, rest = [], weights.astype(np.int32)
     for left in range(planes, 0, -1):
         parts.append(rest // left)
@@ -135,7 +135,7 @@ def pack_activations(tensor: Array, config: Config, block: int) -> Array:
 
 
 def unpack_activations(tiles: Array, images: int, channels: int) -> Array:
-    """The inverse, without what was filled up."""
+    """The inverse, without the filling."""
     far, blocks, height, width, batch, lanes = tiles.shape
     tensor = tiles.transpose(0, 4, 1, 5, 2, 3).reshape(far * batch, blocks * lanes, height, width)
     return np.ascontiguousarray(tensor[:images, :channels])

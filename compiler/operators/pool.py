@@ -108,7 +108,7 @@ class Pool(Windowed):
 
     @property
     def ties_to_even(self) -> bool:
-        """Whether sums can lie on ties, and no single multiplication finds them."""
+        """Whether sums can be ties that no single multiplication recognizes."""
         if self.rounding != Rounding.EVEN or self.scale_in != self.scale_out:
             return False
         rows, columns = (np.unique(side) for side in self.sides())
@@ -117,7 +117,7 @@ class Pool(Windowed):
 
     @property
     def padding(self) -> int:
-        """The value that is padded."""
+        """The value of the padding."""
         if self.kind == Kind.MAX:
             return -128
         return self.zero_point_in if self.count_include_pad else 0
@@ -177,7 +177,7 @@ class PoolForm(TensorForm):
 
     @property
     def work(self) -> Work:
-        """Windows are combined at once, or along one axis before the other."""
+        """Windows are combined as a whole, or along one axis before the other."""
         spec, config = self.spec, self.config
         (height, width), (rows, columns) = spec.kernel, spec.out_shape
         used_rows, used_columns = (
@@ -261,7 +261,7 @@ def form_of(spec: Pool, config: Config) -> PoolForm:
 
 def scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
             number: int) -> Tensor:
-    """Values with one set of the parameters of their position."""
+    """Values scaled with one set of the parameters of their position."""
     by_row, by_column = (size > 1 for size in parameters.shape[:2])
 
     def element(n: Expression, c: Expression, y: Expression, x: Expression, b: Expression,

@@ -1,4 +1,4 @@
-"""How a pool is computed: the template, its knobs, and which of them to take."""
+"""Schedules of pools: the template, its knobs, and how to choose them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ STEP_START = 40             # cycles that a step costs beside its work, measured
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """How much is computed at once: channel blocks, rows and columns, and of the window."""
+    """How much is computed at once: channel blocks, rows, columns, and rows and columns of the
+    window."""
 
     blocks: int
     rows: int
@@ -72,7 +73,7 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
 
 
 def _combined(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple[Stage, Axis]:
-    """Schedules what combines elements. Returns the loop that needs one box of the input."""
+    """Schedule the combination of elements. Returns the loop that needs one box of the input."""
     intrinsic = "pool" if form.spec.kind == Kind.MAX else "pool_sum"
     stage = plan[form.sums]
     stage.scope = Scope.ACC
@@ -105,12 +106,12 @@ def boxes(form: PoolForm, knobs: Knobs) -> Any:
 
 
 def copies(form: PoolForm, knobs: Knobs) -> Any:
-    """Buffers in turn: two if there is a next box."""
+    """How many buffers take turns: two if another box follows."""
     return np.where(knobs.doubled & (boxes(form, knobs) > 1), 2, 1)
 
 
 def box(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
-    """Rows and columns of one of them."""
+    """Rows and columns of one box."""
     spec = form.spec
     height, width = (np.minimum((outputs - 1) * spec.stride[axis]
                                 + (knobs.window[axis] - 1) * spec.dilation[axis] + 1,
@@ -160,7 +161,7 @@ def fits(form: PoolForm, knobs: Knobs) -> Any:
 
 
 def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Any:
-    """Cycles, roughly: the larger of what the ALU and the bus do, and what cannot overlap."""
+    """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
     config, spec = form.config, form.spec
     count, images = boxes(form, knobs), form.output.shape[0]
     tile = config.tile_bytes(Buffer.OUT)
@@ -177,14 +178,14 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Any:
 
 
 def _parameter_bytes(form: PoolForm) -> int:
-    """Of all positions, each loaded once."""
+    """Bytes of the parameters of all positions, each loaded once."""
     rows, columns, sets = form.parameters.shape[:3]
     return rows * columns * sets * PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
 
 
 def _passes(form: PoolForm, knobs: Knobs, *, shared: Any) -> Any:
-    """Cycles of the ALU for one tile of the output. Where both operands have one bank to share,
-    a vector takes one more."""
+    """Cycles of the ALU for one tile of the output. A vector takes one cycle more where both
+    operands share a bank."""
     height, width = form.spec.kernel
     results, vector = knobs.blocks * knobs.rows * knobs.columns, form.config.vector_cycles
     late = np.maximum(1.0, LATENCY / (results * vector))
@@ -198,8 +199,8 @@ def _passes(form: PoolForm, knobs: Knobs, *, shared: Any) -> Any:
 
 
 def _apart(config: Config, own: Any, loaded: Any) -> Any:
-    """Whether input lies in other banks than what it is combined with: a bank is read once a
-    cycle, and the ALU wants both."""
+    """Whether the input lies in other banks than what it is combined with: the ALU reads both in
+    one cycle, and a bank gives one."""
     bank = config.acc_bank_tiles
     first = -(-own // bank) * bank
     return (config.tiles(Buffer.ACC) - first) // 2 // bank * bank >= loaded

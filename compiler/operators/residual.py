@@ -3,9 +3,9 @@
     a residual block ends with        conv → 8 bits ─┐
                                       shortcut ──────┴─ add → 8 bits
 
-Alone, the addition reads both tensors from DRAM and writes a third: for a network of convolutions
-that keep the MAC array busy it is the largest part of what remains. Here the shortcut is loaded
-into the accumulator while sums are computed, and the ALU does the rest, in place:
+On its own, the addition reads both tensors from DRAM and writes a third: in a network of
+convolutions that keep the MAC array busy, it is the largest part of what remains. Here the shortcut
+is loaded into the accumulator while sums are computed, and the ALU does the rest, in place:
 
     sums ─ requantize ─► first ─ scale ─┐
     shortcut ─ widen ─► second ─ scale ─┴─ add ─ requantize ─► output
@@ -85,7 +85,7 @@ class ResidualConv2d(Conv2d):
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualForm(Conv2dForm):
-    """It in tensors."""
+    """A residual convolution in tensors."""
 
     spec: ResidualConv2d
     residual: Tensor
@@ -120,7 +120,7 @@ class ResidualForm(Conv2dForm):
 
 
 def form_of(plain: Conv2dForm) -> ResidualForm:
-    """What is computed, given the convolution alone."""
+    """The whole form, given that of the convolution alone."""
     spec, config = plain.spec, plain.config
     assert isinstance(spec, ResidualConv2d), "the convolution was made from it"
     addition = spec.addition()
@@ -146,7 +146,7 @@ def form_of(plain: Conv2dForm) -> ResidualForm:
 
 
 def _each(name: str, function: Any, *sources: Tensor) -> Tensor:
-    """A function of the elements of some tensors at the same place."""
+    """A function applied element by element to tensors of the same shape."""
     return compute(name, sources[0].shape, lambda n, o, y, x, b, j: function(
         *(source[n, o, y, x, b, j] for source in sources)))
 
@@ -176,7 +176,7 @@ def forms_of(spec: ResidualConv2d, config: Config) -> Iterable[ResidualForm]:
 
 
 def fits(form: ResidualForm, knobs: Knobs) -> Any:
-    """What is added has room beside sums and parameters."""
+    """Whether the shortcut has room beside sums and parameters."""
     tiles = form.config.tiles(Buffer.ACC)
     box = knobs.groups * knobs.blocks * (2 * knobs.rows * knobs.columns + PARAMETER_TILES)
     return conv2d_schedule.fits(form, knobs) & (

@@ -15,8 +15,8 @@ from ..schedule.schedule import Schedule, Stage
 @dataclass(frozen=True)
 class AluSteps:
     """What the ALU computes between sums and results: tensors in order, each with its intrinsic;
-    what is loaded for it; and parameters that are the same for all. Each step is computed in place
-    of the last that it reads."""
+    the tensors loaded for them; and the parameters that all boxes share. Each step overwrites the
+    last tensor that it reads."""
 
     steps: dict[Tensor, Intrinsic]
     wide: Tensor
@@ -26,8 +26,9 @@ class AluSteps:
 def tiled(form: Any, knobs: Any, *, one_by_one: bool = False, kept_parameters: int = 2,
           between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
     """A schedule in which sums, results and the output are computed box by box, with channel
-    blocks outside; how a box is summed up is left to the template. Results are requantized and
-    stored whole, or block by block. Returns it with the weights on the chip and the sums."""
+    blocks in the outer loops; how the sums of a box are computed is left to the template. Results
+    are requantized and stored as a whole, or block by block. Returns the schedule, the weights on
+    the chip, and the sums."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, Scope.OUT)
     parameters = _cached(plan, form.parameters, inside, between)
@@ -61,7 +62,7 @@ def tiled(form: Any, knobs: Any, *, one_by_one: bool = False, kept_parameters: i
 
 def _cached(plan: Schedule, parameters: Tensor, inside: Tensor,
             between: AluSteps | None) -> Tensor:
-    """Parameters on the chip, for whoever reads them; the last readers first."""
+    """Put parameters on the chip for all stages that read them, the last reader first."""
     steps = reversed(between.steps) if between is not None else ()
     readers = [plan.renewed(each) for each in (inside, *steps)]
     return plan.cache_read(parameters, Scope.ACC, *(
@@ -69,7 +70,7 @@ def _cached(plan: Schedule, parameters: Tensor, inside: Tensor,
 
 
 def _through_the_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps) -> None:
-    """Steps on a whole box, in place. What is loaded for it has two buffers."""
+    """Run the steps on a whole box, in place. Tensors loaded for them have two buffers."""
     wide = plan[between.wide]
     wide.scope = Scope.ACC
     wide.compute_at(last, axis)
@@ -86,5 +87,5 @@ def _through_the_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps)
 
 
 def first_of_all(plan: Schedule, tensor: Tensor) -> None:
-    """Load a tensor before whatever else is loaded inside the same loop."""
+    """Load a tensor before everything else that the same loop loads."""
     plan.stages = {tensor: plan[tensor], **plan.stages}

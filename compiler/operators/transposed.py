@@ -91,7 +91,7 @@ class Transposed(Epilogue):
 
     @property
     def macs(self) -> int:
-        """Products of inputs and taps, with those that fall into the cut border."""
+        """Products of inputs and taps, including those that fall into the cut border."""
         return (self.images * self.height * self.width * self.channels_in * self.channels_out
                 * self.kernel[0] * self.kernel[1])
 
@@ -106,7 +106,7 @@ class PhaseConv2d(Conv2d):
 
 @dataclass(frozen=True)
 class Phase:
-    """Output rows, or columns, at the same place of the stride."""
+    """The output rows, or columns, at the same offset within the stride."""
 
     number: int
     taps: tuple[int, ...]       # of the kernel, in the order of the rows that they read
@@ -168,8 +168,8 @@ def _convolution(spec: Transposed, y: Phase, x: Phase) -> PhaseConv2d:
 
 
 def shapes(spec: Transposed, config: Config) -> dict[str, tuple[int, ...]]:
-    """Of the packed tensors. Weights are (phase, output block, input block, y, x, output lane,
-    input lane), where phases with fewer taps than others leave some unused."""
+    """Shapes of the packed tensors. Weights are (phase, output block, input block, y, x, output
+    lane, input lane), where phases with fewer taps than others leave some unused."""
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))

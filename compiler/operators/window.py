@@ -10,7 +10,7 @@ from .description import Epilogue, activation, border, extent
 
 @dataclass(frozen=True, kw_only=True)
 class Windowed(Epilogue):
-    """The part of a description that says where a window lies."""
+    """The part of a description that says how large the window is and how it moves."""
 
     height: int = extent("rows of the input")
     width: int = extent("columns of the input")
@@ -30,7 +30,7 @@ class Windowed(Epilogue):
                                f"{self.padded[0]} × {self.padded[1]}")
 
     def reach(self, axis: int) -> int:
-        """Rows (0) or columns (1) from the first to the last that a window touches."""
+        """How many rows (axis 0) or columns (axis 1) a window spans, dilation included."""
         return (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
     @property

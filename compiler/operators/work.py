@@ -14,7 +14,7 @@ BYTE = 8                    # bits
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """Three times that no schedule undercuts, and the largest of them."""
+    """Three lower limits on the cycles of any schedule; the largest of them is the bound."""
 
     macs: float             # cycles of the MAC array: one tile product each
     memory: float           # cycles of the bus at full speed, every byte moved once
@@ -26,14 +26,14 @@ class Bound:
 
     @property
     def limit(self) -> str:
-        """Which of the three it is; of equals, the first."""
+        """Which of the three is the largest; of equal ones, the first."""
         times = {"macs": self.macs, "memory": self.memory, "alu": self.alu}
         return max(times, key=lambda name: times[name])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What an operator cannot do without, however it is scheduled."""
+    """The least work that an operator takes, however it is scheduled."""
 
     macs: int               # products of two numbers that the result needs
     products: int           # of tiles: channels, images and rows fill up whole ones
@@ -46,17 +46,17 @@ class Work:
                      alu=self.passes * config.vector_cycles)
 
     def utilization(self, cycles: float, config: Config) -> float:
-        """The part of the MAC array's products that the result needed."""
+        """The fraction of the MAC array's products that contribute to the result."""
         return self.macs / (cycles * config.macs_per_cycle)
 
 
 def weight_bytes(count: int, config: Config) -> int:
-    """Bytes of weights, which may have 4 bits."""
+    """Bytes of weights, which take 8 or 4 bits each."""
     return -(-count * config.wgt_bits // BYTE)
 
 
 def used(size: int, outputs: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
-    """Rows of an input that some output sees: a kernel of 1 with stride 2 sees every other one."""
+    """Rows of an input that outputs read: a kernel of 1 with stride 2 reads every other one."""
     if dilation == 1 and stride <= kernel:          # windows touch: all between first and last
         return max(0, min(size, (outputs - 1) * stride + kernel - pad) - max(0, -pad))
     seen = np.zeros((outputs - 1) * stride + (kernel - 1) * dilation + 1, bool)
