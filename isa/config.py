@@ -97,7 +97,8 @@ class Config:
         for name in ("block_in", "block_out"):
             if self.has_windows and getattr(self, name) < WINDOW_ROWS:
                 raise ConfigError(f"window_taps is {self.window_taps}, but {name} is "
-                                  f"{getattr(self, name)}: windows need {WINDOW_ROWS} or more")
+                                  f"{getattr(self, name)}: windows need {WINDOW_ROWS} or more; "
+                                  f"set window_taps = 1 or a larger {name}")
 
     def _check_widths(self) -> None:
         for name, right in (("inp_bits", (8,)), ("wgt_bits", (4, 8)), ("acc_bits", (32,)),
@@ -216,7 +217,7 @@ tiny = Config(block_in=4, block_out=4, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt
               acc_bytes=8 << 10, out_bytes=2 << 10)
 small = Config(block_in=8, block_out=8, uop_bytes=16 << 10, inp_bytes=16 << 10,
                wgt_bytes=64 << 10, acc_bytes=64 << 10, out_bytes=16 << 10)
-base = Config()
+base = Config(window_taps=3)
 # The array of `base` as an xc7z020 holds it; see docs/configurations.md.
 lean = Config(uop_bytes=16 << 10, wgt_bytes=128 << 10, acc_banks=2, vector_cycles=2)
 wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,

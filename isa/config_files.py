@@ -11,6 +11,7 @@ from typing import Any
 from .atomic import write_atomically
 from .config import PRESETS, Config
 from .errors import ConfigError
+from .instructions import WINDOW_ROWS
 from .text import hint, near
 from .values import integer, listed, shown
 
@@ -89,7 +90,7 @@ def parse_vta(text: str, *, place: str = "vta_config.json") -> Config:
 
     Keys that say where VTA ran, not what it was, are passed over, as are unknown ones; `vta_notes`
     names them. The out buffer follows from the accumulator's, as it did there. Buffers keep their
-    bytes.
+    bytes. What VTA has no key for is as in `base`, but for windows where blocks are too small.
     """
     table = _vta_table(text, place)
     logs = {}
@@ -105,15 +106,16 @@ def parse_vta(text: str, *, place: str = "vta_config.json") -> Config:
                "block_in": 1 << logs["LOG_BLOCK"], "block_out": 1 << logs["LOG_BLOCK"]}
     fields["out_bytes"] = fields["acc_bytes"] * fields["out_bits"] // fields["acc_bits"]
     assert set(fields) == VTA_FIELDS
-    return from_dict(fields, place=place)
+    small = min(fields["block_in"], fields["block_out"]) < WINDOW_ROWS
+    return from_dict(fields | ({"window_taps": 1} if small else {}), place=place)
 
 
 def vta_notes(text: str, *, place: str = "vta_config.json") -> tuple[str, ...]:
     """What is ignored of VTA's configuration, and what is assumed because VTA has no key for it."""
-    table = _vta_table(text, place)
+    table, config = _vta_table(text, place), parse_vta(text, place=place)
     unknown = [key for key in table if key not in (*VTA_REQUIRED, *VTA_IGNORED)]
-    assumed = [f"{field.name} = {field.default}" for field in dataclasses.fields(Config)
-               if field.name not in VTA_FIELDS]
+    assumed = [f"{name} = {value}" for name, value in config.to_dict().items()
+               if name not in VTA_FIELDS]
     notes = [(", ".join(key for key in VTA_IGNORED if key in table),
               "ignored: where VTA ran, not what it was"),
              (listed([shown(key) for key in unknown]), "ignored: not known"),

@@ -44,7 +44,7 @@ def _bad_index(program: Program, rng: random.Random) -> Stream | None:
 def _bad_stride(program: Program, rng: random.Random) -> Stream | None:
     names = ("dst_stride", "src_stride", "wgt_stride", "rhs_stride", "params_stride",
              "sram_pitch")
-    return _changed(program, rng, names, lambda value: rng.choice((-300, -40, 40, 300, 5000)))
+    return _changed(program, rng, names, lambda value: rng.choice((-300, -40, 7, 40, 300, 5000)))
 
 
 def _bad_alignment(program: Program, rng: random.Random) -> Stream | None:

@@ -9,10 +9,10 @@ import pytest
 from microtron.hw.gemm import STOP, write_stage
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
-from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags
+from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags, Window
 from microtron.sim.functional import datapath
 
-from .gemm_bench import POSITION, random_pads, run
+from .gemm_bench import POSITION, expected_acc, random_pads, run
 
 ACC, INP, WGT, UOP = (tiny.tiles(each) for each in (Buffer.ACC, Buffer.INP, Buffer.WGT, Buffer.UOP))
 ROWS = WGT * tiny.block_out
@@ -97,6 +97,42 @@ def test_nothing_happens_from_the_slot_that_reaches_outside(case):
         assert result.fault is None
         assert len(result.ends) == 4
     np.testing.assert_array_equal(result.acc, expected.acc)
+
+
+WINDOWS = replace(tiny, window_taps=3)
+SLIDE = Window(loops=(1, 1, 8), dst_stride=(0, 0, 1), src_stride=(0, 0, 1))
+# A window of one inner loop, its micro-op, and the slot that something is wrong with.
+WINDOW_CASES = {
+    "dst of the fourth sum": (SLIDE, (ACC - 3, 0, 0, 0), 5),
+    "dst of the first sum": (SLIDE, (ACC, 0, 0, 0), 2),
+    "dst where no sum begins": (SLIDE, (ACC - 6, 0, 0, 0), None),
+    "dst of no sum": (replace(SLIDE, loops=(1, 1, 2)), (ACC, 0, 0, 0), None),
+    "src": (SLIDE, (0, INP - 1, 0, 0), 1),
+    "row above": (replace(SLIDE, wgt_stride=(0, 0, 4)), (0, 0, ROWS - 12, 0), 3),
+    "row below": (replace(SLIDE, wgt_stride=(0, 0, -4)), (0, 0, 8, 0), 3),
+    "beside a group": (SLIDE, (0, 0, 6, 0), 0),
+    "a step beside a group": (replace(SLIDE, wgt_stride=(0, 0, 2)), (0, 0, 8, 0), 1),
+    "bias": (replace(SLIDE, flags=START | BIAS), (0, 0, 0, ACC), 2),
+    "bias of no sum": (replace(SLIDE, flags=START | BIAS, loops=(1, 1, 1)), (0, 0, 0, ACC), None),
+    "bias without flag": (replace(SLIDE, flags=START), (0, 0, 0, 65535), None),
+}
+
+
+@pytest.mark.parametrize("case", WINDOW_CASES)
+def test_sums_of_a_window_end_up_to_the_slot_that_is_wrong(case):
+    window, uop, slot = WINDOW_CASES[case]
+    pads = random_pads(random.Random(case), WINDOWS)
+    pads.uop[0] = uop
+    result = run(WINDOWS, [window], pads, cycles=40)
+    if slot is None:
+        assert result.fault is None
+        assert len(result.ends) == 1
+        right = [window]
+    else:
+        assert result.fault == (1 + slot + STOP, Fault.INDEX, POSITION)
+        assert result.ends == []
+        right = [replace(window, loops=(1, 1, slot))] if slot > 2 else []
+    np.testing.assert_array_equal(result.acc, expected_acc(right, pads))
 
 
 def test_the_first_fault_stays_and_no_command_is_taken_after_it():

@@ -44,7 +44,7 @@ def test_presets_have_the_shapes_they_promise(config, shape, macs):
 
 
 def test_base_is_the_reference_and_the_default():
-    assert base == Config()
+    assert base == Config(window_taps=3)
     sizes = [getattr(base, f"{name}_bytes") >> 10 for name in ("uop", "inp", "wgt", "acc", "out")]
     assert sizes == [32, 32, 256, 128, 32]
     assert (base.bus_bytes, base.token_limit) == (8, 255)
@@ -139,7 +139,7 @@ def test_digests_tell_configurations_apart(one, other):
 
 
 def test_digests_are_those_from_before_fields_came_later():
-    assert [each.digest for each in (tiny, small, base, wide)] == [
+    assert [each.digest for each in (tiny, small, Config(), wide)] == [
         "6971e1cfc757460a", "7deed1603cc02181", "c3d840f40d11ac34", "e9cc3300c7e9faaa"]
 
 
@@ -207,6 +207,11 @@ def test_the_default_of_vta_is_base(tmp_path):
     path = tmp_path / "vta_config.json"
     path.write_text(json.dumps(VTA_DEFAULT))
     assert load_config(path) == parse_vta(json.dumps(VTA_DEFAULT)) == base
+
+
+def test_a_vta_of_small_blocks_has_no_windows():
+    config = parse_vta(json.dumps(VTA_DEFAULT | {"LOG_BLOCK": 1}))
+    assert (config.block_in, config.window_taps) == (2, 1)
 
 
 def test_a_wider_vta_keeps_its_shape_and_its_bytes():

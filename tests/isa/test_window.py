@@ -73,9 +73,11 @@ def test_flags_that_mean_nothing_are_refused(flags, message):
     ({"window_taps": 2}, "window_taps is 2, but must be 1 or 3"),
     ({"window_taps": 0}, "window_taps is 0, but must be 1 or 3"),
     ({"window_taps": 3, "block_in": 2},
-     "window_taps is 3, but block_in is 2: windows need 4 or more"),
+     "window_taps is 3, but block_in is 2: windows need 4 or more; set window_taps = 1 or a larger "
+     "block_in"),
     ({"window_taps": 3, "block_out": 2},
-     "window_taps is 3, but block_out is 2: windows need 4 or more"),
+     "window_taps is 3, but block_out is 2: windows need 4 or more; set window_taps = 1 or a "
+     "larger block_out"),
 ])
 def test_configurations_that_cannot_have_windows_are_refused(fields, message):
     with pytest.raises(ConfigError) as caught:
