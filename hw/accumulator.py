@@ -48,8 +48,9 @@ class Accumulator(wiring.Component):
 
     Filling takes 32-bit lanes, or with `widen` 8-bit lanes that are sign-extended. A tile wider
     than a beat is filled in parts (as many as the tile has beats in DRAM, so a quarter as many
-    with `widen`); of several tiles in a beat, `lanes` names the one to write. With `whole`, every
-    byte of the data is the same, and each lane of the tile becomes that byte, sign-extended.
+    with `widen`); of several tiles in a beat, `lanes` names the one to write. With `whole`, which
+    goes with `widen`, every byte of the data is the same, and each lane of the tile becomes that
+    byte, sign-extended.
 
     Members
     -------
@@ -159,14 +160,13 @@ class Accumulator(wiring.Component):
             m.d.sync += tile_data.eq(fetched_data)
 
     def _arrange(self, m):
-        """What a fill writes: the tile, and which lanes of it. Padding comes as 8-bit lanes."""
+        """What a fill writes: the tile, and which lanes of it."""
         fill = self.fill
         data, enable = Signal(self.tile_bits, name="fill_data"), Signal(self.lanes, name="fill_en")
-        narrow = fill.widen | fill.whole
         lanes = zip(self._lanes_of(ACC_BITS), self._lanes_of(NARROW_BITS), strict=True)
         for number, ((wide_lane, wide_there), (narrow_lane, narrow_there)) in enumerate(lanes):
             m.d.comb += [
-                data.word_select(number, ACC_BITS).eq(Mux(narrow, narrow_lane, wide_lane)),
+                data.word_select(number, ACC_BITS).eq(Mux(fill.widen, narrow_lane, wide_lane)),
                 enable[number].eq(fill.whole | Mux(fill.widen, narrow_there, wide_there)),
             ]
         return data, enable

@@ -151,7 +151,8 @@ class GemmEngine(wiring.Component):
     inp, wgt : Out(read_port)
         Activation and weight tiles, one of each for a slot.
     out : Out(read_port)
-        Results of the ALU that are activations, if the configuration has `gemm_out_tiles`.
+        Results of the ALU that are activations, if the configuration has `gemm_out_tiles`: then
+        these and inp's data are brief.
     acc_read : Out(addend_port)
         The accumulator tile that a slot adds to. Never waits.
     acc_write : Out(write_port)
@@ -309,7 +310,7 @@ class GemmEngine(wiring.Component):
         m.submodules.array = array = MacArray(self.config)
         m.submodules.adder = adder = ForwardingAdder(self.config)
         tree = tree_stages(self.config)
-        read, tiles = stages[READ], stages[PRODUCT - 1]
+        read, tiles = stages[READ], stages[TILES]
         acc_read = stages[PRODUCT + tree - 2]
         m.d.comb += [
             self.inp.enable.eq(read.valid & ~read.out), self.inp.index.eq(read.src),
@@ -324,9 +325,8 @@ class GemmEngine(wiring.Component):
         if self.config.has_windows:
             m.d.comb += array.window.eq(tiles.window)
         if self.config.gemm_out_tiles:
-            m.d.comb += [self.out.enable.eq(read.valid & read.out), self.out.index.eq(read.src)]
-            with m.If(stages[TILES].out):
-                m.d.comb += array.inp.eq(self.out.data)
+            m.d.comb += [self.out.enable.eq(read.valid & read.out), self.out.index.eq(read.src),
+                         array.inp.eq(self.inp.data | self.out.data)]   # one of them is zero
         m.d.comb += [getattr(adder.reading, name).eq(getattr(acc_read, name))
                      for name in ("valid", "clear", "tile", "dst")]
         wiring.connect(m, adder.write, wiring.flipped(self.acc_write))

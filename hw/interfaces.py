@@ -69,7 +69,8 @@ def index() -> Shape:
 
 
 def read_port(tile_bits: int) -> Signature:
-    """Reads a tile; the data follow two cycles after `enable` and stay until the next read's."""
+    """Reads a tile; the data follow two cycles after `enable` and stay until the next read's, or
+    are zero from then on where they are `brief`."""
     return Signature({"enable": Out(1), "index": Out(index()), "data": In(tile_bits)})
 
 
@@ -89,7 +90,8 @@ def fill_port(config: Config, parts: int) -> Signature:
     lanes       where several tiles share a beat: which of them to write, each to the lane of
                 the scratchpad's word that has the same number
     data        the beat, or the padding repeated to the width of the bus
-    widen       the lanes of the beat have 8 bits and are sign-extended; accumulator only
+    widen       the lanes of the beat have 8 bits and are sign-extended, as those of padding;
+                accumulator only
     ready       the write takes place; low only where the memory is shared
     """
     return Signature({

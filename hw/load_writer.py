@@ -123,7 +123,7 @@ class LoadWriter(Component):
             *(write.targets[number].eq(enable & Cat(step.buffer == buffer for buffer, name
                                                     in TARGETS.items() if name == target).any())
               for number, target in enumerate(PORTS)),
-            write.widen.eq(step.buffer == Buffer.ACC8),
+            write.widen.eq((step.buffer == Buffer.ACC8) | ~step.data),
             write.ends.eq(step.last & ~step.outside & ~(step.data & beat.error)),
             *(write[name].eq(step[name]) for name in (
                 "index", "outside", "part", "word_lanes", "bytes", "post", "position")),

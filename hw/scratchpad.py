@@ -33,13 +33,15 @@ class Scratchpad(wiring.Component):
     `lanes` it names, each from the same lane of its data.
 
     Rate: one write and one read a cycle, never refused. Latency: a read enabled in cycle t has
-    its data from t + 2 until the data of the next read replace them. Tokens see to it that no
-    tile is read in the cycle in which it is written; other lanes of its word may be.
+    its data from t + 2 until the data of the next read replace them, or in t + 2 only. Tokens see
+    to it that no tile is read in the cycle in which it is written; other lanes of its word may be.
 
     Parameters
     ----------
     buffer : which scratchpad this is
     words : read whole words: STORE wants every tile that shares a beat
+    brief : data of `read` are zero but in the second cycle after `enable`, as those of `tiles`
+        always are: then GEMM can combine what it reads from either scratchpad without a choice
     shared : GEMM reads tiles too, by a port of its own
 
     Members
@@ -51,17 +53,17 @@ class Scratchpad(wiring.Component):
     read : In(read_port)
         To an engine. With `words`, the data are the whole word that holds the tile.
     tiles : In(read_port)
-        To GEMM, if it is `shared`.
+        To GEMM, if it is `shared`. Its data are brief.
     """
 
     def __init__(self, config: Config, buffer: Buffer, *, words: bool = False,
-                 shared: bool = False):
+                 brief: bool = False, shared: bool = False):
         self.buffer = buffer
         self.tile_bits = 8 * config.tile_bytes(buffer)
         self.word_bits = max(self.tile_bits, config.bus_bits)
         self.parts = self.word_bits // config.bus_bits      # beats in a word
         self.lanes = self.word_bits // self.tile_bits       # tiles in a word
-        self.words, self.shared = words, shared
+        self.words, self.shared, self.brief = words, shared, brief
         self.memory = Memory(shape=self.word_bits, depth=max(2, config.tiles(buffer) // self.lanes),
                              init=[], attrs=UNRELATED if self.lanes == 1 else {})
         source = {"write": In(write_port(self.tile_bits))} if buffer == Buffer.OUT else {
@@ -77,9 +79,9 @@ class Scratchpad(wiring.Component):
             self._write(m)
         else:
             self._fill(m)
-        self._read(m, self.read, words=self.words)
+        self._read(m, self.read, words=self.words, brief=self.brief)
         if self.shared:
-            self._read(m, self.tiles, words=False)
+            self._read(m, self.tiles, words=False, brief=True)
         return m
 
     def _place(self, tile):
@@ -111,7 +113,7 @@ class Scratchpad(wiring.Component):
             port.en.eq(Mux(self.write.enable, Const(1, self.lanes) << lane, 0)),
         ]
 
-    def _read(self, m, read, *, words):
+    def _read(self, m, read, *, words, brief):
         word, lane = self._place(read.index)
         port = self.memory.read_port()
         m.d.comb += [port.addr.eq(word), port.en.eq(read.enable)]
@@ -127,4 +129,7 @@ class Scratchpad(wiring.Component):
             fetched_data = port.data.word_select(fetched_lane, self.tile_bits)
         with m.If(fetched):
             m.d.sync += tile_data.eq(fetched_data)
+        if brief:
+            with m.Else():
+                m.d.sync += tile_data.eq(0)
         m.d.comb += read.data.eq(tile_data)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amaranth.hdl import Cat, Const, Module, Mux, ShapeLike, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -160,14 +160,18 @@ class Sequencer(wiring.Component):
         """The counters, and `last`. Returns for each loop what steps in it: `done[loop]`, that
         everything inside it is at its end.
 
-        Registers say in advance where a counter has its first or its last value, and which slot
-        is the last: to compare first and then to walk would make the longest path of the
-        accelerator.
+        Registers say in advance where a counter has its first or its last value, which loop steps
+        and which slot is the last: to compare first and then to walk would make the longest path
+        of the accelerator.
         """
-        slot = self.slots.payload
-        inside, done, final = Const(1, 1), {}, []
-        for name, count in _counts(nest).items():
-            done[name] = inside
+        slot, once = self.slots.payload, Value.cast(nest.once)
+        done, final = {}, []
+        for number, (name, count) in enumerate(_counts(nest).items()):
+            done[name] = inside = Signal(name=f"{name}_steps", reset_less=True)
+            with m.If(prepares):
+                m.d.sync += inside.eq(once[:number].all())
+            with m.Elif(advance):
+                m.d.sync += inside.eq(Cat(final).all())
             limit, left = (Signal(LOOP_BITS, name=f"{name}_{part}", reset_less=True)
                            for part in ("limit", "left"))       # left: this iteration included
             at_first, at_final, will_be_final = (
@@ -184,12 +188,11 @@ class Sequencer(wiring.Component):
             with m.Elif(advance & inside):
                 m.d.sync += at_first.eq(at_final)
             final.append(Mux(inside, will_be_final, at_final))
-            inside &= at_final
         begins, at_last, announces = (Signal(name=name, reset_less=True)
                                       for name in ("begins", "at_last", "announces"))
         m.d.comb += [last.eq(at_last), slot.begins.eq(begins)]
         with m.If(self.nests.ready):
-            only = Value.cast(nest.once).all() | nest.never
+            only = once.all() | nest.never
             m.d.sync += [announces.eq(nest.announces), begins.eq(nest.announces & ~nest.never),
                          at_last.eq(only), self.unfinished.eq(~only)]
         with m.Elif(self.takes):

@@ -159,12 +159,13 @@ class Accelerator(Component):
     def _join_scratchpads(self, m):
         load, gemm = self.engines[Engine.LOAD], self.engines[Engine.GEMM]
         alu, store = self.engines[Engine.ALU], self.engines[Engine.STORE]
+        shared = self.config.gemm_out_tiles > 0
         for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT):
             name = buffer.name.lower()
-            m.submodules[name] = pad = Scratchpad(self.config, buffer)
+            brief = shared and buffer == Buffer.INP
+            m.submodules[name] = pad = Scratchpad(self.config, buffer, brief=brief)
             connect(m, getattr(load, name), pad.fill)
             connect(m, getattr(gemm, name), pad.read)
-        shared = self.config.gemm_out_tiles > 0
         m.submodules.out = out = Scratchpad(self.config, Buffer.OUT, words=True, shared=shared)
         connect(m, alu.out, out.write)
         connect(m, store.out, out.read)

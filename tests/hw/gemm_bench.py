@@ -28,7 +28,8 @@ class GemmBench(wiring.Component):
     def __init__(self, config):
         self.config = config
         self.engine = GemmEngine(config)
-        self.pads = {buffer: Scratchpad(config, buffer) for buffer in FILLED}
+        self.pads = {buffer: Scratchpad(config, buffer, brief=buffer == Buffer.INP)
+                     for buffer in FILLED}
         self.acc = Accumulator(config)
         super().__init__({"busy": Out(1)})
 

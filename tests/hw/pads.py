@@ -56,6 +56,7 @@ class Fillable:
         lanes = self.content.view("<i4").reshape(-1, self.tile // 4)[self.index.value]
         values = beat.view(lane_type)
         if self.whole.value:
+            assert self.widen.value
             lanes[:] = beat.view("i1")[0]
         elif len(values) <= len(lanes):
             start = self.part.value * len(values)

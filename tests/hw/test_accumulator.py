@@ -73,7 +73,8 @@ def packed(lanes):
 
 def random_fill(rng, model):
     """Arguments of a legal fill: parts and lanes exist; padding is one byte repeated."""
-    bus, widen, whole = model.config.bus_bits, rng.random() < 0.5, rng.random() < 0.2
+    bus, whole = model.config.bus_bits, rng.random() < 0.2
+    widen = whole or rng.random() < 0.5
     tile_bits = model.lanes * (8 if widen else 32)
     data, lanes = rng.getrandbits(bus), 1 << rng.randrange(max(1, bus // tile_bits))
     if whole:
