@@ -192,6 +192,14 @@ def quotient(rng, dtype, name):
     return Single(name, sides, Tensor((1,), dtype), kind), [np.abs(each) + 0.1 for each in arrays]
 
 
+@case("FLOOR_DIV", "FLOOR_MOD", dtypes=("int32",))
+def whole_quotient(rng, dtype, name):
+    sides, (left, right) = pair(rng, dtype)
+    left.flat[0], right.flat[0] = rng.choice((1 - (1 << 31), (1 << 31) - 1), 2)     # not −2³¹ / −1
+    kind = {"FLOOR_DIV": "FloorDivOptions", "FLOOR_MOD": "FloorModOptions"}[name]
+    return Single(name, sides, Tensor((1,), dtype), kind), [left, np.where(right == 0, -7, right)]
+
+
 @case("SQUARED_DIFFERENCE", dtypes=("int8", "float32"))
 def squared_difference(rng, dtype, name):
     sides, arrays = pair(rng, dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ....graph.operations.eight_bit import FixedPointSquaredDifference
 from ....graph.operations.elementwise import Binary, BinaryKind
-from ....graph.operations.functions import Unary, UnaryKind
+from ....graph.operations.functions import Cast, Unary, UnaryKind
 from ....graph.operations.logic import Compare, CompareKind, Logical, LogicKind, Not, Where
 from ....graph.operations.shape import Reshape
 from ....graph.types import GraphError
@@ -92,14 +92,25 @@ def squared_difference(node: Node) -> None:
 
 @reads("FLOOR_DIV", inputs=2)
 def floor_div(node: Node) -> None:
-    """Of real numbers."""
+    """A quotient, rounded down. Of integers, the one without its fraction is one too large where
+    what is left has not the divisor's sign."""
     quotient = node.step("quotient", Binary(kind=BinaryKind.DIV, **sides(node)))
-    node.add(Unary(kind=UnaryKind.FLOOR, x=quotient))
+    if node.type(0).is_float:
+        node.add(Unary(kind=UnaryKind.FLOOR, x=quotient))
+        return
+    below, above = (node.step(kind.value, Binary(kind=kind, **sides(node)))
+                    for kind in (BinaryKind.MOD, BinaryKind.FMOD))
+    differs = node.step("differs", Compare(kind=CompareKind.NOT_EQUAL, left=below, right=above))
+    one = node.step("one", Cast(x=differs, dtype=node.type(0).dtype))
+    node.add(Binary(kind=BinaryKind.SUB, left=quotient, right=one))
 
 
 @reads("FLOOR_MOD", inputs=2)
 def floor_mod(node: Node) -> None:
-    """Of real numbers: what a quotient that was rounded down leaves."""
+    """What a quotient that was rounded down leaves."""
+    if not node.type(0).is_float:
+        node.add(Binary(kind=BinaryKind.MOD, **sides(node)))
+        return
     quotient = node.step("quotient", Binary(kind=BinaryKind.DIV, **sides(node)))
     whole = node.step("whole", Unary(kind=UnaryKind.FLOOR, x=quotient))
     taken = node.step("taken", Binary(kind=BinaryKind.MUL, left=whole, right=node.input(1)))
