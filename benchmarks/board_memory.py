@@ -3,7 +3,8 @@ simulator's memory is fitted to the cycles that they took.
 
     python benchmarks/board_memory.py --board ulx3s --config tiny
 
-Prints `[memory.timing]` for the board's file. A minute or two to compile the system, once.
+Prints `[memory.timing]` for the board's file. A minute or two to compile the system, once, and some
+minutes for keyword spotting, if `$MICROTRON_MODELS` has it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from networks import real_models
 
 import microtron
 from microtron.boards.board import Board
@@ -31,6 +33,7 @@ from microtron.runtime.monitor.client import Monitor
 from microtron.runtime.monitor.network import BoardNetwork
 
 DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits" / "digits.onnx"
+KEYWORDS = "kws_ref_model.tflite"       # of MLPerf Tiny, if it is there
 RUNS = 4                        # of each network: refreshes do not come at the same instruction
 LIMITS = {"timeout": 100_000_000, "patience": 1_000_000_000}
 START = MemoryTiming(read_latency=16, write_latency=4, reads=16, writes=4)
@@ -65,7 +68,9 @@ def main() -> None:
     arguments = parser.parse_args()
     board, config = board_of(arguments.board), load_config(arguments.config)
     line = SimulatedBoard(board, config)
-    models = [microtron.compile(dense(), config), microtron.compile(DIGITS, config)]
+    files = [DIGITS, *(path for path in real_models() if path.name == KEYWORDS)]
+    models = [microtron.compile(dense(), config),
+              *(microtron.compile(path, config) for path in files)]
     runs = [measured(model, board, line) for model in models]
     timing = fitted(runs, START)
     for model, run in zip(models, runs, strict=True):
