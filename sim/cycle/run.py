@@ -22,6 +22,7 @@ from ..twins.types import Numbers, OneRecord
 from .prepared import Bytes, Prepared, prepare
 
 NO_LIMIT = 1 << 62
+MOST_SHOWN = 6              # fields that a message lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +141,9 @@ def check_meaning(config: Config, made_for: Config) -> None:
     differing = [f"{name} {theirs[name]} (asked for {ours[name]})" for name in ours
                  if ours[name] != theirs[name] and name not in FREE]
     if differing:
-        raise ExecutionError(f"the program is for another accelerator: {', '.join(differing)}; "
+        more = [f"{len(differing) - MOST_SHOWN} more"] * (len(differing) > MOST_SHOWN)
+        shown = ", ".join((*differing[:MOST_SHOWN], *more))
+        raise ExecutionError(f"the program is for another accelerator: {shown}; "
                              f"only {', '.join(FREE)} may differ")
 
 
