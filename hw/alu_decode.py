@@ -72,7 +72,6 @@ class AluDecoder(Component):
         command, decoded = self.commands.payload, self.decoded.payload
         _decode(m, command, decoded.nest)
         m.d.comb += [decoded.wait.eq(unpack(Instruction, command.word).wait),
-                     *judge_counts(decoded.nest),
                      self.decoded.valid.eq(self.commands.valid),
                      self.commands.ready.eq(self.decoded.ready)]
         return m
@@ -92,6 +91,7 @@ def _decode(m: Module, command: data.View, nest: data.View) -> None:
                 fields = unpack(instruction, word)
                 fill(m, fields, nest, task)
                 m.d.comb += [
+                    *judge_counts(nest, dict(zip(LOOPS, fields.loops, strict=True))),
                     task.post.eq(fields.post),
                     nest.bases.dst.eq(fields.dst),
                     *(nest.loops[loop].eq(count)

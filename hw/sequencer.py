@@ -44,9 +44,9 @@ def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
     })
 
 
-def judge_counts(nest: data.View) -> list:
-    """Drive what a nest says about its counts."""
-    counts = _counts(nest)
+def judge_counts(nest: data.View, counts: Mapping[str, Value] | None = None) -> list:
+    """Drive what a nest says about its counts: those that it has, or that it is going to have."""
+    counts = counts or _counts(nest)
     return [*(nest.once[level].eq(count == 1) for level, count in counts.items()),
             nest.never.eq(Cat(count == 0 for count in counts.values()).any())]
 
