@@ -76,11 +76,9 @@ class Writer(Component):
         with m.If(bus.awready):
             m.d.sync += bus.awvalid.eq(0)
         with m.If(lengths.put.valid):
-            m.d.sync += [
-                bus.awvalid.eq(1),
-                bus.awaddr.eq(request.address),
-                bus.awlen.eq(request.beats),
-            ]
+            m.d.sync += bus.awvalid.eq(1)
+        with m.If(~bus.awvalid | bus.awready):          # whether or not there is a request
+            m.d.sync += [bus.awaddr.eq(request.address), bus.awlen.eq(request.beats)]
 
     def _take_beats(self, m, lengths):
         bus, beat = self.bus, self.beats.payload
@@ -98,12 +96,12 @@ class Writer(Component):
         with m.If(bus.wready):
             m.d.sync += bus.wvalid.eq(0)
         with m.If(taken):
+            m.d.sync += [bus.wvalid.eq(1), sent.eq(Mux(last, 0, sent + 1))]
+        with m.If(~bus.wvalid | bus.wready):            # whether or not there is a beat
             m.d.sync += [
-                bus.wvalid.eq(1),
                 bus.wdata.eq(beat.data),
                 bus.wstrb.eq(Mux(self.halt, 0, beat.strobe)),
                 bus.wlast.eq(last),
-                sent.eq(Mux(last, 0, sent + 1)),
             ]
 
     def _pass_answers(self, m):
