@@ -13,7 +13,7 @@ from microtron.isa.config import tiny
 
 from ..benchmarks.fpga_modules import fpga
 
-LIMIT_NS = 16.0
+LIMIT_NS = 12.7
 LIMIT_LEVELS = 8
 
 
