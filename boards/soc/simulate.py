@@ -20,6 +20,7 @@ from ...isa.config import Config
 from ...isa.progress import announced
 from ...runtime.rtl_build import (
     COMPILER_OPTIONS,
+    FAST,
     LINKER_OPTIONS,
     MAKE_OPTIONS,
     VERILATOR_OPTIONS,
@@ -34,7 +35,7 @@ LIBRARY = "libsoc.so"
 SLICE = 200_000                 # cycles until the keyboard may interrupt
 OPTIONS = (*VERILATOR_OPTIONS, "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
            "-CFLAGS", " ".join(COMPILER_OPTIONS), "-LDFLAGS", " ".join(LINKER_OPTIONS),
-           "-MAKEFLAGS", " ".join(MAKE_OPTIONS))
+           "-MAKEFLAGS", " ".join((FAST, *MAKE_OPTIONS)))
 
 
 def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:

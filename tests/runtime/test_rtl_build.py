@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.isa.config import tiny
+from microtron.isa.config import base, tiny
 from microtron.isa.errors import MicrotronError
 from microtron.runtime import rtl_build, verilog
 from microtron.runtime.rtl_build import cached, library
@@ -63,8 +63,10 @@ def test_another_tool_means_another_build(monkeypatch):
     assert cached("thing", (), lambda folder, log: None) != first
 
 
-@pytest.mark.parametrize("waveform", [None, ".vcd"])
-def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(waveform, monkeypatch):
+@pytest.mark.parametrize(("config", "waveform", "optimized"), [
+    (tiny, None, "OPT_FAST=-O1"), (tiny, ".vcd", "OPT_FAST=-O1"), (base, None, "OPT_FAST=-O3")])
+def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(
+        config, waveform, optimized, monkeypatch):
     said, made_from = [], []
 
     def note_call(folder, log, command, *arguments):
@@ -78,12 +80,12 @@ def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(wavef
 
     monkeypatch.setattr(rtl_build, "call", note_call)
     monkeypatch.setattr(rtl_build, "cached", note_cached)
-    library(tiny, waveform=waveform, design=lambda config: "a design")
+    library(config, waveform=waveform, design=lambda config: "a design")
     processes = said.index("-j")
     del said[processes:processes + 2]           # how many may work at a time changes nothing
     assert said.pop() == f"../{rtl_build.TOP}.v"
     assert "a design" in made_from
-    assert "OPT_FAST=-O3" in " ".join(said)
+    assert optimized in " ".join(said)
     assert "harness.cpp" in said
     assert not set(said) - set(made_from)
 
