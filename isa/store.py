@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,7 @@ LEFT = 0.75                     # the part that stays when some have to go
 CHECKED_AFTER = 256             # results that are written before somebody looks at the sum again
 DIGEST = hashlib.sha256
 ROOT = Path(__file__).resolve().parents[1]
+STARTED = time.time_ns()        # sources written later are not what this process runs
 
 
 class Store:
@@ -100,6 +102,8 @@ def _source(folder: str, root: Path) -> bytes:
         for name in sorted(each for each in files if each.endswith(".py")):
             with open(os.path.join(path, name), "rb") as file:
                 text = file.read()
+                if os.fstat(file.fileno()).st_mtime_ns > STARTED:
+                    text += os.urandom(16)          # a digest that nobody else will ask for
             digest.update(f"{os.path.relpath(path, root)}/{name} {len(text)}\n".encode())
             digest.update(text)
     return digest.digest()

@@ -97,7 +97,25 @@ def test_names_tell_parts_apart():
     assert name_of("kind", b"ab") == names[0]
 
 
-def test_any_change_of_a_source_is_another_digest(tmp_path):
+def test_sources_that_changed_under_a_process_share_no_results(tmp_path):
+    """What it runs is not what it would take the digest of."""
+    path = tmp_path / "a" / "one.py"
+    path.parent.mkdir()
+    path.write_text("text")
+
+    def digest(written):
+        os.utime(path, ns=(written, written))
+        _source.cache_clear()
+        return sources.__wrapped__(("a",), tmp_path)
+
+    before = digest(store.STARTED - 1)
+    later = digest(store.STARTED + 1)
+    assert digest(store.STARTED) == before
+    assert len({before, later, digest(store.STARTED + 1)}) == 3
+
+
+def test_any_change_of_a_source_is_another_digest(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "STARTED", 1 << 62)
     files = [tmp_path / name for name in ("a/one.py", "a/b/two.py", "c/three.py")]
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
