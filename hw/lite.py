@@ -15,12 +15,13 @@ class LiteSlave(Component):
     """Turns AXI4-Lite transactions into single-cycle register accesses.
 
     One write and one read may be in progress, independently of each other. A write is accepted
-    when address and data are both there; its answer follows in the next cycle, as does the access,
-    and stays until it is taken. A read is accepted when the answer to the one before has been
-    taken; its own follows five cycles later and stays until it is taken. Registers are written
-    whole: a write with a byte missing changes nothing and is answered with SLVERR.
+    when address and data are both there; the access follows in the next cycle, the answer two
+    cycles later, when a start has been seen, and stays until it is taken. A read is accepted when
+    the answer to the one before has been taken; its own follows five cycles later and stays until
+    it is taken. Registers are written whole: a write with a byte missing changes nothing and is
+    answered with SLVERR.
 
-    Rate: a write every two cycles and a read every six, if the driver takes answers at once.
+    Rate: a write every four cycles and a read every six, if the driver takes answers at once.
 
     Members
     -------
@@ -54,9 +55,10 @@ class LiteSlave(Component):
     def _write(self, m):
         bus = self.bus
         accept = Signal()
+        at_work = Signal(2)             # one bit for each cycle until a start has been seen
         whole = bus.wstrb == WHOLE_WORD
         m.d.comb += [
-            accept.eq(bus.awvalid & bus.wvalid & ~bus.bvalid),
+            accept.eq(bus.awvalid & bus.wvalid & ~at_work.any() & ~bus.bvalid),
             bus.awready.eq(accept),
             bus.wready.eq(accept),
         ]
@@ -65,8 +67,11 @@ class LiteSlave(Component):
             self.write_offset.eq(bus.awaddr),
             self.write_data.eq(bus.wdata),
         ]
+        m.d.sync += at_work.eq(Cat(accept, at_work))
         with m.If(accept):
-            m.d.sync += [bus.bvalid.eq(1), bus.bresp.eq(Mux(whole, OKAY, SLVERR))]
+            m.d.sync += bus.bresp.eq(Mux(whole, OKAY, SLVERR))
+        with m.If(at_work[-1]):
+            m.d.sync += bus.bvalid.eq(1)
         with m.Elif(bus.bready):
             m.d.sync += bus.bvalid.eq(0)
 

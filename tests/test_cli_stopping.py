@@ -90,13 +90,13 @@ def observed(*arguments):
 kernel.ranked = observed
 """
 EMISSION = """
-import microtron.compiler.operators.kernel as kernel
-emit = kernel.emit
+import microtron.compiler.accelerator.emit as emission
+emit = emission.emit
 
 def observed(*arguments, **options):
     at_work()
     return emit(*arguments, **options)
-kernel.emit = observed
+emission.emit = observed
 """
 COMPILATION = """
 import time

@@ -71,6 +71,9 @@ class Driver:
         await ctx.tick()
         ctx.set(bus.awvalid, 0)
         ctx.set(bus.wvalid, 0)
+        for _ in range(2):
+            assert not ctx.get(bus.bvalid)          # an answer comes when a start was seen
+            await ctx.tick()
         await self.pause()
         assert ctx.get(bus.bvalid)
         response = ctx.get(bus.bresp)

@@ -8,6 +8,8 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
+from microtron.hw.alu_decode import decoded_layout
+from microtron.hw.alu_results import TICKET
 from microtron.hw.fetch import BUFFERED
 from microtron.hw.load_steps import LoadSteps
 from microtron.hw.store_steps import StoreSteps
@@ -102,6 +104,7 @@ def expected_memories(config):
            for bank in range(config.acc_banks)},
         **{f"{engine.name.lower()}_queue.fifo.storage": (config.queue_depth - 1, command)
            for engine in Engine},             # the last command is in a register
+        "alu_queue.fifo.storage": (config.queue_depth - 1, decoded_layout(config).size),
         "fetch.buffer.storage": (15, BUFFERED.size),
         **{f"{name}.queue.storage": (3, prepared_bits(steps, config))
            for name, steps in (("load", LoadSteps), ("store", StoreSteps))},
@@ -110,7 +113,7 @@ def expected_memories(config):
         "writer.lengths.storage": (max(config.writes_in_flight - 1, 1), 8),
         **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)
            for part in range(config.vector_cycles)},
-        "alu.results.ticket_memory": (16, 56),
+        "alu.results.ticket_memory": (16, TICKET.size),
     }
 
 

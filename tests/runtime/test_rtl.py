@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from microtron.isa import registers
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError, MicrotronError
 from microtron.isa.instructions import AluI, Buffer, Engines, Gemm, Load, Store, Sync, SyncAction
@@ -16,7 +17,6 @@ from microtron.isa.program import Access, Program, Segment
 from microtron.isa.registers import Control, Status, counter_names
 from microtron.isa.stream import as_bytes, encode, from_bytes
 from microtron.isa.timing import MemoryTiming
-from microtron.runtime import rtl
 from microtron.runtime.device import Address
 from microtron.runtime.rtl import RtlDevice
 from microtron.runtime.rtl_build import library
@@ -226,7 +226,7 @@ def test_a_start_while_running_is_a_fault_that_the_next_start_clears():
 
 def test_hardware_of_another_kind_is_refused(monkeypatch):
     device = RtlDevice(tiny)
-    monkeypatch.setattr(rtl, "ISA_VERSION", 99)
+    monkeypatch.setattr(registers, "ISA_VERSION", 99)
     with pytest.raises(ExecutionError, match="register isa_version is 0x1, but the program needs "
                                              "0x63"):
         device.load(copying())
