@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from ctypes import CFUNCTYPE, Structure, c_int32, c_int64, c_void_p, cast
+from ctypes import c_int32, c_void_p, cast
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..compiler.cpu.code.entry import RUN_STEPS, Entry, finder
+from ..compiler.cpu.code.entry import Entry, finder
+from ..compiler.cpu.code.kernel import Kernel
+from ..compiler.cpu.code.sharing import HELP_STEPS, RUN_STEPS
 from ..compiler.cpu.part import Part, compile_function, compile_part
 from ..compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
 from ..compiler.expression.tensor import Tensor
@@ -23,19 +25,10 @@ from .device import Bytes
 from .host import Nodes, Pack, Unpack
 from .kernel_code import functions_of
 from .short_turns import short_turns
-from .thread_pool import Kernel, pool_of, thread_count
+from .thread_pool import Run, Step, pool_of, share_of, thread_count
 
 ALIGNED = 64                # bytes: a cache line
 WORTH_SHARING = 1 << 16     # elements of a kernel from which on threads share it
-Find = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_int64, c_int64)   # as of `finding`
-Run = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int32)              # as of `running_steps`
-
-
-class _Step(Structure):
-    """A kernel as `running_steps` reads it."""
-
-    _fields_ = (("finder", c_void_p), ("places", c_void_p), ("body", c_void_p),
-                ("iterations", c_int64))
 
 
 class LoadedPart:
@@ -46,8 +39,9 @@ class LoadedPart:
         self._places: list[Any] = []        # of each kernel; steps have their addresses
         self._functions = functions_of(part.module, optimize=optimize)
         self._run = Run(self._functions[RUN_STEPS].address)
-        self._steps = (_Step * len(part.kernels))(*map(self._step, part.module.entries))
-        self._stretches = list(self._all_stretches())
+        self._steps = (Step * len(part.kernels))(*map(self._step, part.kernels,
+                                                      part.module.entries))
+        self._shared = any(each.share for each in self._steps)
         self._memory = np.empty(part.scratch_bytes + ALIGNED, np.uint8)
         start = -self._memory.ctypes.data % ALIGNED + self._memory.ctypes.data
         self._table = (c_void_p * max(1, part.places))()
@@ -56,29 +50,13 @@ class LoadedPart:
         for place, array in part.constants.items():
             self._table[place] = array.ctypes.data
 
-    def _step(self, entry: Entry) -> _Step:
+    def _step(self, kernel: Kernel, entry: Entry) -> Step:
         places = (c_int32 * len(entry.places))(*entry.places)
         self._places.append(places)
-        return _Step(self._functions[finder(len(entry.places))].address, cast(places, c_void_p),
-                     self._functions[entry.body].address, entry.iterations)
-
-    def _all_stretches(self) -> Iterator[tuple[int, int, Kernel | None]]:
-        """Kernels that run in a row, from … to before …, or one that threads share."""
-        first = 0
-        for number, kernel in enumerate(self.part.kernels):
-            if self.threads > 1 and kernel.iterations > 1 and kernel.work >= WORTH_SHARING:
-                if number > first:
-                    yield first, number, None
-                yield number, number + 1, self._shared(number)
-                first = number + 1
-        if first < len(self.part.kernels):
-            yield first, len(self.part.kernels), None
-
-    def _shared(self, number: int) -> Kernel:
-        """A kernel for threads to share."""
-        step, places = self._steps[number], self._places[number]
-        find, body = Find(step.finder), step.body
-        return lambda table, first, last: int(find(table, places, body, first, last))
+        worth = kernel.work >= WORTH_SHARING
+        return Step(self._functions[finder(len(entry.places))].address, cast(places, c_void_p),
+                    self._functions[entry.body].address, entry.iterations,
+                    share_of(entry.iterations, self.threads) if worth else 0)
 
     def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         part, given = self.part, []
@@ -91,17 +69,18 @@ class LoadedPart:
             type_ = part.types[name]
             outputs[name] = np.empty(type_.shape, type_.dtype)
             self._table[place] = outputs[name].ctypes.data
-        for first, last, shared in self._stretches:
-            if shared is None:
-                failed = self._run(self._table, self._steps, first, last)
-            else:
-                kernel = part.kernels[first]
-                failed = last if pool_of(self.threads).run(shared, self._table,
-                                                           kernel.iterations) else 0
-            if failed:
-                raise GraphError(f"{named(part.kernels[failed - 1].node)}: an index from data is "
-                                 f"outside its axis")
+        failed = self._failed()
+        if failed:
+            raise GraphError(f"{named(part.kernels[failed - 1].node)}: an index from data is "
+                             f"outside its axis")
         return outputs
+
+    def _failed(self) -> int:
+        """Run all kernels: 0, or the number of one that failed, from 1 on."""
+        if not self._shared:
+            return int(self._run(self._table, self._steps, 0, len(self._steps), None))
+        pool = pool_of(self.threads, self._functions[HELP_STEPS])
+        return pool.run(self._run, self._table, self._steps, 0, len(self._steps))
 
 
 @lru_cache(64)

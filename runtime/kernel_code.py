@@ -13,6 +13,7 @@ from hashlib import sha256
 from weakref import WeakValueDictionary
 
 from ..compiler.cpu.code.kernel import Module
+from ..compiler.cpu.code.sharing import digest
 from ..native.kept import found, keep
 from ..native.machine_code import Library, described, object_file
 from ..native.target import host
@@ -47,7 +48,7 @@ def functions_of(module: Module, *, optimize: bool = True) -> dict[str, Function
 def _objects(module: Module, names: Sequence[str],
              optimize: bool) -> Iterator[tuple[bytes, list[str]]]:
     """Object files that have these functions between them, each with its own."""
-    setting = f"{described(host())}\n{optimize}"
+    setting = f"{described(host())}\n{optimize}\n{digest()}"
     places: dict[str, list[str]] = {}
     missing = []
     for name in names:

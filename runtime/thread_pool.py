@@ -1,46 +1,93 @@
-"""Threads that share the iterations of a kernel."""
+"""Threads that share the iterations of kernels."""
 
 from __future__ import annotations
 
+import atexit
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from ctypes import CDLL, CFUNCTYPE, Structure, c_int32, c_int64, c_void_p, cast
 from functools import cache
-from itertools import pairwise
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 
+import numpy as np
+
+from ..compiler.cpu.code.sharing import LINE, POOL_WORDS, RUNNING, SLEEP, YIELD
 from ..isa.errors import MicrotronError
 from ..isa.values import integer, shown
+from .kernel_code import Function
 
 VARIABLE = "MICROTRON_THREADS"
 MOST = 256
+TURNS = 16          # in which a thread takes its iterations of a kernel, so that all end together
 
-Kernel = Callable[[Any, int, int], int]         # of a table and the iterations from … to before …
+Run = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int32, c_void_p)    # as of `running_steps`
+Help = CFUNCTYPE(None, c_void_p)
+
+
+class Step(Structure):
+    """A kernel as `running_steps` reads it."""
+
+    _fields_ = (("finder", c_void_p), ("places", c_void_p), ("body", c_void_p),
+                ("iterations", c_int64), ("share", c_int64))
+
+
+def share_of(iterations: int, threads: int) -> int:
+    """How many iterations of a kernel a thread takes at a time; 0: there is nothing to share."""
+    return max(1, iterations // (threads * TURNS)) if threads > 1 and iterations > 1 else 0
 
 
 class Pool:
-    """So many threads, the calling one included."""
+    """Helpers of whoever runs steps: one caller at a time, and others run theirs alone."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._others = ThreadPoolExecutor(max(1, threads - 1), "microtron kernel")
+    def __init__(self, threads: int, help_steps: Function) -> None:
+        """Of so many threads, the calling one included. The function's code must stay in memory
+        while helpers may be in it, which is as long as this pool lives."""
+        self._code = help_steps
+        memory = np.zeros(POOL_WORDS + LINE, np.int64)
+        self._words = memory[-memory.ctypes.data // 8 % LINE:][:POOL_WORDS]
+        system: Any = CDLL(None)
+        for place, function in ((YIELD, system.sched_yield), (SLEEP, system.usleep)):
+            self._words[place] = cast(function, c_void_p).value or 0
+        self._running, self._calls = Lock(), SimpleQueue[bool]()
+        self._helpers = [Thread(target=self._help, args=(Help(help_steps.address),), daemon=True,
+                                name="microtron kernel") for _ in range(threads - 1)]
+        for each in self._helpers:
+            each.start()
+        atexit.register(self.close)
 
-    def run(self, kernel: Kernel, table: Any, iterations: int) -> int:
-        """Run a kernel: its status. Which thread takes which iterations changes nothing."""
-        count = min(self.threads, iterations)
-        ends = [iterations * (number + 1) // count for number in range(count)]
-        waiting = [self._others.submit(kernel, table, first, last)
-                   for first, last in pairwise(ends)]
-        status = kernel(table, 0, ends[0])
-        for each in waiting:
-            status |= each.result()
-        return status
+    def _help(self, help_steps: Any) -> None:
+        while self._calls.get():
+            help_steps(self._words.ctypes.data)
+
+    def run(self, run_steps: Any, table: Any, steps: Any, first: int, last: int) -> int:
+        """Run steps: 0, or the number of the one that failed, from 1 on. Which thread takes which
+        iterations changes nothing."""
+        if not self._running.acquire(blocking=False):
+            return int(run_steps(table, steps, first, last, None))
+        try:
+            self._words[RUNNING] = 1            # before they are called, or they would go again
+            for _ in range(len(self._helpers) - self._calls.qsize()):
+                self._calls.put(True)
+            return int(run_steps(table, steps, first, last, self._words.ctypes.data))
+        finally:
+            self._running.release()
+
+    def close(self) -> None:
+        """Let all helpers end: machine code must not be unloaded under them."""
+        for _ in self._helpers:
+            self._calls.put(False)
+        for each in self._helpers:
+            each.join()
 
 
 @cache
-def pool_of(threads: int) -> Pool:
+def pool_of(threads: int, help_steps: Function) -> Pool:
     """A pool that is there already, if possible."""
-    return Pool(threads)
+    return Pool(threads, help_steps)
+
+
+os.register_at_fork(after_in_child=pool_of.cache_clear)     # threads stay behind
 
 
 def thread_count(threads: int | None = None) -> int:

@@ -1,5 +1,5 @@
 """How kernels are called: functions that find the buffers of a kernel and hand them to its body,
-and functions that run several kernels in a row.
+and one that runs several kernels in a row.
 
 Ahead of time, a kernel's places in the table are part of the code. Here and now they are numbers in
 memory, so that nothing but bodies has to be compiled, and these are the same in many networks. One
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-RUN_STEPS = "run_steps"
 
 
 @dataclass(frozen=True)
@@ -79,36 +77,3 @@ def running_all(name: str, entries: Iterable[Entry], word: str) -> str:
             f"e{number}:",
             f"  ret i32 {count}"]
     return "\n".join([*lines, f"k{count}:", "  ret i32 0", "}", ""])
-
-
-def running_steps(word: str) -> str:
-    """A function that does the same for steps in memory: each has the addresses of a function as of
-    `finding`, of its places and of its body, and its iterations."""
-    step = f"{{ptr, ptr, ptr, {word}}}"
-    return f"""define i32 @{RUN_STEPS}(ptr %table, ptr %steps, i32 %first, i32 %last) {{
-entry:
-  %some = icmp slt i32 %first, %last
-  br i1 %some, label %loop, label %done
-loop:
-  %i = phi i32 [%first, %entry], [%next, %good]
-  %step = getelementptr inbounds {step}, ptr %steps, i32 %i
-  %function = load ptr, ptr %step
-  %second = getelementptr inbounds {step}, ptr %step, i32 0, i32 1
-  %places = load ptr, ptr %second
-  %third = getelementptr inbounds {step}, ptr %step, i32 0, i32 2
-  %body = load ptr, ptr %third
-  %fourth = getelementptr inbounds {step}, ptr %step, i32 0, i32 3
-  %iterations = load {word}, ptr %fourth
-  %status = call i32 %function(ptr %table, ptr %places, ptr %body, {word} 0, {word} %iterations)
-  %next = add nsw i32 %i, 1
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %good, label %bad
-good:
-  %more = icmp slt i32 %next, %last
-  br i1 %more, label %loop, label %done
-bad:
-  ret i32 %next
-done:
-  ret i32 0
-}}
-"""

@@ -16,7 +16,8 @@ from math import prod
 
 from ....native.target import Target
 from ...nest.nest import Assign, Buffer, Loop, Statement, shared_loops
-from .entry import RUN_STEPS, Entry, calling, finder, finding, running_all, running_steps
+from .entry import Entry, calling, finder, finding, running_all
+from .sharing import HELP_STEPS, RUN_STEPS, running_steps
 from .statements import NO_VECTORS, Statements
 from .values import Values
 from .writer import Writer
@@ -98,9 +99,9 @@ class Module:
 
     def functions(self) -> tuple[str, ...]:
         """What it takes to run kernels whose places are not part of the code, by name: bodies,
-        functions that find buffers for these, and the one that runs kernels in a row."""
+        functions that find buffers for these, and those that run kernels in a row."""
         finders = {finder(each.buffers) for each in self.bodies.values()}
-        return (*self.bodies, *sorted(finders), RUN_STEPS)
+        return (*self.bodies, *sorted(finders), RUN_STEPS, HELP_STEPS)
 
     def text_of(self, functions: Iterable[str]) -> str:
         """Some of these functions as a module: other parts have the same ones, and what was
@@ -110,7 +111,7 @@ class Module:
         found = {each.buffers for each in self.bodies.values() if finder(each.buffers) in names}
         return "\n".join((*_with_declarations(bodies),
                           *(finding(each, word) for each in sorted(found)),
-                          *([running_steps(word)] if RUN_STEPS in names else ()),
+                          *([running_steps(word)] if names & {RUN_STEPS, HELP_STEPS} else ()),
                           _mark("".join(body.text for body in bodies.values()))))
 
 
