@@ -11,14 +11,16 @@ The memory is an AXI slave that decides everything from its own state, in this o
 4. A beat of writes may be taken once its address has been taken in an earlier cycle.
 5. Every beat that is newly shown or taken occupies the bus for `cycles_per_beat` cycles; if the
    bus is `shared`, reads and writes occupy the same one, and when both want it in the same cycle,
-   the kind that had it last gives way.
+   the kind that had it last gives way. Then a beat of the other kind than the last one occupies it
+   for `turn` cycles more.
 6. The answer to a burst of writes may be shown `write_latency` cycles after its last beat was
    taken, in order, and stays until it is taken.
 
 Reads see memory as it is when a beat is shown, before a write of the same cycle; writes change it
 when a beat is taken. Cycle 0 is the first one in which a program runs, and the memory is at rest
 then. A burst of reads waits until its last beat is taken, one of writes is unanswered until its
-answer is taken, both as of the beginning of a cycle. If nobody has had the bus yet, reads go first.
+answer is taken, both as of the beginning of a cycle. If nobody has had the bus yet, writes count as
+the last.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class MemoryTiming:
     read_latency: int = setting(32, 1, 10_000, "cycles from a read's address to its first beat")
     write_latency: int = setting(16, 1, 10_000, "cycles from a write's last beat to its answer")
     cycles_per_beat: int = setting(1, 1, 64, "cycles a beat occupies the bus")
+    turn: int = setting(0, 0, 64, "cycles more when a shared bus turns between reads and writes")
     reads: int = setting(32, 1, 64, "bursts of reads that may wait")
     writes: int = setting(16, 1, 64, "bursts of writes that may be unanswered")
     shared: bool = choice(True, "reads and writes share the bus")

@@ -35,6 +35,7 @@ def random_timing(rng: random.Random) -> MemoryTiming:
         read_latency=rng.choice((1, 2, 5, 32, 100, 300, rng.randint(1, 300))),
         write_latency=rng.choice((1, 3, 16, 60, rng.randint(1, 300))),
         cycles_per_beat=rng.choice((1, 1, 1, 2, 3, 4, 5)),
+        turn=rng.choice((0, 0, 0, 1, 2, 7)),
         reads=rng.choice((1, 2, 8, 32, 64)), writes=rng.choice((1, 2, 16, 64)),
         shared=rng.random() < 0.7, stalls=rng.choice((0, 0, 0, 10, 30, 100, 200)),
         seed=rng.getrandbits(60))

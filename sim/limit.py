@@ -107,7 +107,8 @@ def generous_limit(program: Program, timing: MemoryTiming) -> int:
     cycles += len(code) * latency
     for kind in (Load, Store):
         beats, bursts = _moved(positions_of(code, kind)[1], program.config)
-        cycles += beats * timing.cycles_per_beat * patience + bursts * latency
+        cycles += (beats * (timing.cycles_per_beat + timing.turn) * patience
+                   + bursts * latency)
     return int(min(START_UP + SLACK * cycles, MOST))
 
 

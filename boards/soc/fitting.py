@@ -1,7 +1,7 @@
 """The memory of a board as the exact simulator knows it: fitted to what its system really took.
 
-The simulator's memory (isa/timing.py) has a latency, a rate and a chance of stalls; LiteDRAM has
-banks, rows that must be opened, refreshes and turns of its bus. Where the first is to stand for the
+The simulator's memory (isa/timing.py) has latencies, a rate, turns and a chance of stalls; LiteDRAM
+has banks, rows that must be opened and refreshes. Where the first is to stand for the
 second, its numbers are those with which whole programs take the time that they take in the system.
 """
 
@@ -15,8 +15,8 @@ from ...isa.timing import MemoryTiming
 from ...runtime.cycle import CycleDevice
 
 # What may change, and by how much at once, coarse steps first.
-STEPS = {"cycles_per_beat": (1,), "read_latency": (8, 2, 1), "write_latency": (8, 2, 1),
-         "stalls": (32, 8, 2)}
+STEPS = {"cycles_per_beat": (1,), "turn": (1,), "read_latency": (8, 2, 1),
+         "write_latency": (8, 2, 1), "stalls": (32, 8, 2)}
 
 
 @dataclass(frozen=True)

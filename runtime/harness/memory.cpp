@@ -41,12 +41,14 @@ const Slave& Memory::decide(bool wvalid) {
     if (read)
         show_read();
     slave.wready = write;
+    const bool turns = timing.shared && (read_was_last ? write : read);
+    const auto free = now + timing.cycles_per_beat + (turns ? timing.turn : 0);
     if (read || write)
         read_was_last = read;
     if (read || (write && timing.shared))
-        read_bus_free = now + timing.cycles_per_beat;
+        read_bus_free = free;
     if (write || (read && timing.shared))
-        write_bus_free = now + timing.cycles_per_beat;
+        write_bus_free = free;
     if (!slave.bvalid && !answers.empty() && now >= answers.front().ready
         && !stalls(WRITE_RESPONSE))
         show_answer();

@@ -68,12 +68,15 @@ def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, ca
     if read:
         _show_read(dram, timing, calm)
     wires.wready = write
+    busy = timing.cycles_per_beat
+    if timing.shared and ((dram.read_was_last and write) or (dram.read_was_last == 0 and read)):
+        busy += timing.turn
     if read or write:
         dram.read_was_last = read
     if read or (write and timing.shared):
-        dram.read_bus_busy = timing.cycles_per_beat
+        dram.read_bus_busy = busy
     if write or (read and timing.shared):
-        dram.write_bus_busy = timing.cycles_per_beat
+        dram.write_bus_busy = busy
     if (dram.bvalid == 0 and dram.answers != 0 and dram.answer_ready_in == 0
             and (calm or not stalled(timing, now, WRITE_RESPONSE))):
         dram.bvalid = 1

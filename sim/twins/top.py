@@ -78,8 +78,8 @@ SETTINGS = np.dtype([(name, np.int64) for name in (
     "block_out", "bus_bytes", "queue_depth", "token_limit", "reads_in_flight", "writes_in_flight",
     "vector_cycles", "gemm_read_stage", "gemm_latency", "alu_latency", "count", "code_base")])
 TIMING = np.dtype([(name, np.int64) for name in (
-    "read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared", "stalls",
-    "seed", "bus_bytes", "fail_from", "fail_to")])
+    "read_latency", "write_latency", "cycles_per_beat", "turn", "reads", "writes", "shared",
+    "stalls", "seed", "bus_bytes", "fail_from", "fail_to")])
 LEVELS_PER_STAGE = 1        # of the adder tree
 PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
 
@@ -111,8 +111,8 @@ def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneRecord
                             "fail_to": failing.stop if failing else 0})
 
 
-SETTING_NAMES = ("read_latency", "write_latency", "cycles_per_beat", "reads", "writes", "shared",
-                 "stalls", "seed")
+SETTING_NAMES = ("read_latency", "write_latency", "cycles_per_beat", "turn", "reads", "writes",
+                 "shared", "stalls", "seed")
 
 
 def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> OneRecord:

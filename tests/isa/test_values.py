@@ -87,7 +87,7 @@ def test_whether_memory_is_shared_is_true_or_false(value):
     ("reads=1,reads=2", "memory: reads is given twice"),
     ("reads=" + "9" * 5000, f"memory: reads is '{'9' * 39}…', but must be a number"),
     ("reeds=2", "memory: there is no 'reeds'; there are read_latency, write_latency, "
-                "cycles_per_beat, reads, writes, shared, stalls, seed"),
+                "cycles_per_beat, turn, reads, writes, shared, stalls, seed"),
 ])
 def test_a_timing_in_words_is_refused_by_the_word(text, message):
     assert refusal(parse_timing, text) == message

@@ -59,9 +59,11 @@ class ReferenceMemory:
             wants[self.last or "write"] = False     # at first, reads go first
         for kind, wanted in wants.items():
             if wanted:
+                turns = self.timing.shared and kind != (self.last or "write")
                 self.last = kind
                 for each in self.bus if self.timing.shared else [kind]:
-                    self.bus[each] = self.cycle + self.timing.cycles_per_beat
+                    self.bus[each] = (self.cycle + self.timing.cycles_per_beat
+                                      + turns * self.timing.turn)
         if wants["read"]:
             self.held_read = self.next_read()
         if not self.held_answer and self.may_answer():

@@ -30,6 +30,7 @@ TIMINGS = {
     "slow": MemoryTiming(read_latency=300, write_latency=200, cycles_per_beat=5),
     "narrow": MemoryTiming(reads=1, writes=1, cycles_per_beat=2),
     "moody": MemoryTiming(stalls=60, seed=7),
+    "turning": MemoryTiming(read_latency=9, cycles_per_beat=2, turn=3),
 }
 SHAPES = {      # height, width, channels in and out, kernel, stride, pad
     "3 × 3": (16, 14, 16, 16, 3, 1, 1),

@@ -161,6 +161,12 @@ def test_reads_and_writes_take_turns_on_a_shared_bus(make):
     assert reads == [3, 5, 7, 9, 11]
 
 
+def test_a_shared_bus_takes_its_time_to_turn(make):
+    reads, writes = read_and_write(make(MemoryTiming(read_latency=5, turn=2)), 14)
+    assert writes == [0, 1, 2, 6, 12]
+    assert reads == [3, 9]
+
+
 def test_reads_and_writes_do_not_meet_where_each_has_a_bus(make):
     reads, writes = read_and_write(make(MemoryTiming(read_latency=5, shared=False)), 12)
     assert writes == list(range(12))
@@ -289,6 +295,9 @@ TIMINGS = [
     MemoryTiming(read_latency=7, write_latency=2, cycles_per_beat=3),
     MemoryTiming(read_latency=3, write_latency=9, shared=False, reads=2, writes=1),
     MemoryTiming(read_latency=4, write_latency=4, stalls=60, seed=11),
+    MemoryTiming(read_latency=2, write_latency=3, cycles_per_beat=2, turn=4),
+    MemoryTiming(read_latency=5, write_latency=1, turn=1, stalls=40, seed=3),
+    MemoryTiming(read_latency=2, write_latency=3, turn=4, shared=False),
     MemoryTiming(read_latency=12, write_latency=6, stalls=200, seed=5, cycles_per_beat=2, reads=3),
     MemoryTiming(read_latency=2, write_latency=1, stalls=100, seed=9, shared=False,
                  cycles_per_beat=2)]

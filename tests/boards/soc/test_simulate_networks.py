@@ -26,8 +26,7 @@ BOARD = board_of("ulx3s")
 LIMITS = {"timeout": 20_000_000, "patience": 2_000_000_000}     # cycles
 
 
-def check(network: BoardNetwork, model: Model, inputs: dict[str, np.ndarray],
-          within: float = 0.02) -> None:
+def check(network: BoardNetwork, model: Model, inputs: dict[str, np.ndarray]) -> None:
     """The outputs of the functional simulator, in the time that the exact one foretells."""
     found, outcome = network.run(inputs, **LIMITS)
     right = model.run(inputs, device="functional")
@@ -35,7 +34,7 @@ def check(network: BoardNetwork, model: Model, inputs: dict[str, np.ndarray],
         np.testing.assert_array_equal(found[output], right[output])
     assert BOARD.memory.timing is not None
     measured = Measured(model.programs, outcome.accelerator_cycles)
-    assert abs(measured.error(BOARD.memory.timing)) <= within
+    assert abs(measured.error(BOARD.memory.timing)) <= 0.02
 
 
 @pytest.mark.soak
@@ -65,4 +64,4 @@ def test_keywords_are_what_the_functional_simulator_says_and_take_the_time_predi
         sound = data["in0_s0"]
     network = BoardNetwork(Monitor(SimulatedBoard(BOARD, model.config)),
                            build_image(model, BOARD).content)
-    check(network, model, {name: sound}, within=0.03)       # 2.6 % was measured
+    check(network, model, {name: sound})
