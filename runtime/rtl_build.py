@@ -43,9 +43,10 @@ COMPILER_OPTIONS = ("-march=native", "-fPIC", "-std=c++17", "-fvisibility=hidden
 VERILATOR_OPTIONS = ("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast",
                      "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ns")
 LINKER_OPTIONS = ("-shared", "-Wl,-Bsymbolic")
-SMALL = 16                      # products a cycle up to which compiling takes longer than most runs
-MAKE_OPTIONS = ("OPT_GLOBAL=-O1", "OPT_SLOW=-O0")
-FAST, QUICK_TO_COMPILE = ("OPT_FAST=-O3", "OPT_FAST=-O1")       # else -Os comes last and wins
+SMALL = 64                      # products a cycle up to which compiling takes longer than most runs
+# For make: code of every cycle, Verilator's own, and what runs once. Else -Os comes last and wins.
+FAST = "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O0"
+QUICK_TO_COMPILE = "OPT_FAST=-O1 OPT_GLOBAL=-O0 OPT_SLOW=-O0"
 TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
 
 
@@ -55,12 +56,17 @@ def library(config: Config, *, waveform: str | None = None, design: Design | Non
     `waveform` is the suffix of the waveform files it can write, if any: ".vcd" or ".fst".
     `design` is a Verilog other than the accelerator's own, with the same ports.
     """
-    optimized = QUICK_TO_COMPILE if config.macs_per_cycle <= SMALL else FAST
-    options, text = _verilator_options(waveform, optimized), (design or _verilog)(config)
+    options = _verilator_options(waveform, make_options(config))
+    text = (design or _verilog)(config)
     folder = cached(config.digest + (waveform or "").replace(".", "-"),
                     (*options, text, *_harness()),
                     lambda folder, log: _build(folder, log, text, options))
     return folder / LIBRARY
+
+
+def make_options(config: Config) -> str:
+    """How much a model is optimized: the more, the larger it is."""
+    return QUICK_TO_COMPILE if config.macs_per_cycle <= SMALL else FAST
 
 
 def _verilog(config: Config) -> str:
@@ -73,13 +79,13 @@ def _verilog(config: Config) -> str:
     return (folder / SOURCE).read_text(encoding="utf-8")
 
 
-def _verilator_options(waveform: str | None, optimized: str) -> tuple[str, ...]:
+def _verilator_options(waveform: str | None, make: str) -> tuple[str, ...]:
     """All that Verilator is told, except for the sources and how many processes may work."""
     return (*VERILATOR_OPTIONS, *([] if waveform is None else [WAVEFORMS[waveform]]),
             "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
             "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
             "-LDFLAGS", " ".join(LINKER_OPTIONS),
-            "-MAKEFLAGS", " ".join((optimized, *MAKE_OPTIONS)))
+            "-MAKEFLAGS", make)
 
 
 def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], None]) -> Path:

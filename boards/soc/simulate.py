@@ -20,12 +20,11 @@ from ...isa.config import Config
 from ...isa.progress import announced
 from ...runtime.rtl_build import (
     COMPILER_OPTIONS,
-    FAST,
     LINKER_OPTIONS,
-    MAKE_OPTIONS,
     VERILATOR_OPTIONS,
     cached,
     call,
+    make_options,
 )
 from ..board import Board
 from .steps import ROM, SRAM, TOP, VERILOG, gateware
@@ -34,8 +33,7 @@ HARNESS = Path(__file__).parent / "harness"
 LIBRARY = "libsoc.so"
 SLICE = 200_000                 # cycles until the keyboard may interrupt
 OPTIONS = (*VERILATOR_OPTIONS, "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
-           "-CFLAGS", " ".join(COMPILER_OPTIONS), "-LDFLAGS", " ".join(LINKER_OPTIONS),
-           "-MAKEFLAGS", " ".join((FAST, *MAKE_OPTIONS)))
+           "-CFLAGS", " ".join(COMPILER_OPTIONS), "-LDFLAGS", " ".join(LINKER_OPTIONS))
 
 
 def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
@@ -48,18 +46,19 @@ def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
         texts = {each: (work / each).read_text() for each in VERILOG}
         memories = {each: (work / each).read_text() for each in (ROM, SRAM)}
     texts |= {path.name: path.read_text() for path in sorted(HARNESS.iterdir())}
-    folder = cached(f"soc-{board.name}-{config.digest}", (*OPTIONS, *texts.values()),
-                    lambda folder, log: _build(folder, log, texts))
+    options = (*OPTIONS, "-MAKEFLAGS", make_options(config))
+    folder = cached(f"soc-{board.name}-{config.digest}", (*options, *texts.values()),
+                    lambda folder, log: _build(folder, log, options, texts))
     return folder / LIBRARY, memories
 
 
-def _build(folder: Path, log: Path, texts: dict[str, str]) -> None:
+def _build(folder: Path, log: Path, options: tuple[str, ...], texts: dict[str, str]) -> None:
     work = folder / "build"
     work.mkdir()
     for name, text in texts.items():
         (work / name).write_text(text, encoding="utf-8")
     with announced("compiling the model of the system, once for each configuration: a minute"):
-        call(work, log, "verilator", *OPTIONS, "-j", str(os.cpu_count() or 1), *texts)
+        call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *texts)
     (work / "model" / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)
 

@@ -8,8 +8,11 @@ from microtron.isa.config_files import format_toml
 from .cocotb_runner import CocotbError, run
 from .emitted import CONFIGS
 
+NAMES = [pytest.param(name, marks=[pytest.mark.soak] if name != "tiny" else [])
+         for name in CONFIGS]       # other tests run random programs on hardware of many shapes
 
-@pytest.mark.parametrize("name", CONFIGS)
+
+@pytest.mark.parametrize("name", NAMES)
 def test_random_programs_survive_random_pauses_on_every_channel(tmp_path, name):
     config = CONFIGS[name]
     assert run(config, "cocotb_programs", tmp_path, seed=1, programs="12",
