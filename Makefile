@@ -67,6 +67,8 @@ soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 	$(SET_UP) test
 	@$(BIN)/python tools/soak.py --programs $(SOAK_PROGRAMS) --processes $(JOBS)
 	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=soak $(FLAGS) \
+		tests/isa tests/sim tests/compiler
 	@MICROTRON_COMPILED_OPERATORS=1 $(BIN)/python -m pytest -n $(JOBS) $(FLAGS) \
 		tests/compiler/cpu/operators
 	@$(BIN)/python tools/mutations.py --count $(SOAK_FAULTS) --seed $(SOAK_SEED)

@@ -1,5 +1,33 @@
 """Tests compute everything, whatever was kept: some of them change parts of the compiler."""
 
+import fcntl
+import gc
 import os
 
+from hypothesis import settings
+
 os.environ["MICROTRON_ANEW"] = "1"          # also for the commands that they start
+# The same examples every run; `make soak` tries more, and others each time.
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=50)
+settings.register_profile("soak", settings.get_profile("ci"), derandomize=False, max_examples=1000)
+
+
+def pytest_configure(config):
+    """Of several processes, one compiles the simulators while the others wait."""
+    if hasattr(config, "workerinput"):
+        from microtron.isa.config import tiny
+        from microtron.isa.generator import random_program
+        from microtron.sim.cycle.run import run_cycles
+        from microtron.sim.functional.simulator import Functional
+
+        with open(__file__) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            program = random_program(tiny, 0)
+            Functional(program).run()
+            run_cycles(program)
+
+
+def pytest_collection_finish():
+    """Ten thousand tests stay to the end: looking for what can go need not look at them."""
+    gc.collect()
+    gc.freeze()

@@ -30,9 +30,19 @@ def networks():
             sys.modules.pop(name, None)
 
 
-def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks):
+def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks, monkeypatch):
     [digits] = networks.chosen(["digits"])
+    asked = []
+
+    def noted(path, config, anew, bytecode):        # another test starts the command
+        asked.append((anew, bytecode))
+        return len(asked)
+
+    monkeypatch.setattr(networks, "_command_seconds", noted)
     row = networks.measured(digits, "tiny")
+    assert [anew for anew, _ in asked] == ["1", "1", "0", "0"]
+    assert len({bytecode for _, bytecode in asked}) == 1
+    assert (row["compile_anew_seconds"], row["compile_seconds"]) == (2, 4)
     assert row["network"] == "digits"
     assert row["macs"] == 388_736
     assert row["cpu_share"] == 0
@@ -44,9 +54,14 @@ def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks):
     assert row["seam"] == row["alone"] / row["cycles"]
     assert row["instruction_bytes"] == 32 * row["instructions"]
     assert 0 < row["peak_memory"] <= row["tensor_memory"]
-    assert row["compile_seconds"] > 0
     assert row["run_seconds"] > 0
     assert row["compile_bytes"] >= row["start_bytes"] > 1 << 20
+
+
+def test_the_command_keeps_bytecode_for_the_next(networks, tmp_path):
+    [digits] = networks.chosen(["digits"])
+    assert networks._command_seconds(digits.path, "tiny", "1", tmp_path) > 0
+    assert list(tmp_path.rglob("cli*.pyc"))
 
 
 def test_layers_alone_are_programs_of_their_own(networks):

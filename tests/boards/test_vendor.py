@@ -12,8 +12,9 @@ from microtron.boards.facts import BoardError
 from microtron.boards.flow import flow_of
 from microtron.boards.vendor import quartus, vivado
 from microtron.boards.vendor.ports import IP, MODULE, ports_of
-from microtron.hw.top import verilog
 from microtron.isa.config import tiny
+
+from ..hw.emitted import emitted
 
 TINY = tiny.to_dict()
 VIVADO = [each.name for each in boards() if each.flow in ("vivado", "zynq")]
@@ -21,7 +22,7 @@ VIVADO = [each.name for each in boards() if each.flow in ("vivado", "zynq")]
 
 @pytest.fixture(scope="module")
 def accelerator():
-    return verilog(tiny)
+    return emitted(tiny)
 
 
 def elaborated(*sources):

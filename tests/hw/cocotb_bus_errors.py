@@ -86,7 +86,7 @@ async def in_answer_to_a_store(dut):
 async def in_the_midst_of_random_programs(dut):
     """Where a segment fails altogether, the first instruction that touches it does."""
     bench = await prepared(dut, 14)
-    for number in range(12):
+    for number in range(6):
         program = random_program(tiny, 5000 + number, length=20)
         kind = (Load, Store)[number % 2]
         position, segment = bench.rng.choice(first_touches(program, kind))

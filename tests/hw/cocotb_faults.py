@@ -104,7 +104,7 @@ async def dram_outside_a_window(dut):
 @cocotb.test()
 async def a_program_without_an_end(dut):
     bench = await prepared(dut, 4)
-    for _ in range(3):
+    for _ in range(2):
         await bench.load(program_of(), BEFORE, count=0)
         await bench.start()
         await assert_fails(bench, Fault.NO_END, 0, BEFORE)
@@ -126,7 +126,7 @@ async def a_start_while_running(dut):
     """In the middle of loads, stores and a gemm that takes long."""
     bench = await prepared(dut, 6)
     busy = program_of(*LOAD_UOP, Gemm(loops=(1, 1, 60000)), *[Load(shape=(1, 1, TILES)), STORE] * 8)
-    for _ in range(12):
+    for _ in range(6):
         await bench.load(busy, BEFORE)
         await bench.start()
         await ClockCycles(dut.clk, bench.rng.randrange(1, 600))

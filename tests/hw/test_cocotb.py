@@ -15,7 +15,7 @@ NAMES = [pytest.param(name, marks=[pytest.mark.soak] if name != "tiny" else [])
 @pytest.mark.parametrize("name", NAMES)
 def test_random_programs_survive_random_pauses_on_every_channel(tmp_path, name):
     config = CONFIGS[name]
-    assert run(config, "cocotb_programs", tmp_path, seed=1, programs="12",
+    assert run(config, "cocotb_programs", tmp_path, seed=1, programs="8",
                configuration=format_toml(config)) == 1
 
 

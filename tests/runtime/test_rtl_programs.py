@@ -1,6 +1,6 @@
 """Random programs on the hardware: equal to its twin in every cycle, and to the functional memory.
 
-3,000 right programs, 540 wrong ones and 120 whose instructions take long, over three
+960 right programs, 180 wrong ones and 60 whose instructions take long, over three
 configurations, each with a memory of its own; `make soak` goes on with as many as it is told, over
 these, all presets and random ones.
 """
@@ -12,8 +12,8 @@ from microtron.runtime.campaign import checked, long_case, right_case, wrong_cas
 from microtron.runtime.differences import explain, save_case
 
 PART = 60
-RIGHT = {"tiny": 1200, "batch": 900, "int4": 900}
-WRONG = {"tiny": 180, "batch": 180, "int4": 180}
+RIGHT = {"tiny": 360, "batch": 300, "int4": 300}
+WRONG = {"tiny": 60, "batch": 60, "int4": 60}
 
 
 def parts(programs):
@@ -50,7 +50,7 @@ def test_wrong_programs_and_buses_fail_alike_in_the_same_cycle(tmp_path, name, f
 
 
 @pytest.mark.parametrize(("name", "first"), [(name, first) for name in CONFIGS
-                                             for first in range(0, 40, 10)])
+                                             for first in (0, 10)])
 def test_programs_whose_instructions_take_long_take_the_twin_s_cycles(tmp_path, name, first):
     reached = 0
     for seed in range(first, first + 10):

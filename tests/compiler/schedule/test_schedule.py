@@ -18,13 +18,13 @@ from microtron.compiler.schedule.schedule import Schedule
 
 def convolution():
     """A padded convolution and something element-wise after it."""
-    x, w = placeholder("x", (2, 7, 6), "int8"), placeholder("w", (3, 2, 3, 3), "int8")
-    padded = compute("padded", (2, 9, 8), lambda c, y, v: select(
-        both(y >= 1, y < 8, v >= 1, v < 7), x[c, y - 1, v - 1], 3))
+    x, w = placeholder("x", (2, 5, 4), "int8"), placeholder("w", (2, 2, 3, 3), "int8")
+    padded = compute("padded", (2, 7, 6), lambda c, y, v: select(
+        both(y >= 1, y < 6, v >= 1, v < 5), x[c, y - 1, v - 1], 3))
     c, ky, kx = (reduce_axis(name, extent) for name, extent in (("c", 2), ("ky", 3), ("kx", 3)))
-    sums = compute("sums", (3, 7, 6), lambda o, y, v: total(
+    sums = compute("sums", (2, 5, 4), lambda o, y, v: total(
         padded[c, y + ky, v + kx].cast("int32") * w[o, c, ky, kx].cast("int32"), c, ky, kx))
-    twice = compute("twice", (3, 7, 6), lambda o, y, v: sums[o, y, v] * 2)
+    twice = compute("twice", (2, 5, 4), lambda o, y, v: sums[o, y, v] * 2)
     return x, w, padded, sums, twice
 
 
