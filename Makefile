@@ -6,6 +6,8 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	&& echo $$each && exit; done; echo python3)
 # Processes that share the tests.
 JOBS ?= 2
+# The tests of a file stay in one process: what they share is made once.
+SHARED = -n $(JOBS) --dist loadfile
 # Random programs in each campaign of `make soak`. That of rtl against cycle resumes: run it again,
 # or with a larger number, and it goes on where it stopped.
 SOAK_PROGRAMS ?= 100000
@@ -47,12 +49,12 @@ demo:   ## compile a trained network, run it exactly on digits it has not seen, 
 	@$(BIN)/python examples/digits_demo.py $(FLAGS)
 
 test: lint      ## run the linters and the tests
-	@$(BIN)/python -m pytest -n $(JOBS) $(FLAGS)
+	@$(BIN)/python -m pytest $(SHARED) $(FLAGS)
 
 quick:  ## run the tests that take seconds: do this every few minutes
 	$(SET_UP) test
 	@$(BIN)/ruff check --quiet --output-format concise .
-	@$(BIN)/python -m pytest -n $(JOBS) $(FLAGS) $(QUICK)
+	@$(BIN)/python -m pytest $(SHARED) $(FLAGS) $(QUICK)
 
 lint:   ## run ruff and mypy
 	$(SET_UP) test
@@ -67,9 +69,9 @@ soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 	$(SET_UP) test
 	@$(BIN)/python tools/soak.py --programs $(SOAK_PROGRAMS) --processes $(JOBS)
 	@$(BIN)/python -m pytest -n $(JOBS) -m soak $(FLAGS)
-	@$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=soak $(FLAGS) \
+	@$(BIN)/python -m pytest $(SHARED) --hypothesis-profile=soak $(FLAGS) \
 		tests/isa tests/sim tests/compiler
-	@MICROTRON_COMPILED_OPERATORS=1 $(BIN)/python -m pytest -n $(JOBS) $(FLAGS) \
+	@MICROTRON_COMPILED_OPERATORS=1 $(BIN)/python -m pytest $(SHARED) $(FLAGS) \
 		tests/compiler/cpu/operators
 	@$(BIN)/python tools/mutations.py --count $(SOAK_FAULTS) --seed $(SOAK_SEED)
 
