@@ -1,14 +1,14 @@
-"""A convolution and the average of all that it computes, channel by channel.
+"""A convolution fused with the average of its results over the whole image, per channel.
 
     a classifier begins with        conv → 8 bits ── average of the image → 8 bits
 
-On its own, the average reads from DRAM what the convolution has just written, and the MAC array
-waits. Here results stay in the accumulator, where the ALU adds them up, rows first, so that it need
-not wait for its own sums; DRAM sees one tile for each block of channels:
+On its own, the average would read back from DRAM what the convolution has just written, while the
+MAC array waits. Here the results stay in the accumulator, where the ALU adds them up: rows first,
+so that it never waits for its own sums. Only one tile per channel block goes to DRAM:
 
     sums ─ requantize, in place ─► first ─ + y ─► columns ─ + x ─► all ─ divide ─► output
 
-The arithmetic is that of both operators one after the other, to the bit.
+The results are those of the two operators one after the other, to the bit.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from .work import Work
 
 @dataclass(frozen=True, kw_only=True)
 class AveragedConv2d(Conv2d):
-    """A convolution whose results, of 8 bits, are averaged over the whole image. The last step's
-    zero point, bounds and rounding are those of the average."""
+    """A convolution whose 8-bit results are averaged over the whole image. `zero_point_out`, `low`,
+    `high` and `rounding` apply to the average."""
 
     operator: ClassVar[str] = "averaged_conv2d"
 
@@ -93,7 +93,7 @@ class AveragedForm(Conv2dForm):
 
     @property
     def work(self) -> Work:
-        """Results do not go to DRAM; the ALU adds each of them to others."""
+        """The convolution's results stay out of DRAM; the ALU adds each one to a running sum."""
         alone, spec = super().work, self.spec
         pixels = spec.out_height * spec.out_width
         blocks = alone.passes // pixels
@@ -111,7 +111,7 @@ class AveragedForm(Conv2dForm):
 
 
 def form_of(plain: Conv2dForm) -> AveragedForm:
-    """The whole form, given that of the convolution alone."""
+    """The complete form, built on that of the convolution alone."""
     spec, config = plain.spec, plain.config
     assert isinstance(spec, AveragedConv2d), "the convolution was made from it"
     images, blocks, height, width, *tile = plain.sums.shape
@@ -140,8 +140,8 @@ def forms_of(spec: AveragedConv2d, config: Config) -> Iterable[AveragedForm]:
 
 
 def schedule(form: AveragedForm, knobs: Knobs) -> Schedule:
-    """The template: weights of some output blocks stay while the image passes by, some rows in each
-    step; every step adds its results to what the ones before it left."""
+    """The template: the weights of some output blocks stay in place while the image streams past, a
+    few rows per step; each step adds its results to the running sums."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, Scope.OUT)
     readers = [step for step in reversed(form.halves) if form.terms in step.inputs()]
@@ -198,7 +198,7 @@ def _added(plan: Schedule, form: AveragedForm, knobs: Knobs, sums: Tensor) -> No
 
 
 def grids(form: AveragedForm) -> Iterator[Knobs]:
-    """Whole rows, output blocks together."""
+    """Only whole rows, and output blocks together."""
     for every in conv2d_schedule.grids(form):
         alike = (every.columns == form.spec.out_width) & ~every.one_by_one
         yield Knobs(**{name: value[alike] if getattr(value, "shape", ()) else value
@@ -206,7 +206,7 @@ def grids(form: AveragedForm) -> Iterator[Knobs]:
 
 
 def fits(form: AveragedForm, knobs: Knobs) -> Any:
-    """Whether the partial sums of the average have room beside sums and parameters."""
+    """Whether the running sums of the average fit beside the sums and parameters."""
     width, config = form.spec.out_width, form.config
     per_block = 2 * (knobs.rows * width + PARAMETER_TILES) + width + 1 + len(form.halves)
     fixed = form.terms.shape[2] * PARAMETER_TILES

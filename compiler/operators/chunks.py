@@ -1,8 +1,8 @@
-"""How the window of a depthwise convolution is cut, and how its weights lie in rows of tiles.
+"""How the window of a depthwise convolution is cut, and how its weights are laid out in tile rows.
 
-A row holds one tap of all lanes. A window that does not fit at once is cut into chunks. Where the
-accelerator has windows of three taps (`Config.window_taps`), one axis of the kernel *slides*: its
-taps lie three by three in groups of four rows, zero where the kernel has none.
+Each row holds one tap for all lanes. A window that does not fit as a whole is cut into chunks. On
+accelerators with three-tap windows (`Config.window_taps`), one axis of the kernel *slides*: its
+taps are stored in groups of three, each group in four rows, with zeros where there is no tap.
 
     3 × 3, plain:       row = ky × 3 + kx
     sliding along x:    row = ky × 4 + kx
@@ -29,32 +29,32 @@ MICRO_OPS = 4                   # for each tap: two buffers each of input and we
 
 @dataclass(frozen=True)
 class Chunks:
-    """How a window is cut: taps of a chunk, and chunks, along y and x."""
+    """How a window is cut: taps per chunk and number of chunks, along y and x."""
 
     taps: tuple[int, int]
     counts: tuple[int, int]
 
     planes: int = 1
-    slide: int | None = None        # the axis along which windows of three taps slide, if they do
+    slide: int | None = None        # the axis along which three-tap windows slide, if any
 
     def rows(self, config: Config) -> int:
-        """Rows of weights that a chunk takes, in whole tiles."""
+        """The number of weight rows in a chunk, rounded up to whole tiles."""
         count = prod(self.taps) * self.planes
         if self.slide is not None:
             count = count // WINDOW_TAPS * WINDOW_ROWS
         return blocks_of(count, config.block_out) * config.block_out
 
     def strides(self, stride: tuple[int, int]) -> tuple[int, int]:
-        """Rows and columns of the input from one sum to the next: where windows slide, one."""
+        """The distance between neighbouring sums in the input: 1 along the axis that slides."""
         return (1 if self.slide == 0 else stride[0], 1 if self.slide == 1 else stride[1])
 
     def sums(self, stride: tuple[int, int], rows: Any, columns: Any) -> tuple[Any, Any]:
-        """Rows and columns of sums for some of the output."""
+        """How many rows and columns of sums a region of the output needs."""
         own = self.strides(stride)
         return (rows - 1) * (stride[0] // own[0]) + 1, (columns - 1) * (stride[1] // own[1]) + 1
 
     def cycles(self, stride: tuple[int, int], rows: Any, columns: Any) -> Any:
-        """Of the MAC array, for a box of the output of one channel block, and one chunk."""
+        """MAC array cycles for one chunk and a region of the output in one channel block."""
         if self.slide is None:
             return rows * columns * prod(self.taps) * self.planes
         height, width = self.sums(stride, rows, columns)
@@ -62,7 +62,7 @@ class Chunks:
         return across * (along + WINDOW_TAPS - 1) * (prod(self.taps) // WINDOW_TAPS) * self.planes
 
     def packed(self, weights: Array, lanes: int) -> Array:
-        """(channels, y, x) → (block, chunk y, chunk x, row, lane), a row for each tap"""
+        """(channels, y, x) → (block, chunk y, chunk x, row, lane), one row per tap"""
         (height, width), (far_y, far_x) = self.taps, self.counts
         weights = filled(filled(filled(weights, 0, lanes), 1, height * far_y), 2, width * far_x)
         taps = weight_planes(weights, self.planes).reshape(
@@ -82,8 +82,8 @@ class Chunks:
 
 
 def chunks_of(spec: Conv2d, config: Config) -> Chunks:
-    """The whole window, sliding along the axis on which that is fastest, if it is faster; or the
-    fewest even pieces that fit. A single tap always does."""
+    """The whole window, sliding along an axis if that is faster; or, if it does not fit, the fewest
+    equal pieces that do. A single tap always fits."""
     whole = Chunks(spec.kernel, (1, 1), spec.planes)
     ways = [whole, *_sliding(spec, config)]
     for chunks in sorted(ways, key=lambda each: float(each.cycles(spec.stride, *spec.out_shape))):
@@ -102,8 +102,8 @@ def chunks_of(spec: Conv2d, config: Config) -> Chunks:
 
 
 def _sliding(spec: Conv2d, config: Config) -> Iterator[Chunks]:
-    """The whole window, filled up to three taps by three along the axis that slides. Columns first:
-    of equals, the first is taken."""
+    """The whole window, with the axis that slides padded to a multiple of three taps. Columns come
+    first, so they win a tie."""
     for axis in (1, 0) if config.has_windows else ():
         taps = list(spec.kernel)
         taps[axis] = blocks_of(taps[axis], WINDOW_TAPS) * WINDOW_TAPS
@@ -112,7 +112,7 @@ def _sliding(spec: Conv2d, config: Config) -> Iterator[Chunks]:
 
 
 def _fits(chunks: Chunks, spec: Conv2d, config: Config) -> bool:
-    """Whether input and weights fit twice, and micro-ops stay in their scratchpad."""
+    """Whether two buffers each of input and weights fit, and all micro-ops."""
     reach = [(count - 1) * dilation + 1
              for count, dilation in zip(chunks.taps, spec.dilation, strict=True)]
     count = prod(chunks.taps) * chunks.planes

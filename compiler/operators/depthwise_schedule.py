@@ -1,4 +1,4 @@
-"""How a depthwise convolution is computed: the template, its knobs, and which of them to take."""
+"""The schedule template of a depthwise convolution, its knobs, and what each choice costs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .kernel import Operator
 from .pace import Steps
 from .tiled import first_of_all, tiled
 
-FAR_AHEAD = 8                   # buffers of parameters
+FAR_AHEAD = 8                   # parameter buffers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """How much is computed at once: channel blocks, rows and columns."""
+    """How much one step computes: channel blocks, rows and columns."""
 
     blocks: int
     rows: int
@@ -32,8 +32,8 @@ class Knobs:
 
 
 def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
-    """The template: channel blocks one after the other; every step loads input rows, sums,
-    requantizes and stores, each in buffers that are used in turn."""
+    """The template: channel blocks are processed one after another. Each step loads input rows,
+    sums, requantizes and stores; every buffer is doubled."""
     plan, weights, sums = tiled(form, knobs, kept_parameters=int(_kept_parameters(form, knobs)))
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
@@ -50,14 +50,14 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
 
 
 def _kept_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Two pieces of the weights, or all chunks of some blocks and one more, if they fit."""
+    """All chunks of the current blocks and one more, or as many as fit (at least two)."""
     piece = knobs.blocks * form.chunks.rows(form.config) // form.config.block_out
     return np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
 
 
 def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Steps are short, and a load that waits for its buffer holds up all that follow: with more
-    than two buffers, the next parameters are loaded well ahead."""
+    """How many parameter buffers to use. Steps are short, and a load that waits for its buffer
+    delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
     results = 2 * _sums(form, knobs)
     room = form.config.tiles(Buffer.ACC) - results
     return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
@@ -74,8 +74,8 @@ def grids(form: DepthwiseForm) -> Iterator[Knobs]:
 
 
 def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Whether all buffers find room, twice. Some knobs do: chunks are cut so that one output tile
-    fits."""
+    """Whether all buffers fit when doubled. Some knobs always do, because chunks are cut so that
+    one output tile fits."""
     config, (height, width) = form.config, _window(form, knobs)
     vectors = knobs.blocks * knobs.rows * knobs.columns
     need = {Buffer.WGT: knobs.blocks * form.chunks.rows(config) // config.block_out,
@@ -85,13 +85,13 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
 
 
 def _sums(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Tiles of sums for some of the output."""
+    """Tiles of sums that one step holds."""
     rows, columns = form.chunks.sums(form.spec.stride, knobs.rows, knobs.columns)
     return knobs.blocks * rows * columns
 
 
 def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
-    """Rows and columns of the input that a chunk needs for some of the output."""
+    """Rows and columns of input that one step needs for each chunk."""
     height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
                      for count, stride, taps, dilation, size in zip(
                          (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
@@ -100,8 +100,8 @@ def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
 
 
 def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
-    """Cycles, roughly. Weights and parameters are few, and loaded well ahead: what they take is
-    spread over all steps."""
+    """A rough number of cycles. Weights and parameters are small and loaded well ahead, so their
+    cost is spread over all steps."""
     spec, config, chunks = form.spec, form.config, form.chunks
     images, blocks = form.output.shape[:2]
     groups = blocks_of(blocks, knobs.blocks)
@@ -121,7 +121,7 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
 
 
 def _cycles(form: DepthwiseForm, knobs: Knobs) -> Any:
-    """Of the MAC array for one channel block and chunk of an image: every box slides by itself."""
+    """MAC array cycles for one channel block and chunk of an image. Each step slides on its own."""
     rows, columns = form.spec.out_shape
     across, down = blocks_of(rows, knobs.rows), blocks_of(columns, knobs.columns)
     return across * down * form.chunks.cycles(form.spec.stride, rows / across, columns / down)
