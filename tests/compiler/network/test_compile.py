@@ -115,7 +115,7 @@ def test_where_gemm_does_not_read_results_both_convolutions_stay_apart():
 
 
 def test_an_accelerator_that_is_too_small_leaves_a_layer_to_the_cpu_and_says_so():
-    graph = block(channels=16, size=8)
+    graph = block(channels=8, size=4)
     cramped = replace(tiny, uop_bytes=16, acc_bytes=128, inp_bytes=16, acc_banks=1)
     network = compile_network(graph, cramped)
     reasons = {decision.reason for decision in network.decisions.values()

@@ -20,7 +20,7 @@ from ...compiler.cpu.machine import computed
 from . import elements, images, microsoft, moves, steps, sums  # noqa: F401  (register nodes)
 from .nodes import NODES, Draw, expected, model_of
 
-EXAMPLES = 4
+EXAMPLES = 3
 
 
 def check(name: str, seed: int) -> None:
