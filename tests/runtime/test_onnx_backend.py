@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from fnmatch import fnmatchcase, translate
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ class Quick(MicrotronBackend):
     same nodes once more, as the functions that they are (`_expanded`), are computed by the graph's
     own meaning: to compile them takes most of the time, and `make soak` does."""
 
-    seen = Counter()
+    seen: ClassVar[Counter[str]] = Counter()
 
     @classmethod
     def prepare(cls, model, device="CPU", **options):
