@@ -1,7 +1,7 @@
 """From a graph to a network: decide where nodes run, put them in order, and join layers into as few
 programs as possible.
 
-    graph ─ placement ─► tasks ─ groups ─► layers ─ pairs, join ─► network
+    graph ─ placement ─► tasks ─ groups ─► layers ─ pairs, chains, join ─► network
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ...isa.timing import MemoryTiming
 from ..compile import named
 from ..graph.graph import Graph
 from ..operators.choice import Cost
+from .chains import chained
 from .groups import Group, groups_of
 from .join import joined
 from .layers import LayerCompiler
@@ -36,7 +37,8 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     steps: list[Step] = []
     for group in groups_of(graph, tasks, decisions, compiler):
         if isinstance(group, Group):
-            group = refined(graph, arranged(graph, group, tasks, compiler), compiler)
+            group = arranged(graph, group, tasks, compiler)
+            group = refined(graph, chained(graph, group, tasks, compiler), compiler)
             steps.append(joined(graph, group, config))
         else:
             steps.append(HostStep(tuple(group)))

@@ -13,9 +13,12 @@ from ..operators.layout import Layout
 from .groups import Group
 from .link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
 from .network import AcceleratorStep, LayerReport, Transfer
+from .on_chip import on_chip
 from .places import Grid, Place
 from .plan import Life, Plan, planned
 from .stream_parts import parts_of
+
+NOWHERE = Place(ARENA, 0)       # of tensors that stay on the chip: nobody goes there
 
 
 def timed(graph: Graph, group: Group, config: Config, cost: Cost) -> int:
@@ -35,6 +38,11 @@ def joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
     if group.step is None:
         group.step = _joined(graph, group, config)
     return group.step
+
+
+def check_on_chip(graph: Graph, group: Group, config: Config) -> None:
+    """Refuse a group if what is to stay on the chip finds no room there."""
+    on_chip(_prepared(graph, group, config).layers, config)
 
 
 @dataclass(frozen=True)
@@ -71,13 +79,16 @@ def _prepared(graph: Graph, group: Group, config: Config) -> Prepared:
                for each, offset in zip(outputs, output_places, strict=True)}
     given = {(each.tensor, each.layout): Place(INPUTS, offset)
              for each, offset in zip(inputs, input_places, strict=True)}
-    layers = []
+    layers, stays = [], {layer.node for layer in group.layers if layer.stays}
+    places |= dict.fromkeys(stays, NOWHERE)
     for layer in group.layers:
         mine = {operand: places[tensor] if tensor in group.made else given[tensor, layout]
                 for operand, (tensor, layout) in layer.reads.items()}
+        takes = next((operand for operand, (tensor, _) in layer.reads.items() if tensor in stays),
+                     "")
         layers.append(Layer(layer.node, layer.kernel.program,
                             {**mine, "output": places[layer.node]}, layer.constants,
-                            layer.with_next, layer.output.size))
+                            layer.with_next, layer.output.size, layer.stays, takes))
     tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape)
                for segment, transfers, offsets in (
                    (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
@@ -101,9 +112,9 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
     outputs: list[Transfer] = []
     inner = {name for layer in group.layers for name in (layer.node, *layer.parts)}
     for number, layer in zip(turns, group.layers, strict=True):
-        if layer.node in graph.outputs or _read_outside(graph, layer.node, inner):
+        if layer.node in graph.outputs or read_outside(graph, layer.node, inner):
             outputs.append(Transfer(layer.node, f"output{len(outputs)}", layer.output))
-        else:
+        elif not layer.stays:
             lives[layer.node] = Life(layer.output.size, number, last.get(layer.node, number))
     return lives, list(inputs.values()), outputs
 
@@ -117,8 +128,8 @@ def _turns(group: Group) -> list[int]:
     return turns
 
 
-def _read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
+def read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
     """Whether somebody reads a tensor who is not in the same program, perhaps in another shape."""
-    return any(_read_outside(graph, reader, own) or reader in graph.outputs
+    return any(read_outside(graph, reader, own) or reader in graph.outputs
                if isinstance(graph.nodes[reader].operation, Reshape) else reader not in own
                for reader in graph.readers.get(tensor, ()))

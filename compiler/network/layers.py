@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from ...isa.timing import MemoryTiming
 from ..errors import CompileError
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
-from ..operators.choice import INSTRUCTIONS, Cost, different, ranked
+from ..operators.choice import INSTRUCTIONS, Cost, at_once, different, ranked
 from ..operators.conv2d import Conv2d, plain_forms
 from ..operators.dense import Dense
 from ..operators.description import LARGEST
@@ -26,10 +28,13 @@ from ..operators.kernel import OUTPUT, Built, Kernel, Options
 from ..operators.layout import Layout, tiled_images
 from ..operators.packing import checked
 from .interleave import halved
+from .residence import input_of
 from .task import RefusalError, Task
 
 CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules that are tried
 REMEMBERED = 16                 # layouts whose positions are kept
+AT_ONCE = 2                     # kernels that take their input at once, of each configuration ...
+LOOKED_AT = 8                   # ... among this many
 
 
 class Misfit(Exception):        # noqa: N818    # no error: the layer begins another program
@@ -48,6 +53,7 @@ class CompiledLayer:
     constants: Mapping[str, Array]
     parts: tuple[str, ...] = ()                     # other nodes that are computed with it
     with_next: bool = False                         # at the same time as the layer after it
+    stays: bool = False                             # its result, on the chip, for that one alone
 
 
 @dataclass
@@ -62,6 +68,9 @@ class LayerCompiler:
         self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
         self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
         self.built: Built = {}
+        self.whole: dict[Any, list[Kernel]] = {}            # that take their input at once
+        self.packed: dict[tuple[str, int], tuple[Mapping[str, Array] | None, dict[str, Array]]] = {}
+        self.forms: list[Form] = []
         self.together: dict[tuple[int, int, tuple[str, ...]], int] = {}     # by two kernels
 
     def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
@@ -108,12 +117,50 @@ class LayerCompiler:
         ordered = ranked(operator.template, [form], self.memory or MemoryTiming())
         for candidate in (ordered[0], *different(ordered, most)):
             if candidate.knobs != kernel.knobs:
-                try:
-                    other = operator.compiled(form.description, form.config, Options(
-                        form=form, knobs=candidate.knobs, built=self.built))
-                except CompileError:
-                    continue                        # too many instructions
-                yield replace(other, program=replace(other.program, config=self.config))
+                yield from self._scheduled(form, candidate.knobs)
+
+    def _scheduled(self, form: Any, knobs: Any) -> Iterator[Kernel]:
+        """The kernel of a form with some knobs, if it can be compiled: there may be too many
+        instructions, or no room."""
+        with suppress(CompileError):
+            kernel = operator_of(form.description).compiled(form.description, form.config, Options(
+                form=form, knobs=knobs, built=self.built))
+            yield replace(kernel, program=replace(kernel.program, config=self.config))
+
+    def at_once(self, kernel: Kernel) -> list[Kernel]:
+        """Kernels of the same description and layouts that load all of their input at once, as if
+        there were room; the most promising first, some of them on half of the scratchpads."""
+        spec = kernel.form.description
+        if spec not in self.whole:
+            ways = [list(islice(self._whole(spec, config, kernel.form.layouts), AT_ONCE))
+                    for config in self._roomy()]
+            self.whole[spec] = [each for some in zip_longest(*ways) for each in some if each]
+        return self.whole[spec]
+
+    def _roomy(self) -> Iterator[Config]:
+        """Half of the scratchpads, and all of them, but for activations: what is on the chip
+        already need not find room there."""
+        with suppress(CompileError):                # too small to be divided
+            yield replace(halved(self.config), inp_bytes=max(
+                self.config.inp_bytes, self.config.out_bytes))
+        yield replace(self.config, inp_bytes=max(self.config.inp_bytes, self.config.out_bytes))
+
+    def _whole(self, spec: Any, config: Config, layouts: Mapping[str, Layout]) -> Iterator[Kernel]:
+        operator, timing = operator_of(spec), self.memory or MemoryTiming()
+        if operator.compile is not None:
+            return
+        for form in operator.forms_of(spec, config):
+            if form.layouts == layouts:
+                for knobs in at_once(operator.template, form, timing)[:LOOKED_AT]:
+                    yield from (each for each in self._scheduled(form, knobs)
+                                if input_of(each.program, "data") is not None)
+
+    def with_kernel(self, layer: CompiledLayer, task: Task, kernel: Kernel) -> CompiledLayer:
+        """A layer over a tensor of its program, computed by another kernel of its description."""
+        if self._is_one_row(task, layer.reads["data"][1]):
+            task = self._by_positions(task, layer.reads["data"][1])
+        return replace(layer, kernel=kernel,
+                       constants=self._constants(layer.node, kernel, task))
 
     def cycles(self, kernel: Kernel) -> float:
         """What a kernel takes alone: as the cost says, or at least."""
@@ -138,8 +185,7 @@ class LayerCompiler:
         if isinstance(task.spec, Elementwise):
             return self._elementwise(node, task, shapes, made, half=half)
         tensor = task.reads["data"]
-        one_row = isinstance(task.spec, Dense) and task.spec.rows == self.config.batch == 1
-        if one_row and tensor in made and made[tensor].size % self.config.block_in == 0:
+        if tensor in made and self._is_one_row(task, made[tensor]):
             task = self._by_positions(task, made[tensor])
             kernel = self.kernel(task.spec, half=half)
             layouts = {**kernel.form.layouts, "data": made[tensor]}
@@ -153,15 +199,27 @@ class LayerCompiler:
         if any(each in made and not same_bytes(made[each], layout)
                for each, layout in reads.values()):
             raise Misfit
-        return CompiledLayer(node, kernel, reads, layouts[OUTPUT], self._constants(kernel, task))
+        return CompiledLayer(node, kernel, reads, layouts[OUTPUT],
+                             self._constants(node, kernel, task))
 
-    def _constants(self, kernel: Kernel, task: Task) -> dict[str, Array]:
-        """Weights and parameters as the program takes them."""
+    def _constants(self, node: str, kernel: Kernel, task: Task) -> dict[str, Array]:
+        """Weights and parameters as the program takes them, which are packed once for each form: a
+        node is asked for again, with half of the scratchpads or another schedule."""
         form = kernel.form
-        blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
-                 if each.name in task.reads}
-        packed = form.pack(checked(form.operands, {**blank, **task.constants}))
-        return {name: each for name, each in packed.items() if name not in task.reads}
+        given, known = self.packed.get((node, id(form)), (None, {}))
+        if given is not task.constants:
+            blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
+                     if each.name in task.reads}
+            packed = form.pack(checked(form.operands, {**blank, **task.constants}))
+            known = {name: each for name, each in packed.items() if name not in task.reads}
+            self.packed[node, id(form)] = task.constants, known
+            self.forms.append(form)                 # kept, so that no other gets its identity
+        return known
+
+    def _is_one_row(self, task: Task, layout: Layout) -> bool:
+        """Whether it is a fully connected layer that takes tiles as they lie."""
+        return isinstance(task.spec, Dense) and task.spec.rows == self.config.batch == 1 and (
+            layout.size % self.config.block_in == 0)
 
     def _by_positions(self, task: Task, layout: Layout) -> Task:
         """A fully connected layer of one row over tiles as they lie: its weights are moved to where
@@ -185,7 +243,7 @@ class LayerCompiler:
         kernel = self.kernel(self.spec_of(task, layout), half=half)
         return CompiledLayer(node, kernel, {operand: (tensor, layout) for operand, tensor
                                             in task.reads.items()}, layout,
-                             self._constants(kernel, task))
+                             self._constants(node, kernel, task))
 
     def spec_of(self, task: Task, layout: Layout) -> Elementwise:
         """An element-wise operation on all tiles of a layout."""

@@ -23,7 +23,6 @@ from ...isa.instructions import (
     Gemm,
     GemmFlags,
     Load,
-    MicroOp,
     Opcode,
     Requantize,
     RequantizeFlags,
@@ -38,6 +37,8 @@ from ..errors import CompileError
 from ..graph.types import Array
 from .footprint import footprint
 from .interleave import interleaved
+from .micro_ops import micro_ops_of, modes
+from .on_chip import OnChip, on_chip, rewritten
 from .places import Grid, Place
 
 INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can name
@@ -57,6 +58,8 @@ class Layer:
     constants: Mapping[str, Array]
     with_next: bool = False         # each of the two has a half of the scratchpads
     output_size: int = 0            # bytes
+    stays: bool = False             # the result, on the chip, for the next layer alone ...
+    takes: str = ""                 # ... whose input this is
 
 
 @dataclass
@@ -104,7 +107,7 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
     before: Moves = dict.fromkeys(SCRATCHPADS, 0)
     waiting: tuple[Layer, Stream] | None = None         # for the one that it is interleaved with
     position = 0
-    for layer in layers:
+    for layer, stays in zip(layers, on_chip(layers, config), strict=True):
         if waiting is not None:
             moves = {buffer: config.tiles(buffer) // 2 for buffer in SCRATCHPADS}
             first, stream = waiting
@@ -117,7 +120,9 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
             continue
         else:
             moves = _moves(layer.program, config, before)
-            stream = _moved(layer, moves, micro_ops, constants)
+            if stays.rest is not None:
+                moves[Buffer.OUT] = stays.rest
+            stream = _moved(layer, moves, micro_ops, constants, stays)
         waiting = None
         labels[_fresh(layer.name, labels)] = position
         code.append(stream)
@@ -156,10 +161,12 @@ def _moves(program: Program, config: Config, before: Moves) -> Moves:
     return moves
 
 
-def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> Stream:
+def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
+           stays: OnChip | None = None) -> Stream:
     """The instructions of a layer where they belong in the whole, without its end."""
-    code: Stream = layer.program.code[layer.program.code["opcode"] != Opcode.SYNC]
-    places = _places(layer, moves, micro_ops, constants)
+    stays = stays or OnChip()
+    code: Stream = layer.program.code.copy()
+    places = _places(layer, moves, micro_ops, constants, stays)
     for kind in (Load, Store):
         words, here = code.view(kind.dtype()), np.flatnonzero(code["opcode"] == kind.opcode)
         found = [places[segment.name] for segment in layer.program.segments]
@@ -173,7 +180,8 @@ def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> Stre
         code.view(products.dtype())["uop"][here] += np.uint16(moves[Buffer.UOP])
     for lanes in (Alu, AluI, Requantize):
         _move_lanes(code, lanes, moves)
-    return _constants_first(code)
+    code = rewritten(code, layer, stays)
+    return _constants_first(code[code["opcode"] != Opcode.SYNC])
 
 
 def _constants_first(code: Stream) -> Stream:
@@ -199,12 +207,13 @@ def _move_lanes(code: Stream, kind: type[Alu | AluI | Requantize], moves: Moves)
         words[name][here] += np.uint16(moves[Buffer.ACC])
 
 
-def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> dict[str, Place]:
+def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
+            stays: OnChip) -> dict[str, Place]:
     """Where each segment of a layer's program is in the whole."""
     places = {}
     for segment in layer.program.segments:
         if segment.name == NAMES[MICRO_OPS]:
-            data = _moved_micro_ops(layer.program, segment, moves)
+            data = _moved_micro_ops(layer.program, moves, stays)
             places[segment.name] = Place(MICRO_OPS, micro_ops.place(data))
         elif segment.name in layer.constants:
             data = np.ascontiguousarray(layer.constants[segment.name]).tobytes()
@@ -214,14 +223,15 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool) -> dic
     return places
 
 
-def _moved_micro_ops(program: Program, segment: Segment, moves: Moves) -> bytes:
+def _moved_micro_ops(program: Program, moves: Moves, stays: OnChip) -> bytes:
     """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count rows
     of weights, and some read results as activations."""
-    assert segment.data is not None, "micro-ops are known"
-    words = np.frombuffer(segment.data.tobytes(), MicroOp.dtype()).copy()
-    modes = _modes(program)[:len(words)]
-    rows = np.where(modes & GemmFlags.DEPTHWISE != 0, program.config.block_out, 1)
-    source = np.where(modes & GemmFlags.OUT != 0, moves[Buffer.OUT], moves[Buffer.INP])
+    words = micro_ops_of(program).copy()
+    flags = modes(program)
+    rows = np.where(flags & GemmFlags.DEPTHWISE != 0, program.config.block_out, 1)
+    taken = stays.taken
+    source = np.where(flags & GemmFlags.OUT != 0, moves[Buffer.OUT], moves[Buffer.INP]
+                      if taken is None else taken.first - taken.wanted.inp)
     for name, move in (("dst", moves[Buffer.ACC]), ("src", source),
                        ("wgt", moves[Buffer.WGT] * rows)):
         moved = words[name].astype(np.int64) + move
@@ -246,28 +256,3 @@ def _weight_rows(program: Program) -> int:
     flags = code.view(Gemm.dtype())["flags"][code["opcode"] == Gemm.opcode]
     by_lane = (flags & GemmFlags.DEPTHWISE).any() or (code["opcode"] == Window.opcode).any()
     return program.config.block_out if by_lane else 1
-
-
-@lru_cache(REMEMBERED)
-def _modes(program: Program) -> Array:
-    """How each micro-op in DRAM is used: flags of the gemms that run it, which all agree; a window
-    is depthwise."""
-    size = next((each.size for each in program.segments if each.name == NAMES[MICRO_OPS]), 0)
-    modes = np.zeros(size // MicroOp.size, np.int64)
-    on_chip = np.zeros(program.config.tiles(Buffer.UOP), np.int64)
-    loads, gemms, windows = (program.code.view(kind.dtype()) for kind in (Load, Gemm, Window))
-    for position, opcode in enumerate(program.code["opcode"]):
-        if opcode == Load.opcode and loads["buffer"][position] == Buffer.UOP:
-            load = loads[position]
-            first, count = int(load["sram"]), int(load["shape"][2])
-            begin = int(load["offset"]) // MicroOp.size
-            on_chip[first:first + count] = np.arange(begin, begin + count)
-        elif opcode == Gemm.opcode:
-            gemm = gemms[position]
-            used = on_chip[int(gemm["uop"]):int(gemm["uop"]) + int(gemm["count"])]
-            modes[used] = int(gemm["flags"]) & (GemmFlags.DEPTHWISE | GemmFlags.OUT)
-        elif opcode == Window.opcode:
-            window = windows[position]
-            modes[on_chip[int(window["uop"])]] = GemmFlags.DEPTHWISE | (
-                int(window["flags"]) & GemmFlags.OUT)
-    return modes

@@ -54,10 +54,13 @@ def _schedule(kernel: Kernel) -> tuple[int, Any]:
 
 
 def _kinds(group: Group, compiler: LayerCompiler) -> list[Kernel]:
-    """The kernels of layers, those that take most cycles together first."""
+    """The kernels of layers, those that take most cycles together first. What is on the chip
+    suits one kernel only."""
     total: dict[int, float] = {}
     kernels: dict[int, Kernel] = {}
-    for layer in group.layers:
+    for before, layer in zip((None, *group.layers), group.layers, strict=False):
+        if before is not None and before.stays:
+            continue
         key = id(layer.kernel)
         kernels[key] = layer.kernel
         total[key] = total.get(key, 0) + compiler.cycles(layer.kernel)

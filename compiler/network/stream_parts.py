@@ -22,7 +22,8 @@ def parts_of(layers: Sequence[Layer], config: Config, sizes: Sizes) -> list[byte
     parts = [sources(FOLDERS), repr((config, sizes)).encode()]
     for layer in layers:
         parts += [_digest(layer.program), repr((sorted(layer.places.items()), layer.with_next,
-                                                layer.output_size)).encode()]
+                                                layer.output_size, layer.stays,
+                                                layer.takes)).encode()]
         for name, constant in sorted(layer.constants.items()):
             parts += [name.encode(), DIGEST(np.ascontiguousarray(constant).data).digest()]
     return parts

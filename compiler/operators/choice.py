@@ -103,6 +103,20 @@ def candidates(template: Template, form: Any) -> list[Any]:
     return [] if columns is None else _rows(columns, np.arange(_length(columns)))
 
 
+def at_once(template: Template, form: Any, memory: MemoryTiming) -> list[Any]:
+    """Knobs that may take the whole input in one step, best estimate first."""
+    if template.at_once is not None:
+        return list(template.at_once(form))
+    columns, largest = columns_of(template, form), template.largest(form)
+    if columns is None:
+        return []
+    cycles = np.broadcast_to(template.estimate(form, columns, memory), _length(columns))
+    whole = np.all([np.broadcast_to(getattr(columns, name) == getattr(largest, name), cycles.shape)
+                    for name in ("rows", "columns") if hasattr(largest, name)], 0)
+    order = np.argsort(cycles, kind="stable")
+    return _rows(columns, order[np.broadcast_to(whole, cycles.shape)[order]])
+
+
 def ranked(template: Template, forms: Iterable[TensorForm],
            memory: MemoryTiming | None = None) -> list[Candidate]:
     """The candidates, best estimate first; equal ones in the order of the grid. It is an error if

@@ -7,7 +7,7 @@ counts the work. Scheduling a form is up to its template.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -101,6 +101,8 @@ class Template:
     fits        whether all buffers find room
     estimate    cycles, roughly
     schedule    the template with its knobs filled in
+    at_once     knobs, the most promising first, that take the whole input in one step; None: no
+                others than those of the grids
     """
 
     knobs: type[Any]
@@ -109,6 +111,7 @@ class Template:
     fits: Callable[[Any, Any], Any]
     estimate: Callable[[Any, Any, MemoryTiming], Any]
     schedule: Callable[[Any, Any], Schedule]
+    at_once: Callable[[Any], Sequence[Any]] | None = None
 
 
 def blocks_of(channels: int, block: int) -> int:

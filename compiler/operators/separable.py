@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from math import prod
+from math import log2, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,14 +26,14 @@ from ...isa.instructions import PARAMETER_TILES, Buffer, Rounding
 from ...isa.timing import MemoryTiming
 from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
 from ..errors import CompileError
-from ..expression.expression import total
+from ..expression.expression import Axis, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ..nest.nest import Scope
-from ..schedule.schedule import Schedule
+from ..schedule.schedule import Schedule, Stage
 from . import depthwise
 from .depthwise import Depthwise, DepthwiseForm
 from .description import HIGH, LOW, activation, border, setting
-from .divisions import fair_sizes, grid
+from .divisions import even_sizes, fair_sizes, grid
 from .form import Template, blocks_of, requantized
 from .kernel import Operator
 from .layout import Layout, tiled_images
@@ -49,6 +49,8 @@ from .packing import (
     weight_operand,
 )
 from .work import Work, weight_bytes
+
+PART = 64                   # results of a channel block, or several, that are enough for a part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +178,12 @@ def form_of(spec: Separable, config: Config) -> SeparableForm:
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """Rows of the output that are computed at once."""
+    """Rows of the output that are computed at once and, of these, channel blocks of each of both
+    convolutions: the depthwise sums of some while the ALU has those before them, and the products
+    of some. 0: all of them."""
 
     rows: int
+    blocks: int = 0
 
 
 def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
@@ -198,20 +203,39 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
     last = plan[output]
     n, o, y, x, b, j = last.leaves
     far, near = last.split(y, knobs.rows)
-    last.reorder(n, far, o, near, x, b, j)
-    last.dma(o)
+    some, few = last.split(o, knobs.blocks or o.extent)
+    last.reorder(n, far, some, few, near, x, b, j)
+    last.dma(few)
+    once = (form.padded, between) if knobs.blocks and n.extent * far.extent == 1 else ()
     for tensor, scope in ((form.padded, Scope.INP), (sums, Scope.ACC), (between, Scope.OUT),
                           (mixed, Scope.ACC), (inside, Scope.OUT)):
         stage = plan[tensor]
         stage.scope = scope
         stage.compute_at(last, far)
-        stage.double_buffer(far)
+        if tensor not in once:
+            stage.double_buffer(far)
     plan[form.padded].dma(plan[form.padded].leaves[0])
-    plan[between].compute_ahead()
+    if knobs.blocks:
+        _in_parts(plan, knobs, between, sums, (mixed, inside), (last, some))
+    else:
+        plan[between].compute_ahead()
     plan[between].tensorize(plan[between].leaves[-2], form.narrow.name)
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
     _summed(plan, sums, mixed)
     return plan
+
+
+def _in_parts(plan: Schedule, knobs: Knobs, between: Tensor, sums: Tensor,
+              results: tuple[Tensor, ...], reader: tuple[Stage, Axis]) -> None:
+    """Depthwise sums for some channel blocks after the other, and so the products: while the ALU
+    has those of one part, GEMM goes on with the next."""
+    stage = plan[between]
+    n, o, *rest = stage.leaves
+    part, few = stage.split(o, knobs.blocks)
+    stage.reorder(part, n, few, *rest)
+    plan[sums].compute_at(stage, part)
+    for tensor in results:
+        plan[tensor].compute_at(*reader)
 
 
 def _summed(plan: Schedule, sums: Tensor, mixed: Tensor) -> None:
@@ -228,7 +252,8 @@ def _summed(plan: Schedule, sums: Tensor, mixed: Tensor) -> None:
 
 
 def largest(form: SeparableForm) -> Knobs:
-    return Knobs(rows=form.spec.out_height)
+    return Knobs(rows=form.spec.out_height,
+                 blocks=max(form.between.shape[1], form.output.shape[1]))
 
 
 def grids(form: SeparableForm) -> Iterator[Knobs]:
@@ -236,19 +261,27 @@ def grids(form: SeparableForm) -> Iterator[Knobs]:
 
 
 def fits(form: SeparableForm, knobs: Knobs) -> Any:
-    """Whether all weights and parameters, and all buffers twice, find room."""
+    """Whether all weights and parameters, and all buffers twice, find room. Parts of channel blocks
+    have two buffers; what they are parts of has one, if there is one step."""
     config = form.config
     blocks, results = form.between.shape[1], form.output.shape[1]
     height, width = _window(form, knobs)
     pixels = knobs.rows * form.spec.out_width
-    need = {Buffer.INP: 2 * blocks * height * width,
+    sums = prod(form.chunks.sums(form.spec.stride, knobs.rows, form.spec.out_width))
+    parts = knobs.blocks > 0
+    copies = np.where(parts & (_steps(form, knobs) == 1), 1, 2)
+    some, few = (np.where(parts, np.minimum(knobs.blocks, count), count)
+                 for count in (blocks, results))
+    need = {Buffer.INP: copies * blocks * height * width,
             Buffer.WGT: blocks * (_window_tiles(form) + results),
-            Buffer.ACC: 2 * (prod(form.chunks.sums(form.spec.stride, knobs.rows,
-                                                   form.spec.out_width)) * blocks
-                             + pixels * results) + PARAMETER_TILES * (blocks + results),
-            Buffer.OUT: 2 * pixels * (blocks + results)}
+            Buffer.ACC: 2 * (sums * some + pixels * few) + PARAMETER_TILES * (blocks + results),
+            Buffer.OUT: pixels * (copies * blocks + 2 * few)}
     room = [tiles <= config.tiles(buffer) for buffer, tiles in need.items()]
     return np.all(np.broadcast_arrays(*room), 0)
+
+
+def _steps(form: SeparableForm, knobs: Knobs) -> Any:
+    return form.between.shape[0] * blocks_of(form.spec.out_height, knobs.rows)
 
 
 def _window_tiles(form: SeparableForm) -> int:
@@ -268,7 +301,7 @@ def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     spec, config = form.spec, form.config
     images, blocks = form.between.shape[:2]
     results = form.output.shape[1]
-    steps = images * blocks_of(spec.out_height, knobs.rows)
+    steps = _steps(form, knobs)
     height, width = _window(form, knobs)
     pixels = images * spec.out_height * spec.out_width / steps
     return Steps(
@@ -284,7 +317,17 @@ def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         ).cycles(config, memory)
 
 
+def at_once(form: SeparableForm) -> list[Knobs]:
+    """The whole image, in parts of a few channel blocks: enough that what an instruction waits for
+    does not count, but few, since the last of them overlap with nothing."""
+    spec, blocks = form.spec, max(form.between.shape[1], form.output.shape[1])
+    enough = min(blocks, blocks_of(PART, spec.out_height * spec.out_width))
+    sizes = sorted(even_sizes(blocks), key=lambda size: abs(log2(size / enough)))
+    every = (Knobs(rows=spec.out_height, blocks=size) for size in sizes)
+    return [knobs for knobs in every if fits(form, knobs)]
+
+
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
-                    schedule=schedule)
+                    schedule=schedule, at_once=at_once)
 OPERATOR = Operator(description=Separable, forms=lambda spec, config: [form_of(spec, config)],
                     template=TEMPLATE)

@@ -27,11 +27,12 @@ class Layers:
         self.rng = np.random.default_rng(seed)
         self.builder.input("x", TensorType(shape, "int8", Quantization((0.02,), (3,))))
 
-    def conv(self, name, x, outputs, kernel, *, groups=1, zero_point=-5, low=None, **fields):
+    def conv(self, name, x, outputs, kernel, *, groups=1, zero_point=-5, low=None, most=127,
+             **fields):
         channels = self.builder.type_of(x).shape[self.axis]
         shape = (outputs, channels // groups, kernel, kernel)
         weights = self.builder.constant(f"{name}.w", self.rng.integers(
-            -127, 128, shape).astype(np.int8), Quantization((0.01,)))
+            -most, most + 1, shape).astype(np.int8), Quantization((0.01,)))
         bias = self.builder.constant(f"{name}.b", self.rng.integers(
             -900, 900, outputs).astype(np.int32))
         scales = tuple((self.rng.uniform(0.5, 1.5, outputs) / (

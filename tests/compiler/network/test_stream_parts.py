@@ -56,6 +56,7 @@ def test_all_that_a_stream_follows_from_is_among_its_parts():
         *(([layer], small, sizes) for sizes in (Sizes(2, 2, 3), Sizes(1, 3, 3), Sizes(1, 2, 4))),
         *(([replace(layer, **change)], small, Sizes(1, 2, 3)) for change in (
             {"program": kernel(width=7)}, {"with_next": True}, {"output_size": 65},
+            {"stays": True}, {"takes": "data"},
             {"places": {"data": Place(2, 8), "output": Place(3, 0)}},
             {"places": {"data": Place(4, 0), "output": Place(3, 0)}},
             {"constants": {"weights": np.arange(1, 10, dtype=np.int8)}},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.separable import TEMPLATE, Separable, form_of
+from microtron.compiler.operators.separable import TEMPLATE, Knobs, Separable, fits, form_of
 from microtron.isa.instructions import Gemm, GemmFlags, Opcode
 
 from .operations import CONFIGS, check, check_meaning
@@ -40,8 +42,18 @@ def test_corners_equal_numpy(config):
 
 @pytest.mark.parametrize("config", BOTH)
 def test_every_candidate_gives_the_same(config):
-    for knobs in candidates(TEMPLATE, form_of(SPEC, CONFIGS[config])):
+    form = form_of(SPEC, CONFIGS[config])
+    for knobs in (*candidates(TEMPLATE, form), *TEMPLATE.at_once(form)):
         check(SPEC, CONFIGS[config], knobs=knobs)
+
+
+@pytest.mark.parametrize("config", BOTH)
+def test_several_images_in_parts_of_channels_give_the_same(config):
+    spec = replace(SPEC, images=3, height=3)
+    for rows in (1, 3):
+        knobs = Knobs(rows=rows, blocks=1)
+        assert fits(form_of(spec, CONFIGS[config]), knobs)
+        check(spec, CONFIGS[config], knobs=knobs)
 
 
 @pytest.mark.parametrize("config", BOTH)
