@@ -295,7 +295,7 @@ def test_a_backend_is_told_once_what_there_is_to_do(model):
 
 
 @needs_models
-@pytest.mark.parametrize("name", ["ad01_int8.tflite", "kws_ref_model.tflite"])
+@pytest.mark.parametrize("name", ["ad01_int8.tflite", "kws_ref_model.tflite", "vww_96_int8.tflite"])
 def test_a_real_model_gives_the_frameworks_own_answer(name):
     model, golden = microtron.compile(model_path(name)), np.load(golden_path(name))
     assert len(model.provenance["sha256"]) == 64
