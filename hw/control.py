@@ -13,11 +13,11 @@ from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import SEGMENTS, Engine
 from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names, register_map
+from .counters import Counters
 from .interfaces import FAULT, events, segment_table
 from .layouts import POSITION_BITS
 from .logic import covering, exponent, select
 
-COUNTER_BITS = 40               # three hours at 100 MHz
 WORD = 8 * REGISTER_BYTES
 OFFSET_BITS = ceil_log2(WINDOW_BYTES)
 READ_LATENCY = 3                # cycles from an offset to its register
@@ -107,11 +107,11 @@ class Control(Component):
             "control": self.interrupt_enable << exponent(registers.Control.INTERRUPT_ENABLE),
             "status": self._status(m, start),
             "fault": self.fault.cause, "fault_position": self.fault.position,
-            **self._settings(m), **self._counters(m),
+            **self._settings(m),
             **{name: Const(value, WORD)
                for name, value in registers.identity_of(self.config).items() if value},
         }
-        self._read(m, readable)
+        self._read(m, readable, self._counters(m))
         return m
 
     def _look(self, m):
@@ -233,19 +233,31 @@ class Control(Component):
                       for each in (f"{name}_busy", f"{name}_wait_memory", f"{name}_bytes")}
             steps |= {f"{name}_wait_{other.name.lower()}": seen[f"{name}_wait"][other]
                       for other in Engine}
-        registers = {}
-        for name in counter_names():
-            value = Signal(COUNTER_BITS, name=name)
-            with m.If(self.reset):
-                m.d.sync += value.eq(0)
-            with m.Elif(self.running if name == "cycles" else self.counting):
-                m.d.sync += value.eq(value + steps[name])
-            registers[f"{name}_low"] = value[:WORD]
-            registers[f"{name}_high"] = value[WORD:]
-        return registers
+        m.submodules.counters = counters = Counters(
+            [self.config.bus_bytes if name.endswith("_bytes") else 1 for name in counter_names()])
+        m.d.comb += counters.clear.eq(self.reset)
+        for number, name in enumerate(counter_names()):
+            counts = self.running if name == "cycles" else self.counting
+            m.d.comb += getattr(counters, f"step_{number}").eq(Mux(counts, steps[name], 0))
+        return self._counter_read(m, counters)
 
-    def _read(self, m, readable):
-        """Find out the group, then choose from it, then take what any of the groups gave."""
+    def _counter_read(self, m, counters):
+        """The word of a counter whose offset was there two cycles before; zero if it was another
+        register's."""
+        first, size = _offsets["cycles_low"], 2 * REGISTER_BYTES
+        assert first % (size * counters.places) == 0
+        meant, high = Signal(2), Signal(2)          # one cycle after the offset, and two
+        m.d.sync += [
+            counters.read.eq(self.read_offset[exponent(size):]),
+            meant.eq(Cat(self.read_offset[exponent(size * counters.places):]
+                         == first // (size * counters.places), meant)),
+            high.eq(Cat(self.read_offset[exponent(REGISTER_BYTES)], high))]
+        word = Mux(high[1], counters.value[WORD:], counters.value[:WORD])
+        return Mux(meant[1], word, 0)
+
+    def _read(self, m, readable, counter):
+        """Find out the group, then choose from it, then take what any of the groups gave, or the
+        counters did."""
         groups: dict[int, dict[int, Value]] = {}
         for register in register_map():
             if register.name in readable:
@@ -253,7 +265,7 @@ class Control(Component):
                 groups.setdefault(group, {})[place] = readable[register.name]
         place = Signal(exponent(GROUP))
         m.d.sync += place.eq(self.read_offset[exponent(REGISTER_BYTES):])
-        candidates = []                         # zero, but for the one of the register's group
+        candidates = [counter]                  # zero, but for the one of the register's group
         for number, members in groups.items():
             meant = Signal(name=f"meant_{number}")
             chosen = Signal(WORD, name=f"chosen_{number}")

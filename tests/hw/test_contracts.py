@@ -28,7 +28,8 @@ ARGUMENTS = {
     "buffers": (buffers_of(Load),), "clients": (2,),
     "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
     "steps": (True,), "shared": (False, True), "packing": (PAIRS,), "sum_shape": (20,),
-    "diagonal": (0,), "corrections": (lambda: Corrections(tiny, PAIRS),),    # made when wanted
+    "diagonal": (0,), "widest": ((1, 8),),
+    "corrections": (lambda: Corrections(tiny, PAIRS),),         # made when wanted
 }
 ENTRY = re.compile(r"(?P<names>[\w*]+(?:, [\w*]+)*) : (?P<flow>In|Out)\(.+\)")
 

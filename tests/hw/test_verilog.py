@@ -10,8 +10,10 @@ from amaranth.hdl import UnusedElaboratable
 
 from microtron.hw.alu_decode import decoded_layout
 from microtron.hw.alu_results import TICKET
+from microtron.hw.counters import COUNTER_BITS
 from microtron.hw.fetch import BUFFERED
 from microtron.hw.load_steps import LoadSteps
+from microtron.hw.logic import exponent
 from microtron.hw.store_steps import StoreSteps
 from microtron.hw.top import MODULE, TRACE
 from microtron.isa.instructions import INSTRUCTION_BYTES, Buffer, Engine
@@ -106,6 +108,7 @@ def expected_memories(config):
            for engine in Engine},             # the last command is in a register
         "alu_queue.fifo.storage": (config.queue_depth - 1, decoded_layout(config).size),
         "fetch.buffer.storage": (15, BUFFERED.size),
+        "control.counters.memory": (32, COUNTER_BITS - exponent(64 * config.bus_bytes)),
         **{f"{name}.queue.storage": (3, prepared_bits(steps, config))
            for name, steps in (("load", LoadSteps), ("store", StoreSteps))},
         "store.awaited.storage": (config.writes_in_flight + 1, 38),

@@ -1,0 +1,93 @@
+"""Many wide counters in little room: their lower bits are registers, the others are in a memory."""
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import ceil_log2
+
+from .logic import exponent, select
+
+COUNTER_BITS = 40               # three hours at 100 MHz
+
+
+class Counters(Component):
+    """Adds up steps, each by a counter of COUNTER_BITS bits.
+
+    In each cycle, one counter after the other adds its carry to its upper bits: a round takes as
+    many cycles as memory has places. Until then a carry waits in a register of its own, and in the
+    cycle of its turn in another, for all; lower bits are so many that the next one does not come
+    within two rounds. At any time, a counter is the sum of the three.
+
+    Memory cannot be cleared at once: in the first round after `clear`, upper bits count as zero.
+
+    Rate: a step of each counter and a read a cycle.
+
+    Parameters
+    ----------
+    widest : the largest step of each counter
+
+    Members
+    -------
+    clear : In(1)
+        Begin at zero in the next cycle.
+    step_* : In(range(widest + 1))
+        How much each counter grows in this cycle.
+    read : In(bits)
+        The number of the counter to read, in every cycle.
+    value : Out(COUNTER_BITS)
+        The counter whose number was there in the cycle before, as it was then.
+    """
+
+    def __init__(self, widest: list[int]):
+        self.widest = widest
+        self.places = max(1 << ceil_log2(len(widest)), 2)
+        self.low_bits = ceil_log2(max(widest)) + exponent(2 * self.places)
+        self.high_bits = COUNTER_BITS - self.low_bits
+        super().__init__({
+            "clear": In(1), "read": In(exponent(self.places)), "value": Out(COUNTER_BITS),
+            **{f"step_{number}": In(range(most + 1)) for number, most in enumerate(widest)}})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=self.high_bits, depth=self.places, init=[])
+        write, old, asked = (memory.write_port(), memory.read_port(domain="comb"),
+                             memory.read_port(domain="comb"))
+        turn, ahead = (Signal(exponent(self.places), init=init) for init in (0, 1))
+        fresh, due = Signal(init=1), Signal()       # the first round; the carry of whose turn it is
+        high = Signal(self.high_bits)               # and its upper bits
+        lows, carries = self._registers(m, ahead)
+        m.d.sync += [turn.eq(ahead), ahead.eq(ahead + 1), due.eq(select(carries, ahead)),
+                     high.eq(old.data)]
+        with m.If(turn == self.places - 1):
+            m.d.sync += fresh.eq(0)
+        with m.If(self.clear):
+            m.d.sync += [turn.eq(0), ahead.eq(1), due.eq(0), fresh.eq(1)]
+        m.d.comb += [old.addr.eq(ahead), write.addr.eq(turn), write.en.eq(1),
+                     write.data.eq(Mux(fresh, 0, high) + due)]
+        self._read(m, asked, lows, select(carries, self.read) | (due & (self.read == turn)),
+                   fresh & (self.read >= turn))
+        return m
+
+    def _registers(self, m, ahead):
+        """The lower bits of each counter, and its carry, which goes before the counter's turn."""
+        lows, carries = [], []
+        for number in range(len(self.widest)):
+            low = Signal(self.low_bits, name=f"low_{number}")
+            carry, now = Signal(name=f"carry_{number}"), Signal(name=f"carries_{number}")
+            total = low + getattr(self, f"step_{number}")
+            m.d.comb += now.eq(total[self.low_bits:].any())
+            m.d.sync += [low.eq(total), carry.eq(now | (carry & (ahead != number)))]
+            with m.If(self.clear):
+                m.d.sync += [low.eq(0), carry.eq(0)]
+            lows.append(low)
+            carries.append(carry)
+        missing = [Const(0)] * (self.places - len(self.widest))
+        return [*lows, *missing], [*carries, *missing]
+
+    def _read(self, m, asked, lows, waiting, unknown):
+        low, carry = Signal(self.low_bits), Signal()
+        high = Signal(self.high_bits)
+        m.d.comb += asked.addr.eq(self.read)
+        m.d.sync += [low.eq(select(lows, self.read)), carry.eq(waiting),
+                     high.eq(Mux(unknown, 0, asked.data))]
+        m.d.comb += self.value.eq((high + carry) << self.low_bits | low)
