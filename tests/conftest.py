@@ -31,3 +31,7 @@ def pytest_collection_finish():
     """Ten thousand tests stay to the end: looking for what can go need not look at them."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish():
+    gc.unfreeze()           # else extension modules complain that it is still there
