@@ -54,17 +54,23 @@ class Chains:
         except MicrotronError:
             return group
 
+    def fits(self, group: Group) -> bool:
+        """Whether all that is to stay on the chip finds room there."""
+        try:
+            check_on_chip(self.graph, group, self.compiler.config)
+        except MicrotronError:
+            return False
+        return True
+
     def linked(self, group: Group, run: Sequence[Link]) -> Group:
         """The group with as much of a run on the chip as finds room there, if that is faster; else
         with parts of it, each if it is."""
-        trial = group
-        for link in sorted(run, key=lambda link: -link.size):
-            more = self.with_kernels(trial, {link.number: link.kernels[0]})
-            try:
-                check_on_chip(self.graph, more, self.compiler.config)
-            except MicrotronError:
-                continue
-            trial = more
+        trial = self.with_kernels(group, {link.number: link.kernels[0] for link in run})
+        if not self.fits(trial):
+            trial = group
+            for link in sorted(run, key=lambda link: -link.size):
+                more = self.with_kernels(trial, {link.number: link.kernels[0]})
+                trial = more if self.fits(more) else trial
         found = self.faster(group, trial)
         if found is group and len(run) > 1:
             for part in (run[:len(run) // 2], run[len(run) // 2:]):

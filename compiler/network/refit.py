@@ -19,9 +19,10 @@ FARTHEST = (1 << 15) - 1    # tiles that a loop goes in one step
 
 def iterated(first: int, loops: Sequence[Any], strides: Sequence[Any]) -> Array:
     """The tile of each iteration of three loops."""
-    outer, middle, inner = (np.arange(int(count), dtype=np.int64) * int(stride)
-                            for count, stride in zip(loops, strides, strict=True))
-    tiles: Array = first + outer[:, None, None] + middle[:, None] + inner
+    outer, middle, inner = (np.arange(int(count), dtype=np.int64) for count in loops)
+    far, near, next_one = (int(stride) for stride in strides)
+    tiles: Array = (first + far * outer)[:, None, None] + (
+        (near * middle)[:, None] + next_one * inner)
     return tiles
 
 

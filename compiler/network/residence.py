@@ -12,6 +12,7 @@ whatever operator they are of:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -90,41 +91,46 @@ def input_of(program: Program, name: str) -> Input | None:
             (loads["segment"] != segment) & (loads["buffer"] == Buffer.INP)).any():
         return None
     places = np.full(program.segments[segment].size // tile, -1, np.int64)
-    taken: list[Array] = []
-    boxes: list[Box] = []
+    taken = np.zeros(max(config.tiles(Buffer.INP), config.tiles(Buffer.OUT)), bool)
+    border: list[Box] = []
     for load in mine:
-        inside, sources, border = _loaded(load, tile)
-        if not inside.size or (sources >= len(places)).any() or (places[sources] >= 0).any():
-            return None                                 # a part is loaded again
-        places[sources] = inside
-        taken += [inside.ravel(), *(iterated(box.first, box.loops, box.strides).ravel()
-                                    for box in border)]
-        boxes += border
+        whole, inside, sources = _loaded(load, tile)
+        if not inside.size or whole.max() >= len(taken) or sources.max() >= len(places) or (
+                (places[sources] >= 0).any() or taken[whole].any()):
+            return None                                 # a part is loaded again, or overwritten
+        places[sources], taken[whole] = inside, True
+        border += _border(load)
     fills = set(mine["pad_value"][mine["pad"].any(axis=1)].tolist())
-    tiles = np.concatenate(taken)
-    if (places < 0).any() or len(fills) > 1 or len(np.unique(tiles)) < len(tiles):
+    if (places < 0).any() or len(fills) > 1:
         return None
-    first = int(tiles.min())
-    return Input(places - first, int(tiles.max()) + 1 - first,
-                 tuple(Box(box.first - first, box.loops, box.strides) for box in boxes),
+    first, last = (int(np.flatnonzero(taken)[each]) for each in (0, -1))
+    return Input(places - first, last + 1 - first,
+                 tuple(Box(box.first - first, box.loops, box.strides) for box in border),
                  fills.pop() if fills else 0, first)
 
 
-def _loaded(load: np.void, tile: int) -> tuple[Array, Array, list[Box]]:
-    """Tiles of the scratchpad that a load fills, the tiles of the tensor that they are, and the
-    border."""
-    planes, rows, columns = (int(each) for each in load["shape"])
-    top, bottom, left, right = (int(each) for each in load["pad"])
+def _loaded(load: np.void, tile: int) -> tuple[Array, Array, Array]:
+    """Tiles of the scratchpad that a load fills, border included, those inside, and the tiles of
+    the tensor that they are."""
+    planes, rows, columns = load["shape"].tolist()
+    top, bottom, left, right = load["pad"].tolist()
     first, pitch, width = int(load["sram"]), int(load["sram_pitch"]), left + columns + right
-    inside = iterated(first + top * width + left, (planes, rows, columns), (pitch, width, 1))
-    steps = *(int(each) for each in load["stride"]), tile
+    whole = iterated(first, (planes, top + rows + bottom, width), (pitch, width, 1))
+    steps = *load["stride"].tolist(), tile
     sources = iterated(int(load["offset"]), (planes, rows, columns), steps) // tile
-    below = first + (top + rows) * width
-    border = [Box(begin, (planes, height, breadth), (pitch, width, 1))
-              for begin, height, breadth in (
-                  (first, top, width), (below, bottom, width), (first + top * width, rows, left),
-                  (first + top * width + left + columns, rows, right)) if height * breadth]
-    return inside, sources, border
+    return whole, whole[:, top:top + rows, left:left + columns], sources
+
+
+def _border(load: np.void) -> Iterator[Box]:
+    """What a load fills above, below, and on both sides."""
+    planes, rows, columns = load["shape"].tolist()
+    top, bottom, left, right = load["pad"].tolist()
+    first, pitch, width = int(load["sram"]), int(load["sram_pitch"]), left + columns + right
+    inside = first + top * width
+    for begin, height, breadth in ((first, top, width), (inside + rows * width, bottom, width),
+                                   (inside, rows, left), (inside + left + columns, rows, right)):
+        if height * breadth:
+            yield Box(begin, (planes, height, breadth), (pitch, width, 1))
 
 
 def is_multiplied(program: Program, name: str) -> bool:
