@@ -7,23 +7,25 @@ from amaranth.lib.wiring import In, Out, Signature
 
 from ..isa.config import Config
 from .interfaces import fill_port, granted_read_port, index
-from .logic import exponent, first, select
+from .logic import exponent, first, register, select
 from .scratchpad import UNRELATED, write_port
 
 READERS = ("gemm_read", "alu_b", "alu_a", "store")      # first come the more urgent
 WRITERS = ("gemm_write", "alu_write", "fill")
+READ_LATENCY = 3                                        # from a granted read to its data
 ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept, and may come
 
 
 def addend_port(tile_bits: int) -> Signature:
-    """Reads a tile, which is there two cycles after `enable`, for that cycle only. With `drop` in
-    the cycle after `enable`, there is a tile of zeros instead."""
+    """Reads a tile, which is there three cycles after `enable`, for that cycle only. With `drop` in
+    the second cycle after `enable`, there is a tile of zeros instead."""
     return Signature({"enable": Out(1), "index": Out(index()), "drop": Out(1),
                       "data": In(tile_bits)})
 
 
 def granted_write_port(tile_bits: int) -> Signature:
-    """Like `write_port`, for a shared memory: only a write that is `granted` takes place."""
+    """Like `write_port`, for a shared memory: only a write that is `granted` takes place. It may be
+    granted before it is enabled."""
     return Signature({"enable": Out(1), "index": Out(index()), "granted": In(1),
                       "data": Out(tile_bits)})
 
@@ -41,10 +43,14 @@ class Accumulator(wiring.Component):
     a cycle in which it is granted; a more urgent request wins even when it comes later. GEMM never
     waits.
 
-    Latency: a read granted in cycle t has its data from t + 2 until the data of that reader's
-    next read replace them; GEMM's data are there at t + 2 only. A write in cycle t is found by
+    Latency: a read granted in cycle t has its data from t + 3 until the data of that reader's
+    next read replace them; GEMM's data are there at t + 3 only. A write in cycle t is found by
     reads from t + 1 on. What a read returns in the very cycle of a write to the same tile is
     undefined.
+
+        granted ─► bank ─► register of the bank ─► choice of a bank ─► register of the reader
+
+    A block RAM takes most of a cycle, so every bank has a register, before readers choose.
 
     Filling takes 32-bit lanes, or with `widen` 8-bit lanes that are sign-extended. A tile wider
     than a beat is filled in parts (as many as the tile has beats in DRAM, so a quarter as many
@@ -99,8 +105,10 @@ class Accumulator(wiring.Component):
             read_ports.append(bank.read_port())
             self._read(m, number, read_ports[number], readers)
             self._write(m, number, bank.write_port(granularity=ACC_BITS), writers, filling)
+        words = [register(m, port.data, f"bank_{number}_data")
+                 for number, port in enumerate(read_ports)]
         for name, reader in readers.items():
-            self._deliver(m, name, reader, [port.data for port in read_ports])
+            self._deliver(m, name, reader, words)
         return m
 
     def _bank_of(self, tile):
@@ -109,7 +117,8 @@ class Accumulator(wiring.Component):
         return tile[start:start + bits]
 
     def _arbitrate(self, m, ports):
-        """Grant each request unless a more urgent one wants the same bank."""
+        """Grant each request, and what might be one, unless a more urgent one wants the same
+        bank: those that ask know it late."""
         before = []
         for port in ports.values():
             bank = self._bank_of(port.index)
@@ -117,7 +126,7 @@ class Accumulator(wiring.Component):
             if port is self.fill:
                 m.d.comb += port.ready.eq(~blocked.any())
             elif port not in (self.gemm_read, self.gemm_write):
-                m.d.comb += port.granted.eq(port.enable & ~blocked.any())
+                m.d.comb += port.granted.eq(~blocked.any())
             before.append(port)
 
     def _read(self, m, bank, memory_port, readers):
@@ -142,20 +151,18 @@ class Accumulator(wiring.Component):
         return port.enable & (self._bank_of(port.index) == bank)
 
     def _deliver(self, m, name, reader, words):
-        """The reader's data register. The banks' own output registers come before it."""
+        """The reader's data register, behind those of the banks."""
         tile_data = Signal(self.tile_bits, name=f"{name}_data", reset_less=True)
         fetched_data = words[0]
         if len(words) > 1:
-            bank = self._bank_of(reader.index)
-            fetched_bank = Signal.like(bank, name=f"{name}_bank", reset_less=True)
-            m.d.sync += fetched_bank.eq(bank)
-            fetched_data = select(words, fetched_bank)
+            bank = register(m, self._bank_of(reader.index), f"{name}_bank_read")
+            fetched_data = select(words, register(m, bank, f"{name}_bank_fetched"))
         m.d.comb += reader.data.eq(tile_data)
         if reader is self.gemm_read:
             m.d.sync += tile_data.eq(Mux(reader.drop, 0, fetched_data))
             return
-        fetched = Signal(name=f"{name}_fetched")
-        m.d.sync += fetched.eq(reader.granted)
+        read, fetched = (Signal(name=f"{name}_{stage}") for stage in ("read", "fetched"))
+        m.d.sync += [read.eq(reader.enable & reader.granted), fetched.eq(read)]
         with m.If(fetched):
             m.d.sync += tile_data.eq(fetched_data)
 

@@ -20,9 +20,8 @@ from .start import start_next
 
 def start_to_end(config: Config, steps: int = 1) -> int:
     """Cycles from start to end of an instruction whose steps nothing disturbs: into the sequencer,
-    into its description, to the front, through the lanes, into the memory of results, to its
-    head."""
-    return 1 + 1 + 1 + latency(config) + 1 + 1 + (steps - 1) * config.vector_cycles
+    into its description, to the front, through the lanes, to the head of the results."""
+    return 1 + 1 + 1 + latency(config) + 1 + (steps - 1) * config.vector_cycles
 
 
 class AluEngine(Component):
@@ -35,7 +34,7 @@ class AluEngine(Component):
     Rate: a vector every `vector_cycles` cycles, as long as its reads are in different banks and
     nothing more urgent wants these; its write has a port of its own. Each outer iteration of a
     requantize takes three more cycles, for its parameters. A read of a tile that an earlier step
-    has yet to write waits until the second cycle after that write, `latency` + 4 cycles after the
+    has yet to write waits until the second cycle after that write, `latency` + 3 cycles after the
     earlier step was issued. Instructions follow one another without a bubble.
 
     Latency: N steps that nothing delays end `start_to_end(config, N)` cycles after the start; an
@@ -89,7 +88,7 @@ class AluEngine(Component):
         m.submodules.lanes = lanes = AluLanes(self.config)
         m.submodules.results = results = AluResults(self.config)
         connect(m, sequencer.slots, issue.slots)
-        m.d.comb += sequencer.takes.eq(issue.takes)
+        m.d.comb += [sequencer.takes.eq(issue.takes), issue.continues.eq(sequencer.continues)]
         connect(m, issue.tickets, results.tickets)
         for inner, outer in ((issue.left, self.left), (issue.right, self.right),
                              (results.acc, self.acc), (results.out, self.out)):
@@ -101,18 +100,18 @@ class AluEngine(Component):
             results.finished.eq(lanes.finished), results.results.eq(lanes.results),
             results.halts.eq(self.halts),
         ]
-        self._accept(m, sequencer.nests, issue.stopped)
+        self._accept(m, sequencer.nests, issue.stops)
         self._complete(m, results)
         return m
 
-    def _accept(self, m, nests, stopped):
+    def _accept(self, m, nests, stops):
         """Take a command, with its tokens, when the sequencer can take it."""
-        halted = Signal()
-        with m.If(self.halts):
-            m.d.sync += halted.eq(1)
+        closed = Signal()                   # after a halt, or a step that was outside
+        with m.If(self.halts | stops):
+            m.d.sync += closed.eq(1)
         decoded = self.commands.payload
         m.d.comb += [nests.payload.eq(decoded.nest),
-                     nests.valid.eq(start_next(m, self, nests.ready & ~stopped & ~halted,
+                     nests.valid.eq(start_next(m, self, nests.ready & ~closed,
                                                decoded.wait, decoded.nest.tag.position))]
 
     def _complete(self, m, results):

@@ -12,7 +12,8 @@ from .alu_results import DEPTH, TICKET, tickets
 from .interfaces import bits_for, granted_read_port, index
 from .sequencer import slot_layout
 
-# A step whose indices are known to be inside. One that fetches a parameter has no result.
+# A step. One that fetches a parameter has no result. One that is outside, as its ticket then says,
+# has lost all that it wanted to do when it comes to the front.
 STEP = data.StructLayout({
     "reads_left": 1,
     "left": index(),
@@ -74,10 +75,12 @@ class AluIssue(Component):
         To the lanes: what that step computes.
     takes : Out(1)
         The same as `slots.ready`, from registers of its own, `shut` and `incomplete`.
+    continues : In(1)
+        The slot does not begin an outer iteration, from a register of its own.
     fetched : Out(PARAMETER_TILES)
         To the lanes: the read of this parameter has been granted.
-    stopped : Out(1)
-        A step was outside its scratchpad: nothing more is taken until reset.
+    stops : Out(1)
+        A step is outside its scratchpad: from now on, nothing more is taken until reset.
     """
 
     def __init__(self, config: Config):
@@ -85,14 +88,14 @@ class AluIssue(Component):
         tile = 8 * config.tile_bytes(Buffer.ACC)
         super().__init__({
             "slots": In(stream.Signature(slot_layout(operands(config), TASK, steps=False))),
-            "takes": Out(1),
+            "takes": Out(1), "continues": In(1, init=1),
             "tickets": Out(tickets),
             "left": Out(granted_read_port(tile)),
             "right": Out(granted_read_port(tile)),
             "issued": Out(1),
             "work": Out(WORK),
             "fetched": Out(PARAMETER_TILES),
-            "stopped": Out(1),
+            "stops": Out(1),
         })
 
     def elaborate(self, platform):
@@ -102,14 +105,13 @@ class AluIssue(Component):
         # Spare is, and nothing has stopped; the opposite is a register as well, for few readers.
         free, self.shut = Signal(init=1), Signal()
         m.d.comb += entering.eq(self.slots.valid & free)
-        outside = self._make_step(m, step, entering, free)
-        described = self._describe(m, step, entering, outside, moves, taken, free)
+        self._make_step(m, step, entering, free)
+        described = self._describe(m, step, entering, moves, taken, free)
         self._advance(m, described, moves, taken)
         return m
 
     def _make_step(self, m, step, entering, free):
-        """The step that the slot stands for, or the next parameter it needs first. Returns whether
-        it is outside."""
+        """The step that the slot stands for, or the next parameter it needs first."""
         slot, task = self.slots.payload, self.slots.payload.tag
         parameter = Signal(PARAMETER_TILES, init=1)         # the next to fetch, one bit for each
         complete, incomplete = Signal(), Signal(init=1)     # all have been, for this slot
@@ -118,7 +120,8 @@ class AluIssue(Component):
         m.d.comb += [
             fetches.eq(slot.begins & ~complete),
             self.slots.ready.eq(free & ~(slot.begins & incomplete)),
-            self.takes.eq(~self.shut & ~(slot.begins & incomplete)),
+            self.takes.eq(~self.shut & (self.continues | ~incomplete)),
+            self.stops.eq(entering & outside),
         ]
         right = Mux(parameter[0], slot.at.right, following)
         with m.If(entering):
@@ -133,23 +136,23 @@ class AluIssue(Component):
         acc_tiles, out_tiles = (self.config.tiles(each) for each in (Buffer.ACC, Buffer.OUT))
         dst_outside = Mux(task.to_out, _outside(slot.at.dst, out_tiles),
                           _outside(slot.at.dst, acc_tiles))
+        right_outside = Mux(parameter[0], _outside(slot.at.right, acc_tiles),
+                            _outside(following, acc_tiles))
         ticket = step.ticket
         m.d.comb += [
             outside.eq((reads_left & _outside(slot.at.left, acc_tiles))
-                       | (reads_right & _outside(right, acc_tiles)) | (writes & dst_outside)),
-            step.reads_left.eq(reads_left & ~outside), step.left.eq(slot.at.left),
-            step.reads_right.eq(reads_right & ~outside), step.right.eq(right),
-            step.fetches.eq(Mux(fetches & ~outside, parameter, 0)),
+                       | (reads_right & right_outside) | (writes & dst_outside)),
+            step.reads_left.eq(reads_left), step.left.eq(slot.at.left),
+            step.reads_right.eq(reads_right), step.right.eq(right),
+            step.fetches.eq(Mux(fetches, parameter, 0)),
             step.work.eq(task.work),
-            ticket.to_acc.eq(writes & ~task.to_out & ~outside),
-            ticket.to_out.eq(writes & task.to_out & ~outside),
+            ticket.to_acc.eq(writes & ~task.to_out), ticket.to_out.eq(writes & task.to_out),
             ticket.narrow.eq(task.work.control.scaling.narrow),
             ticket.dst.eq(slot.at.dst), ticket.outside.eq(outside), ticket.last.eq(slot.last),
             ticket.post.eq(task.post), ticket.position.eq(task.position),
         ]
-        return outside
 
-    def _describe(self, m, step, entering, outside, moves, taken, free):
+    def _describe(self, m, step, entering, moves, taken, free):
         """The next step for the front, and another one that came while it could not move."""
         described, spare = Signal(STEP, reset_less=True), Signal(STEP, reset_less=True)
         valid, spare_valid = Signal(name="described_valid"), Signal()
@@ -160,19 +163,32 @@ class AluIssue(Component):
             m.d.sync += described.eq(Mux(spare_valid, spare, step))
         with m.If(~spare_valid):
             m.d.sync += spare.eq(step)
-        with m.If(entering & outside):
-            m.d.sync += self.stopped.eq(1)
+        stopped = Signal()
+        with m.If(self.stops):
+            m.d.sync += stopped.eq(1)
         with m.If(moves | ~valid):
             m.d.sync += [valid.eq(arrives), spare_valid.eq(0),
-                         free.eq(~self.stopped & ~(entering & outside)),
-                         self.shut.eq(self.stopped | (entering & outside))]
+                         free.eq(~stopped & ~self.stops), self.shut.eq(stopped | self.stops)]
         with m.Elif(entering):
             m.d.sync += [spare_valid.eq(1), free.eq(0), self.shut.eq(1)]
         return described, valid
 
+    def _inside(self, m, described, valid):
+        """The step that is described, or one that does nothing if it is outside."""
+        inside, step = ~described.ticket.outside, Signal(STEP, name="inside")
+        m.d.comb += [
+            step.eq(described),
+            step.reads_left.eq(described.reads_left & inside),
+            step.reads_right.eq(described.reads_right & inside),
+            step.fetches.eq(described.fetches & inside.replicate(PARAMETER_TILES)),
+            step.ticket.to_acc.eq(described.ticket.to_acc & inside),
+            step.ticket.to_out.eq(described.ticket.to_out & inside),
+        ]
+        return step, valid
+
     def _advance(self, m, described, moves, taken):
         """Move a step to the front, and request what it reads once that has been written."""
-        ports, (described, described_valid) = self.tickets, described
+        ports, (described, described_valid) = self.tickets, self._inside(m, *described)
         front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
         valid, vacant, clear = Signal(name="front_valid"), Signal(init=1), Signal()
         renew = self.renew

@@ -6,11 +6,10 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.instructions import PARAMETER_TILES, Buffer
+from .accumulator import READ_LATENCY
 from .alu_lane import CONTROL, CONTROLS, STAGES, AluLane
-from .logic import select
-from .requantizer import LANE_BITS, register
-
-READ_LATENCY = 2                        # from a granted read to its data
+from .logic import register, select
+from .requantizer import LANE_BITS
 
 
 def first_latency(config: Config) -> int:
@@ -38,9 +37,9 @@ class AluLanes(Component):
     There may be fewer lanes here than in a vector. Then a vector is computed in `vector_cycles`
     parts, one after another, the lowest lanes first. With parts 0 and 1 of a step `s`:
 
-        cycle         t       t + 1   t + 2    t + 3    t + 4    …   first_latency   latency
+        cycle         t       t + 1   t + 3    t + 4    t + 5    …   first_latency   latency
         issued        s
-        work                  s       s
+        work                  s       s        s
         left, right                   s        s
         part                          0        1
         chosen                                 0        1
@@ -93,7 +92,9 @@ class AluLanes(Component):
 
         operands = (self.left, self.right, *self._parameters(m))
         if self.config.vector_cycles == 1:
-            work = register(m, register(m, self.work, "work_1"), "work_2")
+            work = self.work
+            for cycle in range(READ_LATENCY):
+                work = register(m, work, f"work_{cycle + 1}")
             left, right, *parameters = map(_lanes, operands)
             operands = (left, _constant(work, right), *parameters)
         else:
@@ -117,7 +118,9 @@ class AluLanes(Component):
         kept = Signal.like(self.work, name="work_1", reset_less=True)
         with m.If(self.issued):
             m.d.sync += kept.eq(self.work)              # until the next step is issued
-        work = register(m, kept, "work_2")
+        work = kept
+        for cycle in range(1, READ_LATENCY):
+            work = register(m, work, f"work_{cycle + 1}")
         part = Signal(range(self.config.vector_cycles), reset_less=True)
         with m.If(travelling[READ_LATENCY - 2]):
             m.d.sync += part.eq(0)
@@ -131,7 +134,7 @@ class AluLanes(Component):
             if name == "right":
                 lanes = _constant(work, lanes)
             chosen.append(_lanes(register(m, Cat(lanes), f"chosen_{name}")))
-        return register(m, work, "work_3"), chosen
+        return register(m, work, "work_chosen"), chosen
 
     def _parameters(self, m):
         """The parameter tiles, each replaced when the data of its next read are there."""

@@ -49,19 +49,21 @@ class AluResults(Component):
     """Keeps results until they can be written, and knows which writes are still to come.
 
     A step enters with its ticket when it is issued. Tickets, results and writes all come in the
-    same order. The oldest result stands in a register, from which it is written. A result for acc
+    same order. The oldest result stands in a register, from which it is written; one that no other
+    waits before gets there at once, otherwise by way of a memory. A result for acc
     waits there until the accumulator grants it; a result for out does not wait. The instruction is
     complete with the write of its last result, which a read in the next cycle finds. A ticket that
     is `outside` is never retired: the fault stays, and nothing behind it happens.
 
-    Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the second
-    cycle after its last part is `finished` at the earliest. There is always room for the result of
+    Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the cycle
+    after its last part is `finished` at the earliest. There is always room for the result of
     a step that has entered. From the cycle after `halts`, nothing is written and nothing completes.
 
-    Registers: `entered`, `stored` and `loaded` count steps modulo twice DEPTH, and `under_way`
-    those that have entered and not retired; `oldest` and `result` are what is written next;
-    `pending` is the set of tickets that will write to acc, `targets` their tiles; `entering` and
-    `retiring`, sets of one, say which ticket is next.
+    Registers: `entered`, `stored` and `loaded` count steps modulo DEPTH, `kept` the results in the
+    memory, `some` whether there are any, and `under_way` the steps that have entered and not
+    retired; `oldest` and `result` are what is written next; `pending` is the set of tickets that
+    will write to acc, `targets` their tiles; `entering` and `retiring`, sets of one, say which
+    ticket is next.
 
     Members
     -------
@@ -93,8 +95,8 @@ class AluResults(Component):
         self.lanes = config.batch * config.block_out
         self.acc_bits = 8 * config.tile_bytes(Buffer.ACC)
         # At full rate a step that is issued finds those before it under way whose result has not
-        # been written two cycles after its last part came.
-        assert DEPTH * config.vector_cycles >= latency(config) + 3
+        # been written in the cycle after its last part came.
+        assert DEPTH * config.vector_cycles >= latency(config) + 2
         super().__init__({
             "tickets": In(tickets),
             "finished": In(config.vector_cycles),
@@ -110,11 +112,12 @@ class AluResults(Component):
 
     def elaborate(self, platform):
         m = Module()
-        entered, stored, loaded = (Signal(range(2 * DEPTH), name=name)
+        entered, stored, loaded = (Signal(range(DEPTH), name=name)
                                    for name in ("entered", "stored", "loaded"))
         oldest = Signal(TICKET, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
-        waiting, there, retire, renew = Signal(), Signal(), Signal(), Signal()
+        waiting, retire, renew = Signal(), Signal(), Signal()
+        arrives, some = self.finished[-1], Signal()
         halted = Signal()                   # then no result waits to be written
         m.submodules.ticket_memory, next_ticket = self._memory(
             m, TICKET, (self.tickets.room, entered, self.tickets.ticket), loaded)
@@ -123,14 +126,20 @@ class AluResults(Component):
             m.submodules[f"result_memory_{number}"], part = self._memory(
                 m, len(self.results), (finished, stored, self.results), loaded)
             next_result.append(part)
-        for counter, counts in ((entered, self.tickets.enter), (stored, self.finished[-1]),
-                                (loaded, renew & there)):
+        next_result[-1] = Mux(some, next_result[-1], self.results)
+        loads = renew & (some | arrives)
+        for counter, counts in ((entered, self.tickets.enter), (stored, arrives), (loaded, loads)):
             with m.If(counts):
                 m.d.sync += counter.eq(counter + 1)
+        kept = Signal(range(DEPTH + 1))
+        with m.If(arrives & ~loads):
+            m.d.sync += [kept.eq(kept + 1), some.eq(1)]
+        with m.Elif(loads & ~arrives):
+            m.d.sync += [kept.eq(kept - 1), some.eq(kept != 1)]
 
-        m.d.comb += [there.eq(stored != loaded), renew.eq(~waiting | retire)]
+        m.d.comb += renew.eq(~waiting | retire)
         with m.If(renew):
-            m.d.sync += [oldest.eq(next_ticket), waiting.eq(there),
+            m.d.sync += [oldest.eq(next_ticket), waiting.eq(some | arrives),
                          result.eq(_widened(Cat(next_result), next_ticket.narrow))]
         with m.If(self.halts | halted):
             m.d.sync += [halted.eq(1), waiting.eq(0)]

@@ -44,10 +44,13 @@ class RegisterSlice(Component):
         with m.If(~waiting):
             m.d.sync += back.eq(self.put.payload)
         with m.If(self.take.ready | ~held):
-            m.d.sync += [held.eq(waiting | self.put.valid), waiting.eq(0), room.eq(1),
-                         Value.cast(front).eq(Mux(waiting, back, self.put.payload))]
-        with m.Elif(self.put.valid):
-            m.d.sync += [waiting.eq(1), room.eq(0)]
+            m.d.sync += Value.cast(front).eq(Mux(waiting, back, self.put.payload))
+        # In one piece each: an enable or a reset of their own would be one wire more on the way.
+        m.d.sync += [
+            held.eq(waiting | self.put.valid | (held & ~self.take.ready)),
+            waiting.eq(held & ~self.take.ready & (waiting | self.put.valid)),
+            room.eq(self.take.ready | ~held | (room & ~self.put.valid)),
+        ]
         return m
 
 

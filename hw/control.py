@@ -33,7 +33,8 @@ class Control(Component):
     what the queues still hold must not come to life. A START while running is itself a fault.
     Writes to the other registers are ignored while a program runs.
 
-    What the units tell is looked at a cycle later: it comes from all over the accelerator.
+    What the units tell is looked at a cycle later: it comes from all over the accelerator. A fault
+    is noted (`caught`), and in the cycle after that every unit is told: it goes all over it, too.
 
     Rate: a register write and a register read a cycle, neither ever refused.
 
@@ -73,7 +74,7 @@ class Control(Component):
     running : Out(1)
         A program runs, from the cycle after `reset` until it is done or has failed.
     halt : Out(1)
-        Begin nothing new: from two cycles after the first fault until the next reset.
+        Begin nothing new: from three cycles after the first fault until the next reset.
     halts : Out(1)
         `halt` rises in the next cycle: for units that keep it in a register of their own.
     interrupt : Out(1)
@@ -153,17 +154,17 @@ class Control(Component):
     def _run(self, m, start):
         """The state of a run: at rest, in reset, running, halting."""
         first = self._first_fault(m, start)
-        stopped = Signal()
-        m.d.comb += self.halts.eq(self.running & ~self.halt & (
-            Cat(*self.raised.values()).any() | self.seen["overflow"].any() | start))
+        stopped, catches, caught = Signal(), Signal(), Signal()
+        m.d.comb += [catches.eq(Cat(*self.raised.values(), *self.seen["overflow"], start).any()),
+                     self.halts.eq(caught & ~self.halt)]
         with m.If(self.reset):
-            m.d.sync += [self.reset.eq(0), self.running.eq(1), self.halt.eq(0)]
+            m.d.sync += [self.reset.eq(0), self.running.eq(1), self.halt.eq(0), caught.eq(0)]
         with m.Elif(self.running):
-            with m.If(~self.halt):
-                m.d.sync += self.fault.eq(first)        # none, as long as there is none
-            with m.If(self.halts):
+            with m.If(~caught):
+                m.d.sync += [self.fault.eq(first), caught.eq(catches)]  # none, if there is none
+            with m.If(caught):
                 m.d.sync += self.halt.eq(1)
-            with m.Elif(self.quiet & (self.halt | self.finished)):
+            with m.If(self.quiet & (self.halt | (self.finished & ~caught & ~catches))):
                 m.d.comb += stopped.eq(1)
                 m.d.sync += [self.running.eq(0), self.done.eq(~self.halt),
                              self.failed.eq(self.halt)]

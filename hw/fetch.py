@@ -10,7 +10,7 @@ from ..isa.instructions import INSTRUCTION_BYTES, Engine, Sync, SyncAction
 from .buffered import RegisteredQueue
 from .interfaces import FAULT, burst_request, commands, read_beat
 from .layouts import POSITION_BITS, illegal, opcode_of, unpack
-from .logic import is_among
+from .logic import is_among, register
 
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
 AHEAD = 2 * BURST   # instructions fetched before they are wanted
@@ -28,10 +28,10 @@ class Fetch(Component):
     raises `finished` for good. It begins when `running` rises after a reset.
 
     Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: the
-    first request comes in the second cycle; an instruction can leave two cycles after its last
-    beat came; it is judged while it enters the buffer, together with whom it is for. A sync leaves
-    in the second cycle in which all is idle. Back-pressure: an instruction waits for room in the
-    queue of its engine, and all behind it wait with it.
+    first request comes in the second cycle; an instruction can leave three cycles after its last
+    beat came: it is judged, together with whom it is for, before it enters the buffer. A sync
+    leaves in the second cycle in which all is idle. Back-pressure: an instruction waits for room
+    in the queue of its engine, and all behind it wait with it.
 
     Members
     -------
@@ -139,10 +139,12 @@ class Fetch(Component):
                 number.eq(Mux(last, 0, number + 1)),
                 broken.eq((broken & ~first) | payload.error),
             ]
-        buffered = buffer.put.payload
+        buffered, judged = Signal(BUFFERED), Signal()
         m.d.comb += [buffered.word.eq(word), buffered.broken.eq(broken),
-                     buffer.put.valid.eq(complete)]
+                     buffer.put.valid.eq(judged)]
         self._judge(m, word, broken, buffered)
+        m.d.sync += judged.eq(complete)
+        m.d.comb += buffer.put.payload.eq(register(m, buffered.as_value(), "entering"))
 
     def _judge(self, m, word, broken, buffered):
         """Whether a word is an instruction, and whose; one that is broken is nobody's."""

@@ -19,30 +19,31 @@ ADDITION = data.StructLayout({"valid": 1, "clear": 1, "tile": index(), "dst": in
 class ForwardingAdder(wiring.Component):
     """Adds one tile of sums a cycle to accumulator tiles, right in any order of tiles.
 
-        cycle      t - 1       t             t + 1              t + 2
-        addition   `reading`   `following`   `current`          `written`
-        data                   `recalled` ◄  addend + sums ►    `result`, to memory
+        cycle      t - 2       t - 1          t            t + 1              t + 2
+        addition   `reading`   `following`    `next`       `current`          `written`
+        data                   `earlier` ◄    `recalled` ◄ addend + sums ►    `result`, to memory
 
-    A read in cycle t - 1 lacks the results of the three additions before. The last one's will be
-    in `result` at t + 1. The other two are at hand already at t, in `result` and `previous`, and
-    `recalled` keeps the one that is wanted. The newest result for a tile counts. Whatever is not
-    wanted is zero, the tile that was read because of `drop`, so that the addend is `result` or
-    else `recalled | tile`. Who depends on whom is found out at t - 1.
+    A read in cycle t - 2 lacks the results of the four additions before. The last one's will be
+    in `result` at t + 1, that of the one before it is there at t, and the other two are at hand
+    already at t - 1, in `result` and `previous`: `earlier` keeps the one of these that is wanted,
+    and `recalled` that or the third. The newest result for a tile counts. Whatever is not wanted
+    is zero, the tile that was read because of `drop`, so that the addend is `result` or else
+    `recalled | tile`. Who depends on whom is found out at t - 2.
 
-    Rate: an addition a cycle; never stalls. Latency: three cycles from `reading` to `write`.
+    Rate: an addition a cycle; never stalls. Latency: four cycles from `reading` to `write`.
 
     Members
     -------
     reading : In(ADDITION)
         The next addition, in the cycle in which its tile is read.
     drop : Out(1)
-        The tile that was read in the cycle before is not wanted: its data must be zero.
+        The tile that was read two cycles ago is not wanted: its data must be zero.
     tile : In(acc tile)
-        The tile of the addition that was `reading` two cycles ago, or zero.
+        The tile of the addition that was `reading` three cycles ago, or zero.
     sums : In(array of sum_shape)
         What is added to that tile, batch × block_out lanes.
     write : Out(write_port)
-        The result, three cycles after its addition was `reading`.
+        The result, four cycles after its addition was `reading`.
     """
 
     def __init__(self, config: Config):
@@ -60,32 +61,33 @@ class ForwardingAdder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         reading = self.reading
-        following, current, written = (Signal(ADDITION, name=name)
-                                       for name in ("following", "current", "written"))
-        m.d.sync += [following.eq(reading), current.eq(following), written.eq(current)]
+        following, at_next, current, written = (
+            Signal(ADDITION, name=name) for name in ("following", "next", "current", "written"))
+        m.d.sync += [following.eq(reading), at_next.eq(following), current.eq(at_next),
+                     written.eq(current)]
 
-        # What `following` will need, by the stage of the addition that makes it a cycle later.
-        # `reading` waits a cycle for nobody, so each of them moves on as well.
-        of_current, of_written, of_past = (
+        # Which of the additions before makes what `reading` will need. The newest counts; all of
+        # them move on cycle by cycle, as `reading` does.
+        of_last, of_second, of_third, of_fourth = (
             each.valid & (each.dst[:self.index_bits] == reading.tile[:self.index_bits])
-            & ~reading.clear for each in (following, current, written))
-        take_result, recall_result, recall_previous, drop = (
-            Signal(name=name) for name in ("take_result", "recall_result", "recall_previous",
-                                           "drop_tile"))
-        will_take_result = Signal()
-        m.d.sync += [
-            will_take_result.eq(of_current), take_result.eq(will_take_result),
-            recall_result.eq(of_written), recall_previous.eq(of_past & ~of_written),
-            drop.eq(reading.clear | of_current | of_written | of_past),
-        ]
-        m.d.comb += self.drop.eq(drop)
+            & ~reading.clear for each in (following, at_next, current, written))
+        recall_result, recall_previous = (
+            Signal(name=name) for name in ("recall_result", "recall_previous"))
+        m.d.sync += [recall_result.eq(of_third & ~of_second),
+                     recall_previous.eq(of_fourth & ~of_third & ~of_second)]
+        recall_second = self._after(m, "recall_second", of_second, 2)
+        take_result = self._after(m, "take_result", of_last, 3)
+        m.d.comb += self.drop.eq(self._after(
+            m, "drop", reading.clear | of_last | of_second | of_third | of_fourth, 2))
 
-        result, previous, recalled = (Signal(self.tile_bits, name=name, reset_less=True)
-                                      for name in ("result", "previous", "recalled"))
+        result, previous, earlier, recalled = (
+            Signal(self.tile_bits, name=name, reset_less=True)
+            for name in ("result", "previous", "earlier", "recalled"))
         m.d.sync += [
             previous.eq(result),
-            recalled.eq((result & recall_result.replicate(self.tile_bits))
-                        | (previous & recall_previous.replicate(self.tile_bits))),
+            earlier.eq((result & recall_result.replicate(self.tile_bits))
+                       | (previous & recall_previous.replicate(self.tile_bits))),
+            recalled.eq((result & recall_second.replicate(self.tile_bits)) | earlier),
         ]
         addend = Signal(self.tile_bits)
         m.d.comb += addend.eq(Mux(take_result, result, recalled | self.tile))
@@ -95,3 +97,11 @@ class ForwardingAdder(wiring.Component):
         m.d.comb += [self.write.enable.eq(written.valid), self.write.index.eq(written.dst),
                      self.write.data.eq(result)]
         return m
+
+    def _after(self, m, name, value, cycles):
+        """A condition, some cycles later."""
+        for cycle in range(cycles):
+            later = Signal(name=f"{name}_{cycle}")
+            m.d.sync += later.eq(value)
+            value = later
+        return value

@@ -16,7 +16,7 @@ from ..isa.instructions import (
     MicroOp,
     Window,
 )
-from .accumulator import addend_port
+from .accumulator import READ_LATENCY, addend_port
 from .forwarding import ForwardingAdder
 from .interfaces import commands, events, index, read_port, tokens
 from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack, widths_of
@@ -37,7 +37,7 @@ assert {*FIRSTS, GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS,
 
 # Stages of the pipeline, counted in cycles from the issue of a slot.
 # The micro-op is there, tiles are read, `stopped` is set, tiles are there, products are there.
-MICRO_OP, READ, STOP, TILES, PRODUCT = 2, 3, 4, 5, 6
+MICRO_OP, READ, STOP, TILES, PRODUCT = 2, 3, 4, 5, 7
 
 # What travels with an instruction's slots; only the last one posts and ends.
 TASK = data.StructLayout({"post": len(Engine), "position": POSITION_BITS})
@@ -111,17 +111,18 @@ class GemmEngine(wiring.Component):
         0           issued by the sequencer; the micro-op is read
         2           the micro-op is there; indices are added and compared
         3           activations and weights are read; a slot with an index outside is dropped
-        5           they are there and multiplied
-        6           products; the adder tree begins, or depthwise lanes are picked
+        5           they are there; activations come from either of two scratchpads
+        6           they stand in front of the multipliers
+        7           products; the adder tree begins, or depthwise lanes are picked
         4 + T       the accumulator tile is read
-        6 + T       it is there, and so are the sums; they are added
-        7 + T       the result is written
+        7 + T       it is there, and so are the sums; they are added
+        8 + T       the result is written
 
     Rate: a slot a cycle. Nothing in the pipeline ever waits, whatever the order of tiles, and
     instructions follow one another without a bubble: a command is taken in the cycle in which the
     sequencer issues the last slot of the one before.
 
-    Latency: N slots end 7 + T + N cycles after the start (`start_to_end`). An instruction without
+    Latency: N slots end 8 + T + N cycles after the start (`start_to_end`). An instruction without
     iterations takes a slot that computes nothing.
 
     Slots of a window are those of a gemm with one micro-op. From the third iteration of the inner
@@ -136,7 +137,7 @@ class GemmEngine(wiring.Component):
 
     Registers: `halted`, `stopped`, `closed` after either, `fault_position`, `in_flight`
     (instructions started and not ended, before `started` and `ended` are counted), the slots in
-    stages 1 to 7 + T, and those of Sequencer, MacArray and ForwardingAdder.
+    stages 1 to 8 + T, and those of Sequencer, MacArray and ForwardingAdder.
 
     Members
     -------
@@ -311,7 +312,7 @@ class GemmEngine(wiring.Component):
         m.submodules.adder = adder = ForwardingAdder(self.config)
         tree = tree_stages(self.config)
         read, tiles = stages[READ], stages[TILES]
-        acc_read = stages[PRODUCT + tree - 2]
+        acc_read = stages[PRODUCT + tree - READ_LATENCY]
         m.d.comb += [
             self.inp.enable.eq(read.valid & ~read.out), self.inp.index.eq(read.src),
             self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),

@@ -75,7 +75,8 @@ def read_port(tile_bits: int) -> Signature:
 
 
 def granted_read_port(tile_bits: int) -> Signature:
-    """Like `read_port`, for a shared memory: only a read that is `granted` takes place."""
+    """Like `read_port`, for a shared memory: only a read that is `granted` takes place, and its
+    data follow three cycles later. It may be granted before it is enabled."""
     return Signature({"enable": Out(1), "index": Out(index()), "granted": In(1),
                       "data": In(tile_bits)})
 

@@ -1,9 +1,9 @@
-"""Small pieces of combinational logic that several units use."""
+"""Small pieces of logic that several units use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from amaranth.hdl import Mux, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 
 Kind = TypeVar("Kind")
 Entry = TypeVar("Entry")
@@ -48,3 +48,10 @@ def first(claims: Sequence[tuple[Value, Value]]) -> Value:
     for holds, other in reversed(claims):
         value = Mux(holds, other, value)
     return value
+
+
+def register(m: Module, value: Value, name: str) -> Signal:
+    """The value one cycle later."""
+    later = Signal.like(value, name=name, reset_less=True)
+    m.d.sync += later.eq(value)
+    return later

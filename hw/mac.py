@@ -1,13 +1,13 @@
 """The MAC array: a tile of activations times a tile of weights, every cycle."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
 from ..isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Buffer
-from .logic import exponent, select
-from .mac_pairs import Corrections, PairedRows, packing
+from .logic import exponent, register, select
+from .mac_pairs import Corrections, PairedRows, packing, with_offset
 from .mac_windows import WindowLanes
 from .targets import Target
 
@@ -21,8 +21,9 @@ def tree_stages(config: Config) -> int:
 
 
 def mac_latency(config: Config) -> int:
-    """Cycles from operands to their sums: a register of products, then those of the tree."""
-    return 1 + tree_stages(config)
+    """Cycles from tiles to their sums: a register of operands in front of the multipliers, one of
+    products, then those of the tree."""
+    return 2 + tree_stages(config)
 
 
 def product_shape(config: Config):
@@ -43,10 +44,10 @@ class MacRow(wiring.Component):
 
         inp, wgt ─► × ─► products ─► + ─► register ─► + ─► … ─► sums
 
-    Rate: operands in and sums out in every cycle. Latency: `mac_latency`. Never stalls. While
-    `depthwise` is set, the first stage of the tree takes `lane` instead of the products: one
-    product that another row may have computed. If there are windows it takes `partial` as well, and
-    the second stage, which there is then, adds the two.
+    Rate: operands in and sums out in every cycle. Latency: a cycle, and one for each stage of the
+    tree. Never stalls. While `depthwise` is set, the first stage of the tree takes `lane` instead
+    of the products: one product that another row may have computed. If there are windows it takes
+    `partial` as well, and the second stage, which there is then, adds the two.
 
     Members
     -------
@@ -126,6 +127,7 @@ class MacArray(wiring.Component):
     the last, of the last one plus 1, and of this one plus 2.
 
     The target decides how the multipliers are arranged: one for each product, or for two of them.
+    Operands stand in registers right in front of them: wires to so many places take long.
 
     Members
     -------
@@ -160,16 +162,22 @@ class MacArray(wiring.Component):
             self._one_by_one(m)
         return m
 
-    def _weights(self, channel):
-        return self.wgt.word_select(channel, self.config.block_in * self.config.wgt_bits)
+    def _note(self, m):
+        """What is asked of the operands that stand in their registers."""
+        self.is_depthwise = register(m, self.depthwise, "is_depthwise")
+        self.of_row = register(m, self.row, "of_row")
+        if self.config.has_windows:
+            self.is_window = register(m, self.window, "is_window")
 
     def _one_by_one(self, m):
         """A depthwise product is one that the multipliers of output channel `row` compute anyway:
         it only has to go to the right lane."""
         config = self.config
         rows = [MacRow(config) for _ in range(config.block_out)]
+        inp, wgt = register(m, self.inp, "inp_operand"), register(m, self.wgt, "wgt_operand")
+        self._note(m)
         depthwise, of = Signal(), Signal.like(self.row)
-        m.d.sync += [depthwise.eq(self.depthwise), of.eq(self.row)]
+        m.d.sync += [depthwise.eq(self.is_depthwise), of.eq(self.of_row)]
         chosen = Signal.like(rows[0].products)
         if config.has_windows:
             self._slide(m, rows, of, chosen)
@@ -177,7 +185,8 @@ class MacArray(wiring.Component):
             m.d.comb += chosen.eq(select([row.products.as_value() for row in rows], of))
         for channel, row in enumerate(rows):
             m.submodules[f"row_{channel}"] = row
-            m.d.comb += [row.inp.eq(self.inp), row.wgt.eq(self._weights(channel)),
+            m.d.comb += [row.inp.eq(inp), row.wgt.eq(wgt.word_select(
+                             channel, config.block_in * config.wgt_bits)),
                          row.depthwise.eq(depthwise)]
             for number in range(config.batch):
                 m.d.comb += self.sums[number * config.block_out + channel].eq(row.sums[number])
@@ -198,8 +207,8 @@ class MacArray(wiring.Component):
             m.d.comb += products.eq(select([row.products.as_value()
                                             for row in rows[place::WINDOW_ROWS]], of[row_bits:]))
         window = Signal()
-        m.d.sync += window.eq(self.window)
-        with m.If(self.window):
+        m.d.sync += window.eq(self.is_window)
+        with m.If(self.is_window):
             m.d.sync += of[:row_bits].eq(WINDOW_TAPS - 1)
         m.d.comb += chosen.eq(select([each.as_value() for each in of_group], of[:row_bits]))
         for number in range(config.batch):
@@ -212,11 +221,14 @@ class MacArray(wiring.Component):
                 m.d.comb += rows[lane].partial[number].eq(Mux(window, second, 0))
 
     def _in_pairs(self, m, port_bits):
-        """For a depthwise product, the multipliers on the diagonal get the weights of `row`."""
+        """For a depthwise product, the multipliers on the diagonal get the weights of `row`, which
+        are chosen on the way into the register of operands."""
         config = self.config
         pack = packing(config, port_bits)
+        inp = register(m, self.inp, "inp_operand")
+        self._note(m)
         m.submodules.corrections = corrections = Corrections(config, pack)
-        m.d.comb += [corrections.inp.eq(self.inp), corrections.depthwise.eq(self.depthwise)]
+        m.d.comb += [corrections.inp.eq(inp), corrections.depthwise.eq(self.is_depthwise)]
         tile = data.ArrayLayout(data.ArrayLayout(config.wgt_bits, config.block_in),
                                 config.block_out)
         wgt = data.View(tile, self.wgt)
@@ -224,7 +236,7 @@ class MacArray(wiring.Component):
                   for lane in range(config.depthwise_lanes)]
         windows = None
         if config.has_windows:
-            windows = self._windows(m, wgt, chosen, corrections)
+            windows = self._windows(m, inp, wgt, chosen, corrections)
         else:
             for lane, to in enumerate(chosen):
                 m.d.comb += to.eq(select([wgt[row][lane] for row in range(config.block_out)],
@@ -233,19 +245,21 @@ class MacArray(wiring.Component):
             own = pair if 2 * pair < config.depthwise_lanes else None
             m.submodules[f"rows_{pair}"] = rows = PairedRows(
                 config, pack, corrections, sum_shape(config), own)
-            m.d.comb += [rows.inp.eq(self.inp), rows.depthwise.eq(self.depthwise),
+            m.d.comb += [rows.inp.eq(inp), rows.depthwise.eq(self.is_depthwise),
                          rows.others.eq(corrections.others),
                          rows.diagonal.eq(corrections.diagonal)]
             if windows is not None and own is not None:
-                m.d.comb += rows.window.eq(self.window)
+                m.d.comb += rows.window.eq(self.is_window)
             for place, (weights, sums) in enumerate(((rows.low, rows.low_sums),
                                                      (rows.high, rows.high_sums))):
                 channel = 2 * pair + place
-                m.d.comb += weights.eq(wgt[channel])
+                taken = [wgt[channel][each] for each in range(config.block_in)]
                 if own is not None:
-                    m.d.comb += [weights[channel].eq(chosen[channel]),
-                                 weights[channel ^ 1].eq(
-                                     Mux(self.depthwise, 0, wgt[channel][channel ^ 1]))]
+                    taken[channel] = chosen[channel]
+                    taken[channel ^ 1] = Mux(self.depthwise, 0, wgt[channel][channel ^ 1])
+                if place == 0:
+                    taken = [with_offset(each) for each in taken]
+                m.d.comb += weights.eq(register(m, Cat(taken), f"wgt_operand_{channel}"))
                 for number in range(config.batch):
                     m.d.comb += self.sums[number * config.block_out + channel].eq(sums[number])
                     if windows is not None and own is not None:
@@ -253,12 +267,12 @@ class MacArray(wiring.Component):
                         m.d.comb += to[number].eq(
                             windows.sums[number * config.depthwise_lanes + channel])
 
-    def _windows(self, m, wgt, chosen, corrections):
+    def _windows(self, m, inp, wgt, chosen, corrections):
         """Products of windows. Weights are chosen as products are where there are single ones: a
         group of four rows, then for a depthwise product one of them."""
         config = self.config
         m.submodules.windows = windows = WindowLanes(config)
-        m.d.comb += [windows.inp.eq(self.inp), corrections.window.eq(self.window)]
+        m.d.comb += [windows.inp.eq(inp), corrections.window.eq(self.is_window)]
         row_bits = exponent(WINDOW_ROWS)
         for lane, to in enumerate(chosen):
             row = Signal.like(self.row, name=f"row_of_{lane}")
@@ -267,5 +281,6 @@ class MacArray(wiring.Component):
                                                                WINDOW_ROWS)], row[row_bits:])
                      for place in range(WINDOW_ROWS)]
             m.d.comb += to.eq(select(group, row[:row_bits]))
-            m.d.comb += [windows.wgt[tap][lane].eq(group[tap]) for tap in range(WINDOW_TAPS)]
+            m.d.comb += [windows.wgt[tap][lane].eq(register(m, group[tap], f"tap_{tap}_{lane}"))
+                         for tap in range(WINDOW_TAPS)]
         return windows

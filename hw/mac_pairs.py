@@ -122,7 +122,7 @@ class PairedRows(wiring.Component):
     inp : In(array of signed(inp_bits))
         Batch × block_in activations.
     high, low : In(array of signed(wgt_bits))
-        The block_in weights of either channel.
+        The block_in weights of either channel, those of the low one `with_offset`.
     depthwise : In(1)
         Keep the products of the diagonal alone.
     others, diagonal : In(array of correction_shape)
@@ -200,10 +200,9 @@ class PairedRows(wiring.Component):
         """Both products of a channel, and the bits of the high one that the low one covers."""
         config, packing = self.config, self.packing
         act = self.inp[number * config.block_in + channel]
-        low = with_offset(self.low[channel])
         name = f"{number}_{channel}"
         factor = Signal(signed(packing.spacing + config.wgt_bits), name=f"factor_{name}")
-        m.d.comb += factor.eq(Cat(low, Const(0, packing.spacing - config.wgt_bits),
+        m.d.comb += factor.eq(Cat(self.low[channel], Const(0, packing.spacing - config.wgt_bits),
                                   self.high[channel]))
         product = Signal(signed(config.inp_bits + len(factor)), name=f"product_{name}",
                          reset_less=True)

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.arithmetic import INT32_HIGH, INT32_LOW
 from ..isa.instructions import Rounding
-from .logic import exponent, is_among
+from .logic import exponent, is_among, register
 
 LANE_BITS = 32
 HALF_BITS = LANE_BITS // 2
@@ -49,8 +49,8 @@ class Requantizer(Component):
         PARTS           four products of 16 × 16 bits   COARSE    saturated, shifted by whole bytes
         MIDDLE          the two in the middle added     FINE      shifted by the rest
         PRODUCT         64 bits                         FINISH    rounded, zero point added
-        FIRST_COARSE    shifted by up to three bytes    CLAMP     limited to low and high
-        FIRST_FINE      shifted by up to 7 bits
+        FIRST_COARSE    shifted by up to three bytes              and compared with low and high
+        FIRST_FINE      shifted by up to 7 bits         CLAMP     limited to them
 
     A shift by more than 31 bits is made in two steps, 31 bits and the rest, because rounding
     twice needs the number in between. Two bits below a number remember what shifts dropped: the
@@ -173,23 +173,24 @@ class Requantizer(Component):
         increment = last_bit & (any_bit | tie_goes_up(scaling, quotient))
         zero_point = Mux(scaling.narrow, scaling.zero_point, 0)
         finished = register(m, quotient + zero_point + increment, "finished")
-        # Limits and zero point have 8 bits: what does not fit in three more is beyond the limits.
-        far = register(m, _differs(quotient[NEAR_BITS - 1:-1], quotient[-1]), "far")
-        negative = register(m, quotient[-1], "negative")
+        below, above = self._compare(m, quotient, increment)
 
         scaling = self.scaling[CLAMP]
-        near = lowest(finished, NEAR_BITS + 1)
-        below = Mux(far, negative, near < scaling.low)
-        above = Mux(far, ~negative, near > scaling.high)
-        clamped = Mux(below, scaling.low, Mux(above, scaling.high, near[:8].as_signed()))
+        clamped = Mux(below, scaling.low, Mux(above, scaling.high, finished[:8].as_signed()))
         m.d.comb += self.result.eq(Cat(Mux(scaling.narrow, clamped, finished)[:8], finished[8:]))
 
-
-def register(m, value, name):
-    """The value one cycle later."""
-    later = Signal.like(value, name=name, reset_less=True)
-    m.d.sync += later.eq(value)
-    return later
+    def _compare(self, m, quotient, increment):
+        """FINISH, beside the sum: whether it is below `low` or above `high`. How far the limits are
+        from the zero point is found out before, so that a comparison takes as long as the sum."""
+        scaling = self.scaling[FINE]
+        to_low = register(m, scaling.zero_point - scaling.low, "to_low")
+        to_high = register(m, scaling.zero_point - scaling.high - 1, "to_high")
+        # Limits and zero point have 8 bits: what does not fit in three more is beyond the limits.
+        far, negative = _differs(quotient[NEAR_BITS - 1:-1], quotient[-1]), quotient[-1]
+        near = lowest(quotient, NEAR_BITS)
+        below = register(m, Mux(far, negative, (near + to_low + increment) < 0), "below")
+        above = register(m, Mux(far, ~negative, (near + to_high + increment) >= 0), "above")
+        return below, above
 
 
 def with_dropped(number, dropped):

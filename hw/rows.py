@@ -10,6 +10,7 @@ from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
 from .interfaces import BURST_BEATS_BITS, FAULT, SIZE_BITS
 from .layouts import POSITION_BITS, widths_of
+from .logic import first
 
 _WIDTHS = widths_of(Load)
 COUNT_BITS, STRIDE_BITS = _WIDTHS["shape"], _WIDTHS["stride"]
@@ -166,12 +167,13 @@ class RowWalker(Component):
                              self.row_end.eq(self.row_end + box.row_stride)]
 
     def _by_buffer(self, function):
-        """A function of the size of the offered box's tiles."""
-        result = Const(0)
+        """A function of the size of the offered box's tiles: a choice among sizes, which are fewer
+        than buffers."""
+        sizes: dict[int, list[Buffer]] = {}
         for buffer in self.buffers:
-            value = function(self.config.tile_bytes(buffer))
-            result = Mux(self.boxes.payload.buffer == buffer, value, result)
-        return result
+            sizes.setdefault(self.config.tile_bytes(buffer), []).append(buffer)
+        return first([(self.boxes.payload.buffer.matches(*buffers), function(tile))
+                      for tile, buffers in sizes.items()])
 
     def _cut(self, m):
         """Cut the row that was handed over last into bursts, unless it is a bad one.

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, Signature
 from ..isa.config import Config
 from ..isa.instructions import Buffer
 from .interfaces import fill_port, index, read_port
-from .logic import exponent
+from .logic import exponent, register
 
 # Tells synthesis that nobody reads a word in the cycle in which it is written. Without this, some
 # FPGAs get a register and a multiplexer for every bit, to read the old word in that case.
@@ -30,7 +30,9 @@ class Scratchpad(wiring.Component):
 
     A tile of several parts is filled part by part, or all parts alike with `whole`. Where tiles
     share a word, tile `index` is lane `index % lanes` of word `index // lanes`; a fill writes the
-    `lanes` it names, each from the same lane of its data.
+    `lanes` it names, each from the same lane of its data. A micro-op's lane is chosen on the way
+    into the data register. Others are chosen behind it, since GEMM takes activations and weights
+    into registers of its own: a block RAM takes most of a cycle.
 
     Rate: one write and one read a cycle, never refused. Latency: a read enabled in cycle t has
     its data from t + 2 until the data of the next read replace them, or in t + 2 only. Tokens see
@@ -120,16 +122,22 @@ class Scratchpad(wiring.Component):
 
         # The memory's own output register holds the word in the cycle in which `fetched` is set.
         fetched = Signal()
-        tile_data = Signal(len(read.data), reset_less=True)
-        fetched_data = port.data
         m.d.sync += fetched.eq(read.enable)
-        if self.lanes > 1 and not words:
-            fetched_lane = Signal.like(lane, reset_less=True)
-            m.d.sync += fetched_lane.eq(lane)
-            fetched_data = port.data.word_select(fetched_lane, self.tile_bits)
+        fetched_data = port.data
+        chooses = self.lanes > 1 and not words
+        if chooses:
+            fetched_lane = register(m, lane, "fetched_lane")
+            if self.buffer == Buffer.UOP:
+                fetched_data = port.data.word_select(fetched_lane, self.tile_bits)
+        tile_data = Signal.like(fetched_data, name="tile_data", reset_less=True)
         with m.If(fetched):
             m.d.sync += tile_data.eq(fetched_data)
         if brief:
             with m.Else():
                 m.d.sync += tile_data.eq(0)
         m.d.comb += read.data.eq(tile_data)
+        if chooses and self.buffer != Buffer.UOP:
+            data_lane = Signal.like(lane, name="data_lane", reset_less=True)
+            with m.If(fetched):
+                m.d.sync += data_lane.eq(fetched_lane)
+            m.d.comb += read.data.eq(tile_data.word_select(data_lane, self.tile_bits))

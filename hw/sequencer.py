@@ -30,7 +30,7 @@ def offset_bits(tiles: int) -> int:
 def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
     """Three loops, with `steps` around a sequence of `count` steps; `tag` is whatever travels with
     the slots. Each operand walks from its base. `announces`: the slots say where an iteration of
-    the outer loop begins. `once`: which of the counts are one; `never`: one of them is zero."""
+    the outer loop begins. `once` and `never`: which of the counts are one, and which zero."""
     walk = data.StructLayout({loop: signed(STRIDE_BITS) for loop in LOOPS})
     return data.StructLayout({
         "loops": data.StructLayout({loop: LOOP_BITS for loop in LOOPS}),
@@ -39,7 +39,7 @@ def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
         "strides": data.StructLayout({operand: walk for operand in operands}),
         "announces": 1,
         "once": data.StructLayout({level: 1 for level in _levels(steps)}),
-        "never": 1,
+        "never": data.StructLayout({level: 1 for level in _levels(steps)}),
         "tag": tag,
     })
 
@@ -48,7 +48,7 @@ def judge_counts(nest: data.View, counts: Mapping[str, Value] | None = None) -> 
     """Drive what a nest says about its counts: those that it has, or that it is going to have."""
     counts = counts or _counts(nest)
     return [*(nest.once[level].eq(count == 1) for level, count in counts.items()),
-            nest.never.eq(Cat(count == 0 for count in counts.values()).any())]
+            *(nest.never[level].eq(count == 0) for level, count in counts.items())]
 
 
 def slot_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
@@ -109,6 +109,8 @@ class Sequencer(wiring.Component):
     takes : In(1)
         The same as `slots.ready`, which hundreds of registers wait for: on this one hangs only
         whether a nest is taken.
+    continues : Out(1)
+        `begins` of the slot does not hold; from a register of its own, for whoever decides `takes`.
     """
 
     def __init__(self, operands: Mapping[str, int], tag: ShapeLike, *, steps: bool):
@@ -118,7 +120,7 @@ class Sequencer(wiring.Component):
         super().__init__({
             "nests": In(stream.Signature(self.nest)),
             "slots": Out(stream.Signature(self.slot)),
-            "takes": In(1, init=1),
+            "takes": In(1, init=1), "continues": Out(1),
         })
 
     def elaborate(self, platform):
@@ -144,7 +146,7 @@ class Sequencer(wiring.Component):
         with m.If(self.nests.ready):
             m.d.sync += [running.eq(self.nests.valid), idle.eq(~self.nests.valid)]
         with m.If(renew):
-            m.d.sync += [tag.eq(nest.tag), empty.eq(nest.never)]
+            m.d.sync += [tag.eq(nest.tag), empty.eq(Value.cast(nest.never).any())]
         with m.If(prepares):
             m.d.sync += strides.eq(nest.strides)
 
@@ -190,13 +192,18 @@ class Sequencer(wiring.Component):
             final.append(Mux(inside, will_be_final, at_final))
         begins, at_last, announces = (Signal(name=name, reset_less=True)
                                       for name in ("begins", "at_last", "announces"))
+        not_begins = Signal(init=1, reset_less=True)
         m.d.comb += [last.eq(at_last), slot.begins.eq(begins)]
+        m.d.comb += self.continues.eq(not_begins)
         with m.If(self.nests.ready):
-            only = once.all() | nest.never
-            m.d.sync += [announces.eq(nest.announces), begins.eq(nest.announces & ~nest.never),
+            never = Value.cast(nest.never).any()
+            only = once.all() | never
+            m.d.sync += [announces.eq(nest.announces), begins.eq(nest.announces & ~never),
+                         not_begins.eq(~nest.announces | never),
                          at_last.eq(only), self.unfinished.eq(~only)]
         with m.Elif(self.takes):
-            m.d.sync += [begins.eq(announces & done["outer"]), at_last.eq(Cat(final).all()),
+            m.d.sync += [begins.eq(announces & done["outer"]),
+                         not_begins.eq(~announces | ~done["outer"]), at_last.eq(Cat(final).all()),
                          self.unfinished.eq(~Cat(final).all())]
         if self.steps:
             self._number(m, advance, renew, done["inner"])

@@ -9,15 +9,16 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Store
+from .accumulator import READ_LATENCY
 from .buffered import RegisteredQueue, RegisterSlice
 from .interfaces import FAULT, granted_read_port, read_port, write_beat
 from .layouts import buffers_of
+from .logic import register
 from .store_steps import StoreSteps
 
 assert {*buffers_of(Store)} == {Buffer.OUT, Buffer.ACC}, "another buffer needs hardware here"
 
-READ_LATENCY = 2
-QUEUE_DEPTH = 4             # beats; those on their way from a read to the queue included
+QUEUE_DEPTH = 5             # beats; those on their way from a read to the queue included
 
 
 def word_bits(config: Config) -> int:
@@ -31,12 +32,12 @@ class StoreReader(Component):
     Rate: one step a cycle: a beat, or, where smaller tiles have different lanes in the scratchpad
     and in the beat (see `Packing`), a tile. A tile of several beats is read once. No bubble
     between rows, one between stores. Latency: the first step can be taken in the second cycle after
-    the store arrived; what is taken in cycle t lands in t + 2, when the data of its read are there,
-    and a beat that is then complete is offered from t + 3 on.
+    the store arrived; what is taken in cycle t lands in t + 3, when the data of its read are there,
+    and a beat that is then complete is offered from t + 4 on.
 
-        StoreSteps ──► two places ──► read ──► one cycle ago ──► two cycles ago ──► beat ──► queue
+        StoreSteps ──► two places ──► read ──► one, two, three cycles ago ──► beat ──► queue
 
-    A step waits while four beats are under way between a read and the writer (`reserved`), and
+    A step waits while five beats are under way between a read and the writer (`reserved`), and
     while the accumulator does not grant its read (`read_waits`). A tile outside its scratchpad is
     not read and raises a fault (INDEX) for one cycle, after which `stop` must be high.
 
@@ -56,7 +57,7 @@ class StoreReader(Component):
     fault : Out(FAULT)
         The step at hand is outside its scratchpad. Raised for one cycle.
     bytes : Out(range(bus_bytes + 1))
-        Bytes of the step that is taken in this cycle.
+        Bytes of the step that was taken in the cycle before.
     busy : Out(1)
         There is a step to take, or a beat under way.
     """
@@ -110,7 +111,6 @@ class StoreReader(Component):
             read_waits.eq(self.reads.take.payload.from_acc & ~self.acc.granted),
             taken.eq(attempt & ~step.outside & ~read_waits),
             self.reads.take.ready.eq(taken),
-            self.bytes.eq(Mux(taken & ~step.empty, step.bytes, 0)),
             self.busy.eq(self.instructions.valid | self.reads.take.valid | (self.reserved != 0)),
             self.fault.position.eq(step.position),
         ]
@@ -132,6 +132,9 @@ class StoreReader(Component):
             *(under_way[0][name].eq(step[name]) for name in kept),
             *(older.eq(newer) for newer, older in pairwise(under_way)),
         ]
+        bytes_taken = Signal.like(self.bytes, reset_less=True)
+        m.d.sync += bytes_taken.eq(step.bytes)
+        m.d.comb += self.bytes.eq(Mux(under_way[0].valid, bytes_taken, 0))
         return under_way[-1]
 
     def _land(self, m, landing):
@@ -155,7 +158,7 @@ class StoreReader(Component):
 
     def _from_out(self, m, landing):
         tile, bus = 8 * self.config.tile_bytes(Buffer.OUT), self.config.bus_bits
-        word = self.out.data
+        word = register(m, self.out.data, "out_data")       # as late as those of the accumulator
         if tile >= bus:
             return word.word_select(landing.part, bus)[:bus]
         alone = Signal(tile)

@@ -58,7 +58,7 @@ def _is_apart(machine: Machine, given: Given) -> bool:
     starts or ends: FETCH is not waiting for the others to become idle, and LOAD and STORE do not
     use the accumulator."""
     load, store, code = machine.load, machine.store, given.code
-    if (machine.control.halt | machine.control.seen | machine.fetch.finished
+    if (machine.control.caught | machine.control.seen | machine.fetch.finished
             | load.fault | store.fault or compute_is_idle(machine)):
         return False
     write, beats = machine.load_write, machine.store_beats

@@ -16,8 +16,8 @@ INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
 COUNTERS = len(counter_names())
 
 # `now` is the cycle of the run. The counters of the hardware belong to either side of the machine.
-# `seen` is the fault of the cycle before.
-REGISTERS = Registers(same=("halt", "ended", "seen"),
+# `seen` is the fault of the cycle before. Once it is `caught`, all is told to halt.
+REGISTERS = Registers(same=("halt", "ended", "seen", "caught"),
                       noted=("seen_position", "fault", "fault_position"))
 CLOCK = Registers(moving=("now",))
 MEMORY_COUNTS = Registers(moving=tuple(
@@ -57,11 +57,12 @@ def step(machine: Machine, wires: Wires, overflow: int) -> None:
     """A run is over when FETCH has finished or a fault has occurred, and the bus is quiet. Faults
     are looked at a cycle later."""
     control = machine.control
-    if control.halt == 0 and control.seen:
-        control.halt, control.fault = 1, control.seen
-        control.fault_position = control.seen_position
-    elif wires.quiet and (control.halt or wires.finished):
+    if wires.quiet and (control.halt or (wires.finished and control.caught | control.seen == 0)):
         control.ended = 1
+    control.halt = control.caught
+    if control.caught == 0 and control.seen:
+        control.caught, control.fault = 1, control.seen
+        control.fault_position = control.seen_position
     control.seen, control.seen_position = first_fault(machine, wires, overflow)
     machine.clock.now += 1
 

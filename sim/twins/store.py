@@ -69,7 +69,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     wires.store_busy = wires.store_wait = wires.store_wait_memory = wires.store_bytes = 0
     wires.store_granted = wires.store_offers = 0
     wires.store_end = -1
-    beats.ends_2_ago = beats.ends_1_ago = 0
+    beats.ends_3_ago = beats.ends_2_ago = beats.ends_1_ago = 0
     if commands.ready == 0 or machine.control.halt or store.fault:
         return -1
     wires.store_wait = tokens.missing(machine.tokens, STORE, commands.wait)

@@ -9,17 +9,18 @@ from .registers import Registers, inlined
 from .types import Code, Machine, Numbers, Settings, Unit, Wires
 
 STORE = int(Engine.STORE)
-QUEUE_DEPTH = 4             # beats; those on their way from a read to the queue included
+QUEUE_DEPTH = 5             # beats; those on their way from a read to the queue included
 PLACES = 2                  # of steps that wait for their read
 INDEX = int(Fault.INDEX)
 
-# Beats under way: those whose read was one and two cycles ago, those in the queue, and all that
+# Beats under way: those whose read was one to three cycles ago, those in the queue, and all that
 # have a place reserved there. Before them come up to two `steps`, the front one and the back one:
 # whether it reads the accumulator, at which place (as in `packing`), whether it ends a beat, how
 # many bytes it has, whether it is outside its scratchpad, and the store that it belongs to.
 REGISTERS = Registers(
-    same=("reserved", "beats", "ends_1_ago", "ends_2_ago", "steps", "front_reads", "front_ends",
-          "front_bytes", "front_outside", "back_reads", "back_ends", "back_bytes", "back_outside"),
+    same=("reserved", "beats", "ends_1_ago", "ends_2_ago", "ends_3_ago", "steps", "front_reads",
+          "front_ends", "front_bytes", "front_outside", "back_reads", "back_ends", "back_bytes",
+          "back_outside"),
     noted=("front_of", "back_of"), moving=("front_at", "back_at"))
 
 
@@ -62,7 +63,8 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
         elif waiting != PLACES:
             finished = _put(beats, steps, code[steps.of], config.bus_bytes)
     beats.reserved += ends - goes
-    beats.beats += beats.ends_2_ago - goes
+    beats.beats += beats.ends_3_ago - goes
+    beats.ends_3_ago = beats.ends_2_ago
     beats.ends_2_ago = beats.ends_1_ago
     beats.ends_1_ago = ends
     return finished

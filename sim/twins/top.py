@@ -81,7 +81,8 @@ TIMING = np.dtype([(name, np.int64) for name in (
     "read_latency", "write_latency", "cycles_per_beat", "turn", "reads", "writes", "shared",
     "stalls", "seed", "bus_bytes", "fail_from", "fail_to")])
 LEVELS_PER_STAGE = 1        # of the adder tree
-PRODUCT_STAGE = 6           # of GEMM's pipeline: products are there
+PRODUCT_STAGE = 7           # of GEMM's pipeline: products are there
+READ_LATENCY = 3            # of the accumulator
 
 
 def settings(config: Config, count: int, code_base: int) -> OneRecord:
@@ -100,7 +101,8 @@ def _of_config(config: Config) -> OneRecord:
         **{name: getattr(config, name) for name in (
             "gemm_out_tiles", "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth",
             "token_limit", "reads_in_flight", "writes_in_flight", "vector_cycles")},
-        "gemm_read_stage": PRODUCT_STAGE + tree - 2, "gemm_latency": PRODUCT_STAGE + tree + 1,
+        "gemm_read_stage": PRODUCT_STAGE + tree - READ_LATENCY,
+        "gemm_latency": PRODUCT_STAGE + tree + 1,
         "alu_latency": alu_results.latency(config.vector_cycles)})
 
 

@@ -99,16 +99,17 @@ def bits_of(tile: Any) -> int:
 
 
 class Port:
-    """A read port of the accumulator: data two cycles after the grant, until those of the next."""
+    """A read port of the accumulator: data three cycles after a grant, until those of the next."""
 
     def __init__(self) -> None:
+        self.read: int | None = None
         self.fetched: int | None = None
         self.data = 0
 
     def clock(self, granted: int | None) -> None:
         if self.fetched is not None:
             self.data = self.fetched
-        self.fetched = granted
+        self.read, self.fetched = granted, self.read
 
 
 class Bench:

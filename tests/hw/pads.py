@@ -69,7 +69,8 @@ class Fillable:
 
 
 class Readable:
-    """A scratchpad behind a read port. With `granted`, it refuses reads at random."""
+    """A scratchpad behind a read port. With `granted`, it is the accumulator, which answers a cycle
+    later, and refuses reads at random."""
 
     def __init__(self, bench, port, config, buffer, rng, stall=0.0):
         self.config, self.buffer, self.rng, self.stall = config, buffer, rng, stall
@@ -79,7 +80,7 @@ class Readable:
         self.data = bench.pin(port.data)
         self.enable, self.index = bench.probe(port.enable), bench.probe(port.index)
         self.granted = bench.pin(port.granted) if hasattr(port, "granted") else None
-        self.fetched = None
+        self.fetched = self.read = None
 
     def drive(self):
         if self.granted is not None:
@@ -87,9 +88,11 @@ class Readable:
 
     def look(self):
         if self.fetched is not None:
-            self.data.value, self.fetched = self.fetched, None
+            self.data.value = self.fetched
+        self.fetched, self.read = self.read, None
         if self.enable.value and (self.granted is None or self.granted.value):
             assert self.index.value < self.config.tiles(self.buffer)
             start = self.index.value * self.tile // self.word * self.word
-            self.fetched = int.from_bytes(self.content[start:start + self.word].tobytes(),
-                                          "little")
+            self.read = int.from_bytes(self.content[start:start + self.word].tobytes(), "little")
+        if self.granted is None:
+            self.fetched, self.read = self.read, None

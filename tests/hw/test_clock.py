@@ -13,7 +13,7 @@ from microtron.isa.config import tiny
 
 from ..benchmarks.fpga_modules import fpga
 
-LIMIT_NS = 12.7
+LIMIT_NS = 12.2
 LIMIT_LEVELS = 8
 # Of units alone, whose inputs and outputs count as registers outside.
 UNITS = {"gemm": (8.0, 5), "load": (10.5, 5), "store": (9.9, 5), "control": (9.3, 4),

@@ -183,7 +183,9 @@ def test_the_first_fault_halts_and_is_reported_when_the_bus_is_quiet():
         ctx.set(control.alu.fault.cause, Fault.NONE)
         ctx.set(control.load.fault.cause, Fault.ADDRESS)
         await ctx.tick()
-        assert ctx.get(control.halt)
+        assert (ctx.get(control.halts), ctx.get(control.halt)) == (1, 0)
+        await ctx.tick()
+        assert (ctx.get(control.halts), ctx.get(control.halt)) == (0, 1)
         assert await driver.read("status") == Status.RUNNING
         ctx.set(control.quiet, 1)
         ctx.set(control.load.fault.cause, Fault.NONE)

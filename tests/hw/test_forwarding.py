@@ -1,4 +1,4 @@
-"""The forwarding adder beside a memory that answers two cycles later: few tiles, any order."""
+"""The forwarding adder beside a memory that answers three cycles later: few tiles, any order."""
 
 import random
 from dataclasses import replace
@@ -37,16 +37,16 @@ def test_results_are_those_of_one_addition_after_another(config, seed):
 
     async def testbench(ctx):
         answers, dropped = {}, False
-        for cycle in range(1, len(additions) - 1):
-            reading, current = additions[cycle + 1], additions[cycle - 1]
-            answers[cycle + 1] = packed(memory[reading["tile"]])
+        for cycle in range(1, len(additions) - 2):
+            reading, current = additions[cycle + 2], additions[cycle - 1]
+            answers[cycle + 2] = packed(memory[reading["tile"]])
             ctx.set(unit.reading, {name: reading[name]
                                    for name in ("valid", "clear", "tile", "dst")})
             ctx.set(unit.tile, 0 if dropped else answers.get(cycle - 1, 0))
             dropped = ctx.get(unit.drop)
             for lane, value in enumerate(current["sums"]):
                 ctx.set(unit.sums[lane], value)
-            if cycle > 4:
+            if cycle > 5:
                 written = additions[cycle - 2]
                 assert ctx.get(unit.write.enable) == written["valid"]
                 if written["valid"]:
@@ -54,7 +54,7 @@ def test_results_are_those_of_one_addition_after_another(config, seed):
                     memory[written["dst"]] = list(exact[written["dst"]])
             await ctx.tick()
 
-    for addition in additions[:3]:
+    for addition in additions[:4]:
         addition["valid"] = False
     simulate(unit, testbench)
 

@@ -69,7 +69,7 @@ def sequence(config, dsts, bias=()):
 
 def test_n_products_take_n_cycles_and_a_constant():
     constant = write_stage(tiny)
-    assert constant == 9
+    assert constant == 10
     for products in (1, 2, 40):
         gemm = Gemm(count=products)
         result = run(tiny, [gemm], sequence(tiny, range(products)))
@@ -102,8 +102,8 @@ def test_a_window_writes_from_its_third_slot_on():
 
 def test_the_constant_grows_with_the_adder_tree_only():
     assert [write_stage(replace(tiny, block_in=block)) for block in (4, 8, 16, 32, 64)] == [
-        9, 10, 11, 12, 13]
-    assert start_to_end(base, 100) == 111
+        10, 11, 12, 13, 14]
+    assert start_to_end(base, 100) == 112
 
 
 @pytest.mark.parametrize("distance", [1, 2, 3, 4, 5])
@@ -149,10 +149,10 @@ def test_an_instruction_waits_for_its_tokens_and_says_so():
 
 def test_halt_takes_no_command_and_posts_nothing():
     gemms = [Gemm(count=4, post=Engines.ALU) for _ in range(8)]
-    result = run(tiny, gemms, sequence(tiny, range(4)), halt_at=14, cycles=60)
+    result = run(tiny, gemms, sequence(tiny, range(4)), halt_at=15, cycles=60)
     assert result.starts == [0, 4, 8, 12]
-    assert result.ends == [13]                              # the others would have ended later
-    assert max(result.writes) == 13 + write_stage(tiny)     # issued before, so completed
+    assert result.ends == [14]                              # the others would have ended later
+    assert max(result.writes) == 14 + write_stage(tiny)     # issued before, so completed
     idle = run(tiny, gemms, sequence(tiny, range(4)), halt_at=1, cycles=20)
     assert idle.starts == [0]
     assert idle.writes == []                                # its first slot was never issued

@@ -112,5 +112,5 @@ def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
 
 def test_latency_grows_by_one_with_every_factor_of_two():
     of = {block: mac_latency(replace(tiny, block_in=block)) for block in (2, 4, 8, 16, 32, 64)}
-    assert of == {2: 2, 4: 3, 8: 4, 16: 5, 32: 6, 64: 7}
-    assert mac_latency(base) == 5
+    assert of == {2: 3, 4: 4, 8: 5, 16: 6, 32: 7, 64: 8}
+    assert mac_latency(base) == 6

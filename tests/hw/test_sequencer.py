@@ -30,7 +30,7 @@ def random_stride(rng):
 def judged(nest):
     counts = nest["loops"] | ({"step": nest["count"]} if "count" in nest else {})
     return {"once": {name: count == 1 for name, count in counts.items()},
-            "never": 0 in counts.values()}
+            "never": {name: count == 0 for name, count in counts.items()}}
 
 
 def slots_of(nest):

@@ -12,7 +12,7 @@ from .boxes import STORED
 from .transfers import Machine, one_a_cycle, undisturbed
 
 LATENCY = 32
-OVERHEAD = 7        # start to the first beat on the bus 7, answer to end 1; the beat counts from 1
+OVERHEAD = 8        # start to the first beat on the bus 8, answer to end 1; the beat counts from 1
 PRESETS = {"tiny": tiny, "small": small, "base": base}
 
 

@@ -112,7 +112,7 @@ def expected_memories(config):
         **{f"{name}.queue.storage": (3, prepared_bits(steps, config))
            for name, steps in (("load", LoadSteps), ("store", StoreSteps))},
         "store.awaited.storage": (config.writes_in_flight + 1, 38),
-        "store.reader.queue.storage": (3, beat + beat // 8),
+        "store.reader.queue.storage": (4, beat + beat // 8),
         "writer.lengths.storage": (max(config.writes_in_flight - 1, 1), 8),
         **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)
            for part in range(config.vector_cycles)},

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 import microtron.sim.twins.top as twin
-from microtron.hw import alu_lanes, alu_results, fetch, gemm, mac, rows, store_reader, transfer
+from microtron.hw import (
+    accumulator,
+    alu_lanes,
+    alu_results,
+    fetch,
+    gemm,
+    mac,
+    rows,
+    store_reader,
+    transfer,
+)
 from microtron.isa.config import Config, base, small, tiny, wide
 from microtron.isa.errors import ConfigError, ExecutionError
 from microtron.isa.faults import Fault
@@ -146,7 +156,8 @@ def test_depths_are_the_hardware_s():
              (twin.rows.GRID, rows.MOST_BEATS),
              (twin.store.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.store_reader.QUEUE_DEPTH, store_reader.QUEUE_DEPTH),
-             (2, store_reader.READ_LATENCY)]         # the twin has a register for each
+             (twin.READ_LATENCY, accumulator.READ_LATENCY),
+             (3, store_reader.READ_LATENCY)]         # the twin has a register for each
     for ours, theirs in pairs:
         assert ours == theirs
 
@@ -155,13 +166,14 @@ def test_depths_are_the_hardware_s():
 def test_the_stages_of_gemm_are_the_hardware_s(config):
     settings = twin.settings(config, 0, 0)[0]
     assert settings["gemm_latency"] == gemm.write_stage(config)
-    assert settings["gemm_read_stage"] == gemm.PRODUCT + mac.tree_stages(config) - 2
+    assert settings["gemm_read_stage"] == (gemm.PRODUCT + mac.tree_stages(config)
+                                           - accumulator.READ_LATENCY)
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 4, 8, 16])
 def test_the_latency_of_the_alu_is_the_hardware_s(cycles):
     config = replace(base, vector_cycles=cycles)
-    assert twin.settings(config, 0, 0)[0]["alu_latency"] == alu_lanes.latency(config) + 1
+    assert twin.settings(config, 0, 0)[0]["alu_latency"] == alu_lanes.latency(config)
 
 
 def test_the_twins_have_places_for_the_most_that_can_be_under_way():
