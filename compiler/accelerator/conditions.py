@@ -14,11 +14,12 @@ Values = Mapping[Axis, int]         # of loops that are written out
 
 
 class Limit(NamedTuple):
-    """A condition inside loops of the hardware: it cuts one of them short, or all of them off."""
+    """A condition inside loops of the hardware: it cuts the end or the beginning of one of them, or
+    all of them off."""
 
     room: Affine            # on loops that are written out; where it is negative, nothing is left
-    axis: Axis | None       # the loop that is cut short
-    step: int               # the room that an iteration of it takes
+    axis: Axis | None       # the loop that is cut, if there is one
+    step: int               # the room that an iteration of it adds, or takes if it is negative
 
 
 def limits_of(conditions: Iterable[Expression], axes: Collection[Axis]) -> list[Limit]:
@@ -34,23 +35,33 @@ def _limit(condition: Expression, axes: Collection[Axis]) -> Limit:
     inside = [axis for axis in room.terms if axis in axes]
     if not inside:
         return Limit(room, None, 0)
-    if len(inside) > 1 or room.of(inside[0]) > 0:
+    if len(inside) > 1:
         raise CompileError(f"{condition}: a condition inside loops of the hardware must cut one of "
-                           f"them short")
-    return Limit(room.without(*inside), inside[0], -room.of(inside[0]))
+                           f"them")
+    return Limit(room.without(*inside), inside[0], room.of(inside[0]))
 
 
-def clipped(axes: Sequence[Axis], limits: Iterable[Limit],
-            values: Values) -> tuple[int, ...] | None:
-    """The extents that limits leave of some loops; None if nothing is left."""
-    extents = {axis: axis.extent for axis in axes}
+class Clipped(NamedTuple):
+    """What limits leave of some loops: where each begins, and its iterations."""
+
+    starts: tuple[int, ...]
+    extents: tuple[int, ...]
+
+
+def clipped(axes: Sequence[Axis], limits: Iterable[Limit], values: Values) -> Clipped | None:
+    """What limits leave of some loops; None if that is nothing."""
+    starts, ends = dict.fromkeys(axes, 0), {axis: axis.extent for axis in axes}
     for limit in limits:
         room = limit.room.value(values)
-        if room < 0:
-            return None
-        if limit.axis is not None:
-            extents[limit.axis] = min(extents[limit.axis], room // limit.step + 1)
-    return tuple(extents.values())
+        if limit.axis is None:
+            if room < 0:
+                return None
+        elif limit.step > 0:
+            starts[limit.axis] = max(starts[limit.axis], -(room // limit.step))
+        else:
+            ends[limit.axis] = min(ends[limit.axis], room // -limit.step + 1)
+    extents = tuple([ends[axis] - starts[axis] for axis in axes])
+    return Clipped(tuple(starts.values()), extents) if min(extents, default=1) > 0 else None
 
 
 def decision(condition: Expression) -> Callable[[Values], bool]:

@@ -8,6 +8,7 @@ that the nest names brings a rule that says how (`rules`). Scratchpad places are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 from ...isa.config import Config
 from ...isa.instructions import Instruction, Load
@@ -23,7 +24,15 @@ from .intrinsic import Intrinsic, Intrinsics, intrinsic_named, known_intrinsics
 from .program import dram_of, program_of
 from .rules import Loops
 from .scratchpads import place_buffers
-from .sites import CopySite, Frame, IntrinsicSite, constant_start, filled_once, loops_around
+from .sites import (
+    CopySite,
+    Frame,
+    IntrinsicSite,
+    constant_start,
+    filled_once,
+    loops_around,
+    slides_of,
+)
 from .sum_starts import Starts, tiles_copied, tiles_touched
 from .transfers import (
     Ends,
@@ -84,6 +93,7 @@ class Emitter:
         self.places = place_buffers(nest, config)
         self.contents = Contents(self.places)
         self.stable = filled_once(nest)
+        self.slides = slides_of(nest)
         self.starts = Starts()
         self.segments = {buffer: number for number, buffer
                          in enumerate((*nest.inputs, *nest.outputs), start=1)}
@@ -94,9 +104,9 @@ class Emitter:
         can take turns."""
         innermost = loops_around(statement)[2]
         if isinstance(innermost, ir.Invoke):
-            return self._invoke(innermost, IntrinsicSite(statement, self.places))
+            return self._invoke(innermost, IntrinsicSite(statement, self.places, self.slides))
         if isinstance(innermost, ir.Start):
-            return self._start(innermost, IntrinsicSite(statement, self.places))
+            return self._start(innermost, IntrinsicSite(statement, self.places, self.slides))
         match statement:
             case ir.Sequence():
                 return _sequence([self.of(each) for each in statement.statements])
@@ -104,7 +114,7 @@ class Emitter:
                 return self._allocate(statement)
             case ir.Loop(kind=ir.LoopKind.THREADS):
                 return _threads(statement, self.of(statement.body))
-            case ir.Loop() if ahead_of(statement) is not None:
+            case ir.Loop() if ahead_of(statement):
                 return self._ahead(statement)
             case ir.Loop():
                 return _loop(statement, self.of(statement.body))
@@ -122,28 +132,31 @@ class Emitter:
                                f"one has more; divide the computation")
 
     def _ahead(self, loop: ir.Loop) -> Step:
-        """A loop whose next iteration begins before this one goes on."""
-        buffer, allocated, statement = ahead_of(loop), [], loop.body
+        """A loop of which the next iteration begins before this one goes on. Each buffer that is
+        filled ahead ends a section of the body: while an iteration is in one, the next is in the
+        section before."""
+        allocated, statement = [], loop.body
         while isinstance(statement, ir.Allocate):
             allocated.append(self._entered(statement))
             statement = statement.body
         parts = statement.statements if isinstance(statement, ir.Sequence) else (statement,)
-        filled = 1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
-        begin = _sequence([self.of(each) for each in parts[:filled]])
-        rest = _sequence([self.of(each) for each in parts[filled:]])
+        filled = sorted(1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
+                        for buffer in ahead_of(loop))
+        sections = [_sequence([self.of(each) for each in parts[begin:end]])
+                    for begin, end in pairwise((0, *filled, len(parts)))]
 
         def run(frame: Frame) -> Iterator[None]:
-            waiting = None
-            for value in range(loop.axis.extent):
-                inside = frame.inside(loop.axis, value)
-                for enter in allocated:
-                    inside = enter(inside)
-                yield from begin(inside)
-                if waiting is not None:
-                    yield from rest(waiting)
-                waiting = inside
-            if waiting is not None:
-                yield from rest(waiting)
+            under_way: list[Frame] = []         # the last to begin first
+            for value in range(loop.axis.extent + len(filled)):
+                if value < loop.axis.extent:
+                    inside = frame.inside(loop.axis, value)
+                    for enter in allocated:
+                        inside = enter(inside)
+                    under_way.insert(0, inside)
+                first = max(0, value - loop.axis.extent + 1)
+                for section, each in zip(sections[first:], under_way, strict=False):
+                    yield from section(each)
+                del under_way[len(filled) - first:]
 
         return run
 
@@ -179,14 +192,17 @@ class Emitter:
         intrinsic = intrinsic_named(invoke.intrinsic, self.intrinsics)
 
         def run(frame: Frame) -> Iterator[None]:
-            axes = site.loops(frame.values)
-            if axes is not None:
-                tiles, begins = site.tiles(axes, frame), False
+            visit = site.visit(frame)
+            if visit is not None:
+                (axes, tiles), begins = visit, False
                 if self.starts.noted:
                     touched = [tiles_touched(axes, tiles[place]) for place in site.in_acc]
                     begins = intrinsic.begins and self.starts.begun(touched[0])
                     self._write(self.starts.cleared(touched))
                 self._write(intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins)))
+                again = site.again(frame)
+                if again is not None:
+                    self._write(intrinsic.rule(Loops(*again, self.kernels)))
             yield
 
         return run
@@ -197,9 +213,9 @@ class Emitter:
         begins = intrinsic_named(start.intrinsic, self.intrinsics).begins
 
         def run(frame: Frame) -> Iterator[None]:
-            axes = site.loops(frame.values)
-            if axes is not None:
-                tile, = site.tiles(axes, frame)
+            visit = site.visit(frame)
+            if visit is not None:
+                axes, (tile,) = visit
                 touched = tiles_touched(axes, tile)
                 if begins:
                     self._write(self.starts.note(touched, start.value))
@@ -243,16 +259,16 @@ class Emitter:
         return loads_of(whole, ends, padding or 0)
 
 
-def ahead_of(loop: ir.Loop) -> ir.Buffer | None:
-    """The buffer that a loop fills an iteration ahead, if there is one."""
-    statement, found = loop.body, None
+def ahead_of(loop: ir.Loop) -> list[ir.Buffer]:
+    """The buffers that a loop fills an iteration ahead."""
+    statement, found = loop.body, []
     while isinstance(statement, ir.Allocate):
-        found = statement.buffer if statement.ahead else found
+        found += [statement.buffer] if statement.ahead else []
         statement = statement.body
     return found
 
 
-def _fills(statement: ir.Statement, buffer: ir.Buffer | None) -> bool:
+def _fills(statement: ir.Statement, buffer: ir.Buffer) -> bool:
     """Whether something in a statement writes to a buffer."""
     return any(isinstance(each, ir.Invoke) and each.regions[0].buffer is buffer
                for each in ir.statements_of(statement))

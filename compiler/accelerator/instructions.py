@@ -199,17 +199,19 @@ def immediates(axes: Sequence[Axis], op: AluOp, dst: Affine, src: Affine, *,
                    dst_stride=dst_stride, src_stride=src_stride)
 
 
-def fills(axes: Sequence[Axis], dst: Affine, value: int) -> Iterator[Instruction]:
-    """Give accumulator tiles a constant value."""
-    return filled(dst.constant, walks_of(axes, (dst,)), value)
+def fills(axes: Sequence[Axis], dst: Affine, value: int,
+          target: Buffer = Buffer.ACC) -> Iterator[Instruction]:
+    """Give tiles a constant value."""
+    return filled(dst.constant, walks_of(axes, (dst,)), value, target)
 
 
-def filled(first: int, walks: Walks, value: int) -> Iterator[Instruction]:
+def filled(first: int, walks: Walks, value: int,
+           target: Buffer = Buffer.ACC) -> Iterator[Instruction]:
     """The same for tiles that begin with `first`."""
     plan = planned(walks, 1)
     for step, in offsets(plan.written, 1):
         yield AluI(op=AluOp.MOVE, dst=first + step, immediate=value, loops=plan.counts,
-                   dst_stride=plan.strides[0])
+                   dst_stride=plan.strides[0], target=target)
 
 
 def _first(operands: Sequence[Affine]) -> Tiles:

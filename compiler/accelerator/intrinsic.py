@@ -30,6 +30,7 @@ from ...isa.instructions import AluOp, Engine, Requantize, RequantizeFlags, Roun
 from ..errors import CompileError
 from ..expression.expression import (
     Call,
+    Constant,
     Expression,
     Function,
     binary,
@@ -44,6 +45,7 @@ from ..nest.nest import Scope
 from . import rules
 
 CONFIGS = 16                # whose declarations are kept
+FUNCTIONS = 256             # requantizations that are the same object if they are the same
 ROUNDING_FLAGS = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
                   Rounding.AWAY: RequantizeFlags.AWAY}
 
@@ -96,7 +98,7 @@ def accelerator_intrinsics(config: Config) -> dict[str, Intrinsic]:
 def _declared(config: Config) -> tuple[Intrinsic, ...]:
     found = [gemm(config), depthwise(config), pool(config), pool_sum(config)]
     if config.gemm_out_tiles:
-        found.append(gemm_of_results(config))
+        found += [gemm_of_results(config), depthwise_of_results(config)]
     found += [element_wise(config, op) for op in (AluOp.ADD, AluOp.SUB, AluOp.MUL, AluOp.MIN,
                                                   AluOp.MAX)]
     return tuple(found)
@@ -131,6 +133,20 @@ def depthwise(config: Config) -> Intrinsic:
         lane_product(config, o, inp[b, o + one], wgt[o]), one))
     return Intrinsic("depthwise", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT},
                      Engine.GEMM, rules.depthwise, begins=True)
+
+
+def depthwise_of_results(config: Config) -> Intrinsic:
+    """The same with a tile of results, which has not left the chip."""
+    plain = depthwise(config)
+    inp = plain.tensor.inputs()[0]
+    return replace(plain, name="depthwise.out", scopes={**plain.scopes, inp: Scope.OUT},
+                   rule=rules.depthwise_of_results)
+
+
+def fill(config: Config, value: int) -> Intrinsic:
+    """A tile of results that are all the same: a border."""
+    out = compute("out", (config.batch, config.block_out), lambda b, o: Constant(value, "int8"))
+    return Intrinsic(f"fill[{value}]", out, {out: Scope.OUT}, Engine.ALU, rules.fill(value))
 
 
 def lane_product(config: Config, lane: Expression, inp: Expression,
@@ -208,6 +224,7 @@ def scale_function(rounding: Rounding) -> Requantization:
                           Requantize(flags=flags))
 
 
+@lru_cache(FUNCTIONS)
 def requantize_function(*, rounding: Rounding, zero_point: int, low: int,
                         high: int) -> Requantization:
     """Requantization as a function of value, bias, multiplier and shift: the ISA's arithmetic."""

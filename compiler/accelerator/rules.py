@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...isa.instructions import AluOp, GemmFlags, Instruction, Requantize
+from ...isa.instructions import AluOp, Buffer, GemmFlags, Instruction, Requantize
 from ..expression.affine import Affine
 from ..expression.expression import Axis
-from .instructions import MicroKernels, alus, gemms, immediates, requantizes
+from .instructions import MicroKernels, alus, fills, gemms, immediates, requantizes
 from .windows import depthwise_sums
 
 
@@ -52,6 +52,21 @@ def depthwise(loops: Loops) -> Iterable[Instruction]:
     """Products lane by lane, or windows of three taps."""
     dst, src, wgt = loops.tiles
     return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins)
+
+
+def depthwise_of_results(loops: Loops) -> Iterable[Instruction]:
+    """The same products of results."""
+    dst, src, wgt = loops.tiles
+    return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
+                          mode=GemmFlags.OUT)
+
+
+def fill(value: int) -> Rule:
+    """Results that are all the same."""
+    def rule(loops: Loops) -> Iterable[Instruction]:
+        out, = loops.tiles
+        return fills(loops.axes, out, value, Buffer.OUT)
+    return rule
 
 
 def element_wise(op: AluOp) -> Rule:

@@ -115,7 +115,8 @@ def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], thre
         top = tops.get(scope, 0)
         place = _placed(statement, config, top, threads, places, banks)
         places[statement.buffer] = place
-        end = place.first + (statement.copies * threads - 1) * place.step + place.tiles
+        others = 0 if statement.slide else statement.copies * threads - 1
+        end = place.first + others * place.step + place.tiles
         _place(statement.body, config, {**tops, scope: end}, threads, places, banks)
         return
     if isinstance(statement, Loop) and statement.kind == LoopKind.THREADS:
@@ -128,7 +129,7 @@ def _placed(statement: Allocate, config: Config, top: int, threads: int,
             places: Mapping[Buffer, Place], banks: Banks) -> Place:
     buffer = statement.buffer
     capacity, tiles = config.tiles(SCRATCHPADS[buffer.scope]), tiles_of(buffer)
-    count = statement.copies * threads
+    count = 1 if statement.slide else statement.copies * threads       # copies overlap
     need = top + count * tiles
     if need > capacity:
         others = ", ".join(f"{each.name} {place.tiles}" for each, place in places.items()
@@ -136,6 +137,11 @@ def _placed(statement: Allocate, config: Config, top: int, threads: int,
         raise CompileError(f"{buffer.name} does not fit in {buffer.scope.value}: it takes "
                            f"{count} × {tiles} tiles{' beside ' + others if others else ''}, but "
                            f"there are {capacity}: {need - capacity} too many")
+    if statement.slide is not None:
+        if threads > 1:
+            raise CompileError(f"{buffer.name} slides, which virtual threads cannot share")
+        step = statement.slide.step * strides_of(buffer)[statement.slide.dimension]
+        return Place(top, tiles, step, statement.copies)
     if banks == Banks.SHARED or buffer.scope != Scope.ACC:
         return Place(top, tiles, tiles, statement.copies)
     place = _spread(statement, config, top, count)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...isa.config import Config
 from ..errors import CompileError
 from ..expression.affine import Affine, affine
-from ..expression.expression import Axis, Expression
+from ..expression.expression import Axis, Expression, binary
 from ..expression.intervals import conjuncts
 from ..nest.accesses import touches
 from ..nest.nest import (
@@ -27,17 +27,19 @@ from ..nest.nest import (
     Region,
     Scope,
     Sequence,
+    Slide,
     Start,
     Statement,
     When,
     statements_of,
 )
-from .conditions import Values, clipped, limits_of
+from .conditions import Limit, Values, clipped, limits_of
 from .scratchpads import Place, tile_index
 from .transfers import ends_of, transfer_of
 
 Places = Mapping[Buffer, Place]
 Bases = Mapping[Buffer, int]        # the first tile of each buffer
+Slides = Mapping[Buffer, Slide]     # how buffers slide that do
 
 
 class Frame(NamedTuple):
@@ -69,16 +71,25 @@ class Operand:
         self.start = form.without(*axes)
         self.steps = [form.of(axis) for axis in axes]
 
-    def tile(self, loops: tuple[Axis, ...], frame: Frame) -> Affine:
-        """Which tile it is in some loops, those around them being known."""
+    def tile(self, loops: tuple[Axis, ...], starts: tuple[int, ...], frame: Frame) -> Affine:
+        """Which tile it is in some loops that begin somewhere, those around them being known."""
         terms = {axis: step for axis, step in zip(loops, self.steps, strict=True) if step}
-        return Affine(frame.bases[self.buffer] + self.start.value(frame.values), terms)
+        first = sum(map(int.__mul__, starts, self.steps))
+        return Affine(frame.bases[self.buffer] + self.start.value(frame.values) + first, terms)
+
+
+class Visit(NamedTuple):
+    """The loops of the hardware at a visit, and which tile each operand is."""
+
+    loops: tuple[Axis, ...]
+    tiles: list[Affine]
 
 
 class IntrinsicSite:
-    """An intrinsic, or the start of its sums, in loops that the hardware can run."""
+    """An intrinsic, or the start of its sums, in loops that the hardware can run. Buffers may
+    slide."""
 
-    def __init__(self, statement: Statement, places: Places):
+    def __init__(self, statement: Statement, places: Places, slides: Slides):
         axes, conditions, innermost = loops_around(statement)
         assert isinstance(innermost, Invoke | Start)
         self.statement, self.axes = innermost, tuple(axes)
@@ -88,23 +99,48 @@ class IntrinsicSite:
         self.in_acc = [place for place, region in enumerate(regions)
                        if region.buffer.scope == Scope.ACC]
         self.shorter: dict[tuple[int, ...], tuple[Axis, ...]] = {}
+        self.from_zero = (0,) * len(axes)
+        self.places, self.slide, self.ring_step = places, None, 0
+        if regions[0].buffer in slides:
+            found = slides[regions[0].buffer]
+            index = regions[0].start[found.dimension]
+            self.slide, self.ring_step = limits_of([binary("<=", 0, index)], axes)[0], found.step
 
-    def loops(self, values: Values) -> tuple[Axis, ...] | None:
+    def visit(self, frame: Frame) -> Visit | None:
         """The loops as far as conditions let them run; None if they do not."""
         if not self.limits:
-            return self.axes
-        extents = clipped(self.axes, self.limits, values)
-        if extents is None:
+            return Visit(self.axes, [operand.tile(self.axes, self.from_zero, frame)
+                                     for operand in self.operands])
+        return self._within(self.limits, frame)
+
+    def _within(self, limits: list[Limit], frame: Frame) -> Visit | None:
+        left = clipped(self.axes, limits, frame.values)
+        if left is None:
             return None
+        loops = self._shorter(left.extents)
+        return Visit(loops, [operand.tile(loops, left.starts, frame) for operand in self.operands])
+
+    def again(self, frame: Frame) -> Visit | None:
+        """The loops that write what lies at the end of a ring, for its beginning. None if there
+        are none, or the result does not slide."""
+        buffer, slide = self.operands[0].buffer, self.slide
+        if slide is None:
+            return None
+        place = self.places[buffer]
+        turn = (frame.bases[buffer] - place.first) // place.step
+        beyond = slide._replace(room=slide.room + Affine(-(place.copies - turn) * self.ring_step))
+        found = self._within([*self.limits, beyond], frame)
+        if found is None:
+            return None
+        first, *others = found.tiles
+        return found._replace(tiles=[first + Affine(-place.copies * place.step), *others])
+
+    def _shorter(self, extents: tuple[int, ...]) -> tuple[Axis, ...]:
         if extents not in self.shorter:
             self.shorter[extents] = tuple(
                 axis if extent == axis.extent else Axis(axis.name, extent, axis.reduces)
                 for axis, extent in zip(self.axes, extents, strict=True))
         return self.shorter[extents]
-
-    def tiles(self, loops: tuple[Axis, ...], frame: Frame) -> list[Affine]:
-        """Which tile each operand is."""
-        return [operand.tile(loops, frame) for operand in self.operands]
 
 
 class CopySite:
@@ -134,6 +170,12 @@ def loops_around(statement: Statement) -> tuple[list[Axis], list[Expression], St
         else:
             return axes, conditions, statement
         statement = statement.body
+
+
+def slides_of(nest: Nest) -> Slides:
+    """How buffers of a nest slide that do."""
+    return {each.buffer: each.slide for each in statements_of(nest.body)
+            if isinstance(each, Allocate) and each.slide is not None}
 
 
 def filled_once(nest: Nest) -> set[Buffer]:

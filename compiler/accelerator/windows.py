@@ -29,7 +29,7 @@ from .hardware_loops import (
     plan_of,
     walks_of,
 )
-from .instructions import MicroKernels, Tiles, gemms, longest_sequence, moved
+from .instructions import PLAIN, MicroKernels, Tiles, gemms, longest_sequence, moved
 
 OPERANDS = 3                # dst, src and wgt
 MORE = WINDOW_TAPS - 1      # iterations of a window's inner loop that make no sum
@@ -73,18 +73,20 @@ def planned_windows(walks: Walks) -> WindowPlan | None:
 
 
 def depthwise_sums(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine,
-                   kernels: MicroKernels, *, starts: bool) -> Iterator[Instruction]:
+                   kernels: MicroKernels, *, starts: bool,
+                   mode: GemmFlags = PLAIN) -> Iterator[Instruction]:
     """Windows for loops around a depthwise product where the accelerator has them and they are
-    faster, else gemms; with `starts`, the first product of each accumulator tile begins its sum."""
+    faster, else gemms; with `starts`, the first product of each accumulator tile begins its sum.
+    `mode` says what is multiplied."""
     plan = None
     if kernels.config.has_windows and wgt.constant % WINDOW_ROWS == 0:
         plan = planned_windows(walks_of(axes, (dst, src, wgt)))
     if plan is None:
-        return gemms(axes, dst, src, wgt, kernels, starts=starts, mode=GemmFlags.DEPTHWISE)
-    return _windows(plan, (dst.constant, src.constant, wgt.constant), kernels, starts=starts)
+        return gemms(axes, dst, src, wgt, kernels, starts=starts, mode=mode | GemmFlags.DEPTHWISE)
+    return _windows(plan, (dst.constant, src.constant, wgt.constant), kernels, mode, starts=starts)
 
 
-def _windows(plan: WindowPlan, tiles: Tiles, kernels: MicroKernels, *,
+def _windows(plan: WindowPlan, tiles: Tiles, kernels: MicroKernels, mode: GemmFlags, *,
              starts: bool) -> Iterator[Instruction]:
     """Each window has one micro-op; those of many are loaded at once."""
     dst_stride, src_stride, wgt_stride = plan.space.strides
@@ -94,9 +96,9 @@ def _windows(plan: WindowPlan, tiles: Tiles, kernels: MicroKernels, *,
     most = longest_sequence(kernels.config)
     for begin in range(0, len(found), most):
         some = found[begin:begin + most]
-        uop, loads = kernels.place(tuple(each for _, each in some), GemmFlags.DEPTHWISE)
+        uop, loads = kernels.place(tuple(each for _, each in some), mode | GemmFlags.DEPTHWISE)
         yield from loads
         for place, (number, _) in enumerate(some):
-            yield _window(flags=plan.first if starts and number == 0 else GemmFlags(0),
+            yield _window(flags=mode | (plan.first if starts and number == 0 else PLAIN),
                           uop=uop + place, loops=plan.space.counts, dst_stride=dst_stride,
                           src_stride=src_stride, wgt_stride=wgt_stride)

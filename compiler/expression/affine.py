@@ -134,6 +134,13 @@ def margin(condition: Expression) -> Affine | None:
     return None
 
 
+def opposite(condition: Expression) -> Expression:
+    """The comparison that holds where one with < or <= does not."""
+    assert isinstance(condition, Binary), "a comparison has two sides"
+    operator = {"<": "<=", "<=": "<"}[condition.operator]
+    return Binary(operator, condition.right, condition.left)
+
+
 def simplified(index: Expression) -> Expression:
     """An affine index in its shortest form; any other index unchanged."""
     form = affine(index)

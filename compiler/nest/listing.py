@@ -98,7 +98,8 @@ class Printer:
                 return f"when {self.expression(statement.condition)}"
             case Allocate():
                 copies = f", {statement.copies} copies" if statement.copies > 1 else ""
-                return f"allocate {self.declaration(statement.buffer)}{copies}"
+                slides = f", sliding by {statement.slide.step}" if statement.slide else ""
+                return f"allocate {self.declaration(statement.buffer)}{copies}{slides}"
             case Marked():
                 return f"{'start of ' if statement.starts else ''}{statement.intrinsic}"
             case Assign():

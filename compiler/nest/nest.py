@@ -7,7 +7,7 @@ nest into a nest that can be listed (`listing`), checked (`verify`) and run (`ru
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from ..expression.expression import Axis, Expression
@@ -176,16 +176,28 @@ class Sequence(Statement):
 
 
 @dataclass(frozen=True)
+class Slide:
+    """How a buffer slides: so many indices of a dimension, each time. The indices from
+    `first` on are new."""
+
+    dimension: int
+    step: int
+    first: int
+
+
+@dataclass(frozen=True)
 class Allocate(Statement):
     """A buffer that exists while the body runs; its contents are undefined at first. With several
     `copies` in memory, successive runs take turns in using them. If it is filled `ahead`, a back
     end with several engines fills it in the next iteration of the loop around it before it goes on
-    in this one."""
+    in this one. If it slides, it begins with what it held further on the last time: copies overlap.
+    """
 
     buffer: Buffer
     body: Statement
     copies: int = 1
     ahead: bool = False
+    slide: Slide | None = None
 
     def children(self) -> tuple[Statement, ...]:
         return (self.body,)
@@ -248,7 +260,7 @@ def with_children(statement: Statement, children: tuple[Statement, ...]) -> Stat
         case When():
             return When(statement.condition, children[0])
         case Allocate():
-            return Allocate(statement.buffer, children[0], statement.copies, statement.ahead)
+            return replace(statement, body=children[0])
         case Marked():
             return Marked(statement.intrinsic, children[0], statement.starts)
     return statement

@@ -163,11 +163,18 @@ class _Runner:
 
     def _allocate(self, statement: Allocate) -> Run:
         body, buffer = self.of(statement.body), statement.buffer
+        last: list[Array] = []          # what it held the last time, if it slides
 
         def run(state: State) -> Steps:
             state.arrays[buffer] = undefined(buffer)
+            if statement.slide is not None and last:
+                dimension, step = statement.slide.dimension, statement.slide.step
+                kept = np.moveaxis(last.pop(), dimension, 0)[step:]
+                np.moveaxis(state.arrays[buffer], dimension, 0)[:len(kept)] = kept
             yield from body(state)
-            del state.arrays[buffer]
+            array = state.arrays.pop(buffer)
+            if statement.slide is not None:
+                last[:] = [array]
 
         return run
 

@@ -12,6 +12,7 @@ from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.window import Conv
 from ..operators.averaged import AveragedConv2d
 from ..operators.conv2d import Conv2d
+from ..operators.conv_separable import MIXED, WINDOW, ConvSeparable
 from ..operators.depthwise import Depthwise
 from ..operators.elementwise import Elementwise
 from ..operators.pool import Kind, Pool
@@ -124,6 +125,35 @@ def _separable(first: Task, second: Task) -> Task:
         "low_between": depthwise.low, "high_between": depthwise.high,
         "rounding_between": depthwise.rounding, "zero_point_out": mixing.zero_point_out,
         "low": mixing.low, "high": mixing.high, "rounding": mixing.rounding}))
+
+
+def conv_separable_tasks(graph: Graph,
+                         tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+    """Separable convolutions of what a plain one computes, which may be computed with it."""
+    for name, task in tasks.items():
+        chosen = task.reads.get("data", "")
+        conv = tasks.get(chosen)
+        if isinstance(task.spec, Separable) and conv is not None and (
+                _is_plain(graph, chosen, conv) and conv.axes == task.axes
+                and conv.spec.planes == 1 and task.spec.multiplier == 1):   # type: ignore[attr-defined]
+            yield name, chosen, _conv_separable(conv, task)
+
+
+def _conv_separable(conv: Task, rest: Task) -> Task:
+    """The task of a convolution and a separable one after it."""
+    first, second = conv.spec, rest.spec
+    assert isinstance(first, Conv2d)
+    assert isinstance(second, Separable)
+    constants = {**conv.constants, **{
+        name if name.startswith(MIXED) else WINDOW + name: each
+        for name, each in rest.constants.items()}}
+    return replace(conv, constants=constants, spec=ConvSeparable(**_own(first) | {
+        "zero_point_conv": first.zero_point_out, "low_conv": first.low, "high_conv": first.high,
+        "rounding_conv": first.rounding, "window": second.kernel, "window_stride": second.stride,
+        "window_dilation": second.dilation, "window_pad": second.pad, **{
+            name: getattr(second, name) for name in (
+                "zero_point_between", "low_between", "high_between", "rounding_between",
+                "channels_mixed", "zero_point_out", "low", "high", "rounding")}}))
 
 
 def _own(spec: Conv2d) -> dict[str, Any]:

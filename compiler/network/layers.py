@@ -18,11 +18,11 @@ from ..errors import CompileError
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
 from ..operators.choice import INSTRUCTIONS, Cost, at_once, different, ranked
-from ..operators.conv2d import Conv2d, plain_forms
+from ..operators.conv2d import Conv2d
+from ..operators.conv_separable import ConvSeparable
 from ..operators.dense import Dense
 from ..operators.description import LARGEST
 from ..operators.elementwise import Elementwise
-from ..operators.first_layer import FoldedForm
 from ..operators.form import Form
 from ..operators.kernel import OUTPUT, Built, Kernel, Options
 from ..operators.layout import Layout, tiled_images
@@ -35,6 +35,7 @@ CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules 
 REMEMBERED = 16                 # layouts whose positions are kept
 AT_ONCE = 2                     # kernels that take their input at once, of each configuration ...
 LOOKED_AT = 8                   # ... among this many
+FOLDABLE = (Conv2d, ConvSeparable)      # descriptions with forms whose input the host folds
 
 
 class Misfit(Exception):        # noqa: N818    # no error: the layer begins another program
@@ -79,11 +80,11 @@ class LayerCompiler:
         key = spec, plain, half
         if key not in self.kernels:
             config = halved(self.config) if half else self.config
-            any_form = not plain or not isinstance(self.kernel(spec).form, FoldedForm)
+            any_form = not plain or self.kernel(spec).form.handicap == 1
             if plain and any_form and not half:
                 return self.kernel(spec)
             # Beside another layer one behaves unlike alone: then estimates decide.
-            found = self._best(spec, config, None if any_form else plain_forms(spec, config)[0],
+            found = self._best(spec, config, None if any_form else _plain(spec, config),
                                None if half or self.cost is None else self._time)
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
@@ -191,7 +192,7 @@ class LayerCompiler:
             layouts = {**kernel.form.layouts, "data": made[tensor]}
         else:
             kernel = self.kernel(task.spec, half=half,
-                                 plain=type(task.spec) is Conv2d and tensor in made)
+                                 plain=type(task.spec) in FOLDABLE and tensor in made)
             layouts = {name: layout if task.axes is None else layout.on(
                 result if name == OUTPUT else shapes[task.reads[name]], task.axes)
                 for name, layout in kernel.form.layouts.items()}
@@ -263,6 +264,13 @@ class LayerCompiler:
         count = int(np.prod(rows, dtype=np.int64))
         return tiled_images(1, channels, 1, count, self.config.batch,
                             self.config.block_out).on((1, 1, count, channels), (0, 3, 1, 2))
+
+
+def _plain(spec: Any, config: Config) -> Form:
+    """The first form of a description that leaves nothing to the host."""
+    form: Form = next(each for each in operator_of(spec).forms_of(spec, config)
+                      if each.handicap == 1)
+    return form
 
 
 def same_bytes(one: Layout, other: Layout) -> bool:

@@ -12,12 +12,14 @@ from ..operators.depthwise import Depthwise
 from ..operators.elementwise import Elementwise
 from ..operators.residual import ResidualConv2d
 from ..operators.separable import Separable
-from .fusion import joined_tasks
+from .fusion import conv_separable_tasks, joined_tasks
 from .layers import LayerCompiler
 from .network import Decision, Where
 from .task import Task, task_of
 
 Progress = Callable[[str, int, int], None]      # a node, its number, and how many there are
+
+WORTH_JOINING = 0.9         # of the bounds of two layers, the bound of both where a third is added
 
 
 def tasks_of(graph: Graph, compiler: LayerCompiler,
@@ -81,6 +83,16 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
                 least, task, list(before.values()), residuals.get(name))
         if faster:
             apart[name], tasks[name] = before, task
+            del tasks[part]
+            decisions[part] = Decision(Where.FUSED, name)
+    for name, part, task in list(conv_separable_tasks(graph, tasks)):
+        try:
+            compiler.estimate(task.spec)
+        except CompileError:
+            continue                            # does not fit
+        if least(task) < WORTH_JOINING * (least(tasks[name]) + least(tasks[part])):
+            apart[name] = {**apart[name], part: tasks[part]}
+            tasks[name] = task
             del tasks[part]
             decisions[part] = Decision(Where.FUSED, name)
     return apart

@@ -12,6 +12,7 @@ from ..errors import CompileError
 from . import (
     averaged,
     conv2d_schedule,
+    conv_separable,
     dense_schedule,
     depthwise_schedule,
     elementwise_schedule,
@@ -49,5 +50,6 @@ def operator_of(spec: Any) -> Operator:
 
 
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
-               pool_schedule, elementwise_schedule, residual, averaged, separable):
+               pool_schedule, elementwise_schedule, residual, averaged, separable,
+               conv_separable):
     register(module.OPERATOR)

@@ -152,17 +152,20 @@ def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
             + spec.images * spec.channels_out * spec.out_height * spec.out_width)
 
 
-def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv2dForm:
+def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False,
+            prefix: str = "") -> Conv2dForm:
     """The form of a convolution. Where unused rows are skipped, unused columns may be, too: that
-    means fewer bytes, but in runs of one tile."""
+    means fewer bytes, but in runs of one tile. A `prefix` tells all tensors but the data from those
+    of other operators in the same program."""
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
-    data, padded = _inputs(spec, config, images, depth, skip_columns)
-    weights = placeholder("weights", (outputs, depth, spec.kernel[0], spec.kernel[1] * spec.planes,
-                                      config.block_out, config.block_in), "int8")
-    parameters = placeholder("parameters", (outputs, PARAMETER_TILES, config.batch,
-                                            config.block_out), "int32")
+    data, padded = _inputs(spec, config, images, depth, skip_columns, prefix)
+    weights = placeholder(f"{prefix}weights", (
+        outputs, depth, spec.kernel[0], spec.kernel[1] * spec.planes, config.block_out,
+        config.block_in), "int8")
+    parameters = placeholder(f"{prefix}parameters", (outputs, PARAMETER_TILES, config.batch,
+                                                     config.block_out), "int32")
     c, ky, kx, k = (reduce_axis(name, extent) for name, extent in (
         ("c", depth), ("ky", spec.kernel[0]), ("kx", spec.kernel[1]), ("k", config.block_in)))
     shape = (images, outputs, spec.out_height, spec.out_width, config.batch, config.block_out)
@@ -171,45 +174,45 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False) -> Conv
     between = (0,) if spec.skips_rows else ()
     beside = (0,) if skip_columns else ()
     planes = [reduce_axis("plane", spec.planes)] if spec.planes > 1 else []
-    sums = compute("sums", shape, lambda n, o, y, x, b, j: total(
+    sums = compute(f"{prefix}sums", shape, lambda n, o, y, x, b, j: total(
         padded[n, c, y * sy + ky * dy, *between, x * sx + kx * dx, *beside, b, k].cast("int32")
         * weights[o, c, ky, sum(planes, kx * spec.planes), j, k].cast("int32"),
         c, ky, kx, *planes, k))
     function = spec.requantization()
-    output = compute("output", shape, lambda n, o, y, x, b, j: requantized(
+    output = compute(f"{prefix}output", shape, lambda n, o, y, x, b, j: requantized(
         function, sums[n, o, y, x, b, j], parameters, (o,), (b, j)))
     return Conv2dForm(spec=spec, config=config, steps=(sy, sx), function=function, data=data,
                       padded=padded, weights=weights, parameters=parameters, sums=sums,
                       output=output)
 
 
-def plain_forms(spec: Conv2d, config: Config) -> list[Conv2dForm]:
+def plain_forms(spec: Conv2d, config: Config, prefix: str = "") -> list[Conv2dForm]:
     """The ways to load the input: with all its columns, and without those that are not used."""
     skips = (False, True) if spec.skips_columns else (False,)
-    return [form_of(spec, config, skip_columns=skip) for skip in skips]
+    return [form_of(spec, config, skip_columns=skip, prefix=prefix) for skip in skips]
 
 
-def _inputs(spec: Conv2d, config: Config, images: int, depth: int,
-            skip_columns: bool) -> tuple[Tensor, Tensor]:
+def _inputs(spec: Conv2d, config: Config, images: int, depth: int, skip_columns: bool,
+            prefix: str) -> tuple[Tensor, Tensor]:
     """The data, and the data in a border. Where only one row out of several is used, rows between
     are a dimension of their own, of which the first is loaded; memory is the same. So it is with
     columns."""
     (top, _, left, _), (height, width) = spec.pad, spec.padded
-    tile = config.batch, config.block_in
+    tile, name = (config.batch, config.block_in), f"{prefix}padded"
     rows, step = spec.height // spec.stride[0], spec.stride[0]
     if skip_columns:
         columns, aside = spec.width // spec.stride[1], spec.stride[1]
         data = placeholder("data", (images, depth, rows, step, columns, aside, *tile), "int8")
-        return data, compute("padded", (images, depth, rows, 1, columns, 1, *tile),
+        return data, compute(name, (images, depth, rows, 1, columns, 1, *tile),
                              lambda n, c, y, z, x, w, b, i: data[n, c, y, z, x, w, b, i])
     if spec.skips_rows:
         data = placeholder("data", (images, depth, rows, step, spec.width, *tile), "int8")
         return data, compute(
-            "padded", (images, depth, rows, 1, width, *tile), lambda n, c, y, z, x, b, i: select(
+            name, (images, depth, rows, 1, width, *tile), lambda n, c, y, z, x, b, i: select(
                 both(left <= x, x < left + spec.width), data[n, c, y, z, x - left, b, i],
                 spec.zero_point_in))
     data = placeholder("data", (images, depth, spec.height, spec.width, *tile), "int8")
     return data, compute(
-        "padded", (images, depth, height, width, *tile), lambda n, c, y, x, b, i: select(
+        name, (images, depth, height, width, *tile), lambda n, c, y, x, b, i: select(
             both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
             data[n, c, y - top, x - left, b, i], spec.zero_point_in))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -123,16 +123,19 @@ class DepthwiseForm(TensorForm):
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Channels are repeated for every output channel that reads them."""
+        repeated = np.repeat(given["data"], self.spec.multiplier, axis=1)
+        data = pack_activations(repeated, self.config, self.config.depthwise_lanes)
+        return {"data": self._with_lanes(data, self.config.block_in), **self.pack_constants(given)}
+
+    def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """All inputs but the data."""
         spec, config = self.spec, self.config
-        repeated = np.repeat(given["data"], spec.multiplier, axis=1)
-        data = pack_activations(repeated, config, config.depthwise_lanes)
         bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
         bias, multiplier, shift = (self._with_lanes(filled(
             each, 0, config.depthwise_lanes).reshape(-1, config.depthwise_lanes),
             config.block_out).reshape(-1)
             for each in (bias, given["multiplier"], given["shift"]))
-        return {"data": self._with_lanes(data, config.block_in),
-                "weights": self._packed_weights(given["weights"][:, 0]),
+        return {"weights": self._packed_weights(given["weights"][:, 0]),
                 "parameters": pack_parameters(bias, multiplier, shift, config)}
 
     def _packed_weights(self, weights: Array) -> Array:
@@ -152,17 +155,25 @@ class DepthwiseForm(TensorForm):
         return filled(tiles, tiles.ndim - 1, lanes)
 
 
-def form_of(spec: Depthwise, config: Config) -> DepthwiseForm:
-    """What is computed."""
+class Before(NamedTuple):
+    """What comes from a layer before, in the same program: its result, and parameters of both, the
+    second one's first."""
+
+    data: Tensor
+    parameters: Tensor
+
+
+def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> DepthwiseForm:
+    """What is computed, of an input in DRAM unless there is a layer before."""
     chunks = chunks_of(spec, config)
     images = blocks_of(spec.images, config.batch)
     blocks = blocks_of(spec.channels_out, config.depthwise_lanes)
-    data = placeholder("data", (images, blocks, spec.height, spec.width, config.batch,
-                                config.block_in), "int8")
+    shape = (images, blocks, spec.height, spec.width, config.batch, config.block_in)
+    data = before.data if before else placeholder("data", shape, "int8")
     weights = placeholder("weights", (blocks, *chunks.counts, chunks.rows(config),
                                       config.block_in), "int8")
-    parameters = placeholder("parameters", (blocks, PARAMETER_TILES, config.batch,
-                                            config.block_out), "int32")
+    parameters = before.parameters if before else placeholder("parameters", (
+        blocks, PARAMETER_TILES, config.batch, config.block_out), "int32")
     padded = _padded(spec, config, chunks, data)
     (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
     ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import ClassVar
 
 import numpy as np
 
@@ -119,7 +118,9 @@ class FoldedForm(Conv2dForm):
     image: Conv2d
     fold: Fold
 
-    handicap: ClassVar[float] = 1 / WORTH
+    @property
+    def handicap(self) -> float:
+        return 1 / WORTH
 
     @property
     def description(self) -> Conv2d:
@@ -187,7 +188,7 @@ def fold_weights(weights: Array, fold: Fold) -> Array:
                                              height // fold.rows, width // fold.columns))
 
 
-def forms_of(spec: Conv2d, config: Config) -> Iterable[Conv2dForm]:
+def forms_of(spec: Conv2d, config: Config, prefix: str = "") -> Iterable[Conv2dForm]:
     """A convolution folded in the most promising ways, those with the lowest bounds, and as it is;
     only as it is where folding gains nothing."""
     def key(fold: Fold) -> tuple[int, int]:
@@ -198,15 +199,15 @@ def forms_of(spec: Conv2d, config: Config) -> Iterable[Conv2dForm]:
     if folds[0] != UNFOLDED:
         for fold in folds[:MOST_FOLDS]:
             if fold != UNFOLDED:
-                yield from folded_forms(spec, config, fold)
-    yield from plain_forms(spec, config)
+                yield from folded_forms(spec, config, fold, prefix)
+    yield from plain_forms(spec, config, prefix)
 
 
-def folded_forms(spec: Conv2d, config: Config, fold: Fold) -> list[FoldedForm]:
+def folded_forms(spec: Conv2d, config: Config, fold: Fold, prefix: str = "") -> list[FoldedForm]:
     """The forms of a convolution folded in one way."""
     assert fold != UNFOLDED, "that is a plain convolution"
     return [FoldedForm(**vars(form), image=spec, fold=fold)
-            for form in plain_forms(folded(spec, fold), config)]
+            for form in plain_forms(folded(spec, fold), config, prefix)]
 
 
 def least(spec: Conv2d, config: Config) -> int:

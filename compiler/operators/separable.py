@@ -31,7 +31,7 @@ from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ..nest.nest import Scope
 from ..schedule.schedule import Schedule, Stage
 from . import depthwise
-from .depthwise import Depthwise, DepthwiseForm
+from .depthwise import Before, Depthwise, DepthwiseForm
 from .description import HIGH, LOW, activation, border, setting
 from .divisions import even_sizes, fair_sizes, grid
 from .form import Template, blocks_of, requantized
@@ -135,10 +135,10 @@ class SeparableForm(DepthwiseForm):
         return {"data": super().layouts["data"], "output": tiled_images(
             spec.images, spec.channels_mixed, *spec.out_shape, config.batch, config.block_out)}
 
-    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+    def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
         weights = given["mixed_weights"]
         bias = bias_with_zero_point(given["mixed_bias"], weights, self.spec.zero_point_between)
-        return {**super().pack(given),
+        return {**super().pack_constants(given),
                 "mixing": pack_weights(weights[:, :, None, None], self.config),
                 "terms": pack_parameters(bias, given["mixed_multiplier"], given["mixed_shift"],
                                          self.config)}
@@ -147,13 +147,13 @@ class SeparableForm(DepthwiseForm):
         return unpack_activations(output, self.spec.images, self.spec.channels_mixed)
 
 
-def form_of(spec: Separable, config: Config) -> SeparableForm:
-    """What is computed."""
+def form_of(spec: Separable, config: Config, before: Before | None = None) -> SeparableForm:
+    """What is computed, of an input in DRAM unless there is a layer before."""
     if not config.gemm_out_tiles:
         raise CompileError(f"separable: GEMM reads results only where block_in "
                            f"({config.block_in}) is block_out ({config.block_out}) and out_readers "
                            f"({config.out_readers}) is 2; compile both convolutions apart")
-    first = depthwise.form_of(spec, config)
+    first = depthwise.form_of(spec, config, before)
     function, narrow = spec.requantization(), spec.first().requantization()
     if narrow.name == function.name:
         narrow = function                   # one intrinsic for both
@@ -221,7 +221,7 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
         plan[between].compute_ahead()
     plan[between].tensorize(plan[between].leaves[-2], form.narrow.name)
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
-    _summed(plan, sums, mixed)
+    summed(plan[sums], plan[mixed], "depthwise")
     return plan
 
 
@@ -238,17 +238,16 @@ def _in_parts(plan: Schedule, knobs: Knobs, between: Tensor, sums: Tensor,
         plan[tensor].compute_at(*reader)
 
 
-def _summed(plan: Schedule, sums: Tensor, mixed: Tensor) -> None:
-    """Schedules both sums: all taps, and all channels, of a tile one after the other."""
-    stage = plan[sums]
+def summed(stage: Stage, mixed: Stage, intrinsic: str) -> None:
+    """Schedules both sums: all taps, and all channels, of a tile one after the other. `intrinsic`
+    computes the first."""
     n, o, y, x, b, j, ty, tx, *taps = stage.leaves
     stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
-    stage.tensorize(b, "depthwise")
-    stage = plan[mixed]
-    n, o, y, x, b, j, c, k = stage.leaves
-    far, near = stage.split(c, c.extent)
-    stage.reorder(far, n, o, y, x, near, b, j, k)       # all sums are started before
-    stage.tensorize(b, "gemm.out")
+    stage.tensorize(b, intrinsic)
+    n, o, y, x, b, j, c, k = mixed.leaves
+    far, near = mixed.split(c, c.extent)
+    mixed.reorder(far, n, o, y, x, near, b, j, k)       # all sums are started before
+    mixed.tensorize(b, "gemm.out")
 
 
 def largest(form: SeparableForm) -> Knobs:
@@ -265,7 +264,7 @@ def fits(form: SeparableForm, knobs: Knobs) -> Any:
     have two buffers; what they are parts of has one, if there is one step."""
     config = form.config
     blocks, results = form.between.shape[1], form.output.shape[1]
-    height, width = _window(form, knobs)
+    height, width = window_of(form, knobs.rows)
     pixels = knobs.rows * form.spec.out_width
     sums = prod(form.chunks.sums(form.spec.stride, knobs.rows, form.spec.out_width))
     parts = knobs.blocks > 0
@@ -273,7 +272,7 @@ def fits(form: SeparableForm, knobs: Knobs) -> Any:
     some, few = (np.where(parts, np.minimum(knobs.blocks, count), count)
                  for count in (blocks, results))
     need = {Buffer.INP: copies * blocks * height * width,
-            Buffer.WGT: blocks * (_window_tiles(form) + results),
+            Buffer.WGT: blocks * (window_tiles(form) + results),
             Buffer.ACC: 2 * (sums * some + pixels * few) + PARAMETER_TILES * (blocks + results),
             Buffer.OUT: pixels * (copies * blocks + 2 * few)}
     room = [tiles <= config.tiles(buffer) for buffer, tiles in need.items()]
@@ -284,16 +283,16 @@ def _steps(form: SeparableForm, knobs: Knobs) -> Any:
     return form.between.shape[0] * blocks_of(form.spec.out_height, knobs.rows)
 
 
-def _window_tiles(form: SeparableForm) -> int:
+def window_tiles(form: SeparableForm) -> int:
     """Tiles of depthwise weights of a block, of all chunks of the window."""
     return prod(form.chunks.counts) * form.chunks.rows(form.config) // form.config.block_out
 
 
-def _window(form: SeparableForm, knobs: Knobs) -> tuple[Any, int]:
-    """Rows and columns of the input that a step needs."""
+def window_of(form: SeparableForm, rows: Any) -> tuple[Any, int]:
+    """Rows and columns of the input that some rows of the output need."""
     spec = form.spec
-    rows = np.minimum((knobs.rows - 1) * spec.stride[0] + spec.reach(0), form.padded.shape[2])
-    return rows, form.padded.shape[3]
+    height = np.minimum((rows - 1) * spec.stride[0] + spec.reach(0), form.padded.shape[2])
+    return height, form.padded.shape[3]
 
 
 def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
@@ -302,7 +301,7 @@ def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     images, blocks = form.between.shape[:2]
     results = form.output.shape[1]
     steps = _steps(form, knobs)
-    height, width = _window(form, knobs)
+    height, width = window_of(form, knobs.rows)
     pixels = images * spec.out_height * spec.out_width / steps
     return Steps(
         groups=1, steps=steps, pieces=1,
@@ -310,7 +309,7 @@ def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
             spec.stride, images * spec.out_height / steps, spec.out_width),
         vectors=pixels * (blocks + results),
         inp=blocks * height * width * config.tile_bytes(Buffer.INP), runs=blocks * height,
-        wgt=blocks * (_window_tiles(form) + results)
+        wgt=blocks * (window_tiles(form) + results)
         * config.tile_bytes(Buffer.WGT),
         out=pixels * results * config.tile_bytes(Buffer.OUT), out_runs=results,
         parameters=(blocks + results) * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),

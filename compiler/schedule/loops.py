@@ -19,11 +19,12 @@ MOST_LANES = 64
 
 @dataclass(frozen=True)
 class Split:
-    """parent = outer × factor + inner"""
+    """parent = outer × factor + inner - late"""
 
     parent: Axis
     outer: Axis
     inner: Axis
+    late: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Loops:
     relations: list[Split | Fuse] = field(default_factory=list)
     kinds: dict[Axis, LoopKind] = field(default_factory=dict)
 
-    def split(self, axis: Axis, factor: int) -> tuple[Axis, Axis]:
+    def split(self, axis: Axis, factor: int, late: int = 0) -> tuple[Axis, Axis]:
         """Make two loops of one.
 
             for i in 20:                for i.outer in 5:
@@ -52,14 +53,15 @@ class Loops:
                                                 y[i.outer × 4 + i.inner]
 
         Where the factor does not divide the extent, the last outer iteration is cut short by a
-        condition.
+        condition. So is the first, which begins `late` iterations before the axis does: a stage
+        that slides has something to begin with then.
         """
         place = self._place(axis)
         factor = whole(factor, f"{self}: the factor by which axis {axis} is split")
-        outer = Axis(f"{axis.name}.outer", -(-axis.extent // factor), axis.reduces)
+        outer = Axis(f"{axis.name}.outer", -(-(axis.extent + late) // factor), axis.reduces)
         inner = Axis(f"{axis.name}.inner", min(factor, axis.extent), axis.reduces)
         self.leaves[place:place + 1] = [outer, inner]
-        self.relations.append(Split(axis, outer, inner))
+        self.relations.append(Split(axis, outer, inner, late))
         return outer, inner
 
     def tile(self, first: Axis, second: Axis, first_factor: int,
@@ -180,7 +182,8 @@ class Loops:
         found: dict[Axis, Expression] = {}
         for relation in reversed(self.relations):
             if isinstance(relation, Split):
-                found[relation.parent] = (relation.outer * relation.inner.extent + relation.inner)
+                found[relation.parent] = (relation.outer * relation.inner.extent + relation.inner
+                                          - relation.late)
             else:
                 extent = relation.inner.extent
                 found[relation.outer] = relation.fused // extent

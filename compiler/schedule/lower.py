@@ -33,14 +33,16 @@ from ..nest.nest import (
     LoopKind,
     Marked,
     Nest,
+    Slide,
     Statement,
     When,
     in_sequence,
 )
 from .regions import Part, boxes_read, covering, whole, with_whole
 from .schedule import Schedule
+from .sliding import new_part, ring_copies, slide_of
 from .stage import Stage
-from .stage_loops import Frame, frame_of
+from .stage_loops import Frame, frame_of, frames_of
 
 
 @dataclass
@@ -48,7 +50,8 @@ class Lowering:
     """What is known while a schedule is lowered."""
 
     buffers: dict[Tensor, Buffer] = field(default_factory=dict)
-    parts: dict[Tensor, Part] = field(default_factory=dict)
+    parts: dict[Tensor, Part] = field(default_factory=dict)     # that buffers hold
+    slides: dict[Tensor, Slide] = field(default_factory=dict)
     stages: dict[Tensor, Stage] = field(default_factory=dict)
     bodies: dict[Tensor, Expression] = field(default_factory=dict)
     read: dict[Tensor, set[Tensor]] = field(default_factory=dict)       # by each of these bodies
@@ -149,25 +152,30 @@ def _realize(state: Lowering, stage: Stage, part: Part) -> Buffer:
         assert state.parts[above.tensor].extents == part.extents, "it reads element by element"
         state.buffers[tensor] = state.buffers[above.tensor]
         return state.buffers[tensor]
-    state.buffers[tensor] = Buffer(tensor.name, part.extents, tensor.dtype, stage.scope,
+    shape = list(part.extents)
+    if tensor in state.slides:              # copies overlap in a ring of whole steps
+        slide = state.slides[tensor]
+        shape[slide.dimension] = slide.first + ring_copies(stage, slide) * slide.step
+    state.buffers[tensor] = Buffer(tensor.name, tuple(shape), tensor.dtype, stage.scope,
                                    stage.tile_rows)
     return state.buffers[tensor]
 
 
 def _produce(state: Lowering, stage: Stage) -> Statement:
     """The loops that compute the part of a stage's tensor that is needed."""
-    frame = frame_of(stage, state.parts[stage.tensor])
+    part = state.parts[stage.tensor]
+    if stage.tensor in state.slides:
+        part = new_part(part, state.slides[stage.tensor])
+    frames = frames_of(stage, part, state.bodies[stage.tensor])
     leaves = stage.leaves
     first = next((place for place, axis in enumerate(leaves) if axis.reduces), len(leaves))
-    return _loops(state, frame, 0, first)
+    return in_sequence(*(_loops(state, frame, 0, first) for frame in frames))
 
 
 def _loops(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
     """The loops from one place inwards, with everything that is computed inside them."""
-    stage = frame.stage
-    body = state.bodies[stage.tensor]
-    if place == first_reduction and isinstance(body, Reduction):
-        start = _start_sums(state, frame, place, body)
+    if place == first_reduction and isinstance(frame.body, Reduction):
+        start = _start_sums(state, frame, place, frame.body)
         return in_sequence(start, _loop(state, frame, place, first_reduction))
     return _loop(state, frame, place, first_reduction)
 
@@ -177,11 +185,11 @@ def _loop(state: Lowering, frame: Frame, place: int, first_reduction: int) -> St
     if place == len(stage.leaves):
         return _innermost(state, frame)
     axis = stage.leaves[place]
-    if stage.intrinsic is not None and axis is stage.intrinsic[0]:
+    if frame.intrinsic is not None and axis is frame.intrinsic[0]:
         tile = {frame.axes[each] for each in stage.leaves[place:]}
         outside = [guard for guard in frame.guards if not _has_axis(guard, tile)]
         inner = replace(frame, guards=[each for each in frame.guards if each not in outside])
-        marked = Marked(stage.intrinsic[1], _plain_loop(state, inner, place, first_reduction))
+        marked = Marked(frame.intrinsic[1], _plain_loop(state, inner, place, first_reduction))
         return When(both(*outside), marked) if outside else marked
     return _plain_loop(state, frame, place, first_reduction)
 
@@ -193,12 +201,18 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     attached = state.inside.get((stage, axis), [])
     within = [frame.axes[each] for each in stage.leaves[place + 1:]]
     for each in reversed(attached):         # readers first: they determine what is needed of others
-        _realize(state, each, _required(state, frame, each.tensor, within))
+        part = _required(state, frame, each.tensor, within)
+        slide = slide_of(each, part, frame.axes[axis])
+        if slide is not None:
+            state.slides[each.tensor] = slide
+        _realize(state, each, part)
     inner = _loops(state, frame, place + 1, first_reduction)
     statement = in_sequence(*(_produce(state, each) for each in attached), inner)
     for each in reversed(attached):
         if each.over is None:               # otherwise the buffer is that of the source
-            statement = Allocate(state.buffers[each.tensor], statement, each.copies, each.ahead)
+            found = state.slides.get(each.tensor)
+            copies = each.copies if found is None else ring_copies(each, found)
+            statement = Allocate(state.buffers[each.tensor], statement, copies, each.ahead, found)
     return Loop(frame.axes[axis], statement,
                 stage.kinds.get(axis, Loop.kind))
 
@@ -212,7 +226,9 @@ def _required(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis])
         if reader is not tensor and tensor in state.read[reader] and (
                 _is_inside(stage, frame.stage)):
             part = _required(state, frame, reader, within)
-            inner = frame_of(stage, part)
+            if reader in state.slides:
+                part = new_part(part, state.slides[reader])
+            inner = frame_of(stage, part, body)
             boxes += boxes_read(tensor, body, inner.values, set(inner.axes.values()))
     if not boxes:
         raise CompileError(f"{tensor.name} is computed in a loop of {frame.stage}, which does not "
@@ -242,19 +258,19 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
               if not _reduces(guard)]
     assert isinstance(target, Access)
     statement: Statement = Assign(target, _identity(body))
-    if frame.stage.intrinsic is None:
+    if frame.intrinsic is None:
         guarded = When(both(*guards), statement) if guards else statement
         kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
                  if frame.axes[axis] in renamed}
         return _around(guarded, list(renamed.values()), kinds)
-    marked = frame.stage.leaves.index(frame.stage.intrinsic[0])
+    marked = frame.stage.leaves.index(frame.intrinsic[0])
     tile = {frame.axes[axis] for axis in frame.stage.leaves[marked:]}
     within = [new for old, new in renamed.items() if old in tile]
     outside = [new for old, new in renamed.items() if old not in tile]
     near = [guard for guard in guards if _has_axis(guard, set(within))]
     far = [guard for guard in guards if guard not in near]
     inner = When(both(*near), statement) if near else statement
-    mark: Statement = Marked(frame.stage.intrinsic[1], _around(inner, within), starts=True)
+    mark: Statement = Marked(frame.intrinsic[1], _around(inner, within), starts=True)
     kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
              if frame.axes[axis] in renamed}
     return _around(When(both(*far), mark) if far else mark, outside, kinds)
@@ -287,12 +303,15 @@ def _identity(body: Reduction) -> Constant:
 
 def _target(state: Lowering, frame: Frame) -> Access:
     tensor = frame.stage.tensor
-    return Access(state.buffers[tensor], tuple(simplified(frame.local[axis])
-                                               for axis in tensor.axes))
+    indices = [frame.local[axis] for axis in tensor.axes]
+    if tensor in state.slides:
+        slide = state.slides[tensor]
+        indices[slide.dimension] = indices[slide.dimension] + slide.first
+    return Access(state.buffers[tensor], tuple(map(simplified, indices)))
 
 
 def _innermost(state: Lowering, frame: Frame) -> Statement:
-    body = state.bodies[frame.stage.tensor]
+    body = frame.body
     target = _target(state, frame)
     value = body.value if isinstance(body, Reduction) else body
     result = _read(state, substitute(value, frame.values))

@@ -94,8 +94,8 @@ def sized(stage: Stage, extents: tuple[int, ...]) -> dict[Axis, Axis]:
             parent, factor = axes[relation.parent], relation.inner.extent
             inner = min(factor, parent.extent)
             axes[relation.inner] = Axis(relation.inner.name, inner, parent.reduces)
-            axes[relation.outer] = Axis(relation.outer.name, -(-parent.extent // inner),
-                                        parent.reduces)
+            axes[relation.outer] = Axis(relation.outer.name, -(
+                -(parent.extent + relation.late) // inner), parent.reduces)
         else:
             outer, inner_axis = axes[relation.outer], axes[relation.inner]
             axes[relation.fused] = Axis(relation.fused.name, outer.extent * inner_axis.extent,

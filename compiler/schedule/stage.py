@@ -39,6 +39,8 @@ class Stage(Loops):
     tile_rows: int = 0                                  # rows of a tile, if addressed one by one
     uncut: list[Axis] = field(default_factory=list)     # computed whole where a part would do
     over: Tensor | None = None                          # computed in the buffer of this one
+    border: str = ""                                    # the intrinsic that fills it
+    sliding: Axis | None = None                         # along which it is computed only once
     multiplies_and_adds: bool = False                   # sums of products are rounded once a term
 
     def multiply_add(self) -> None:
@@ -108,6 +110,20 @@ class Stage(Loops):
         """
         self.over = source
 
+    def slide(self, axis: Axis) -> None:
+        """In the loop of the reader that this is computed in, compute only what the iteration
+        before has not computed, along one axis of the tensor; keep the rest.
+
+            for i: x[i :+ 6] = …                      for i: x[i + 2 :+ 4] = …
+                y[4 i :+ 4] = f(x[i :+ 6])    →           y[4 i :+ 4] = f(x[i :+ 6])
+
+        What the first iteration needs from before must lie outside the tensor: `split` it late.
+        """
+        if self.attach is None:
+            raise CompileError(f"{self} is not computed in a loop of its reader; use compute_at "
+                               f"first")
+        self.sliding = axis
+
     def compute_inline(self) -> None:
         """Put the body in place of every element that is read.
 
@@ -123,6 +139,21 @@ class Stage(Loops):
         is checked after the schedule is lowered; a mismatch is explained."""
         self._place(axis)
         self.intrinsic = axis, intrinsic
+
+    def fill_border(self, intrinsic: str) -> None:
+        """Compute what a select chooses, and the constant around it, apart: intrinsics have no
+        conditions of their own.
+
+            for y: x[y] = select(1 <= y, f(y), 5)    →    for y: if 1 <= y: x[y] = f(y)
+                                                          for y: if y < 1: x[y] = 5
+
+        `tensorize` says what computes the first; what fills is named here.
+        """
+        body = self.tensor.body
+        if not isinstance(body, Select) or not isinstance(body.otherwise, Constant):
+            raise CompileError(f"{self} has no border: it is not a select between something and a "
+                               f"constant")
+        self.border = intrinsic
 
     def dma(self, axis: Axis) -> None:
         """Turn the loops from this one inwards, of a copy between DRAM and a scratchpad, into

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..expression.expression import Axis, Expression, binary
-from ..expression.intervals import interval_of
+from ..expression.affine import margin, opposite
+from ..expression.expression import Axis, Expression, Select, binary
+from ..expression.intervals import conjuncts, interval_of
+from ..expression.rewrite import substitute
 from .loops import Fuse, Split
 from .regions import Part, sized
 from .stage import Stage
@@ -20,22 +22,59 @@ class Frame:
     values: dict[Axis, Expression]      # of the tensor's axes, in terms of loops
     local: dict[Axis, Expression]       # the same, from the start of the part
     guards: list[Expression]
+    body: Expression                    # what is computed, ...
+    intrinsic: tuple[Axis, str] | None  # ... and by what, from which loop inwards
 
 
-def frame_of(stage: Stage, part: Part) -> Frame:
+def frames_of(stage: Stage, part: Part, body: Expression) -> list[Frame]:
+    """The loops that compute a part, one after the other: what a select chooses, where its
+    condition holds, then the constant around it on every side. Corners are filled twice."""
+    if not stage.border:
+        return [frame_of(stage, part, body)]
+    assert isinstance(body, Select), "the stage has checked it"
+    conditions = list(conjuncts(body.condition))
+    inside = _where(frame_of(stage, part, body.then), conditions)
+    outside = [_where(_filling(frame_of(stage, part, body.otherwise)), [opposite(each)])
+               for each in conditions]
+    return [each for each in (inside, *outside) if each is not None]
+
+
+def _filling(frame: Frame) -> Frame:
+    assert frame.intrinsic is not None, "only intrinsics leave a border to others"
+    return replace(frame, intrinsic=(frame.intrinsic[0], frame.stage.border))
+
+
+def _where(frame: Frame, conditions: list[Expression]) -> Frame | None:
+    """The loops where conditions hold; None if that is nowhere."""
+    guards = []
+    for each in conditions:
+        guard = substitute(each, frame.values)
+        room = margin(guard)
+        low, high = (-1, 0) if room is None else room.range()
+        if high < 0:
+            return None
+        guards += [guard] if low < 0 else []
+    return replace(frame, guards=[*frame.guards, *guards])
+
+
+def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
     axes = sized(stage, part.extents)
     local = _local_values(stage, axes)
     guards = [binary("<", local[axis], axes[axis].extent) for axis in local
               if interval_of(local[axis], {})[1] >= axes[axis].extent]
+    guards += [binary("<=", 0, each) for each in local.values() if interval_of(each, {})[0] < 0]
     values = {}
     for axis, start, extent in zip(stage.tensor.axes, part.start, stage.tensor.shape, strict=True):
         values[axis] = start + local.get(axis, axes[axis])
-        if interval_of(values[axis], {})[1] >= extent:
+        low, high = interval_of(values[axis], {})
+        if high >= extent:
             guards.append(binary("<", values[axis], extent))
+        if low < 0:             # a reader pads what lies before the tensor
+            guards.append(binary("<=", 0, values[axis]))
     for axis in stage.tensor.reduce_axes:
         values[axis] = local.get(axis, axes[axis])
     counted = {axis: local.get(axis, axes[axis]) for axis in stage.tensor.axes}
-    return Frame(stage, axes, values, counted, list(dict.fromkeys(guards)))
+    return Frame(stage, axes, values, counted, list(dict.fromkeys(guards)), body, stage.intrinsic)
 
 
 def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression]:
@@ -48,7 +87,7 @@ def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression
     for relation in reversed(stage.relations):
         if isinstance(relation, Split):
             found[relation.parent] = (value(relation.outer) * axes[relation.inner].extent
-                                      + value(relation.inner))
+                                      + value(relation.inner) - relation.late)
         elif isinstance(relation, Fuse):
             extent = axes[relation.inner].extent
             found[relation.outer] = value(relation.fused) // extent

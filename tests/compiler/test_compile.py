@@ -12,6 +12,7 @@ from microtron.compiler.operators import conv2d_schedule, dense, dense_schedule
 from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.conv2d import Conv2d, Conv2dForm, form_of
+from microtron.compiler.operators.conv_separable import ConvSeparable
 from microtron.compiler.operators.dense import Dense, batch_matmul
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise
@@ -33,6 +34,8 @@ SPECS = {
     "residual": ResidualConv2d(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "averaged": AveragedConv2d(height=5, width=5, channels_in=6, channels_out=6, pad=1),
     "separable": Separable(height=5, width=5, channels_in=6, channels_out=6, pad=1),
+    "conv_separable": ConvSeparable(height=5, width=5, channels_in=3, channels_out=6, pad=1,
+                                    window_pad=1),
     "grouped": Grouped(height=5, width=5, channels_in=6, channels_out=6, groups=3, pad=1),
     "transposed": Transposed(height=3, width=3, channels_in=5, channels_out=4),
     "dense": Dense(rows=3, inputs=10, outputs=6),

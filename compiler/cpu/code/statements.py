@@ -46,7 +46,7 @@ class Statements:
                 self._when(statement)
             case Assign():
                 self._assign(statement)
-            case Allocate():
+            case Allocate(slide=None):
                 buffer = statement.buffer
                 self.values.pointers[buffer] = self.writer.allocate(
                     buffer.dtype, prod(buffer.shape), ALIGNED)

@@ -20,7 +20,7 @@ OPERATORS = st.sampled_from(("<", "<="))
 @st.composite
 def limits(draw):
     """A condition on one loop inside, wherever the loop outside stands."""
-    axis, step = draw(st.sampled_from((i, j))), draw(st.integers(0, 5))
+    axis, step = draw(st.sampled_from((i, j))), draw(st.integers(-5, 5))
     left = axis * step + outer * draw(SMALL) + draw(SMALL)
     return Binary(draw(OPERATORS), left, outer * draw(SMALL) + draw(SMALL))
 
@@ -32,9 +32,9 @@ def test_loops_are_left_with_the_iterations_in_which_all_conditions_hold(conditi
 
     left = clipped((i, j), limits_of(conditions, (i, j)), {outer: far})
     places = list(product(range(i.extent), range(j.extent)))
-    extents = (0, 0) if left is None else left
-    assert [place for place in places if runs(*place)] == [
-        place for place in places if place[0] < extents[0] and place[1] < extents[1]]
+    inside = [] if left is None else list(product(*(
+        range(start, start + extent) for start, extent in zip(*left, strict=True))))
+    assert [place for place in places if runs(*place)] == inside
 
 
 @given(SMALL, SMALL, SMALL, st.integers(0, outer.extent - 1))
@@ -66,7 +66,7 @@ def test_a_condition_that_hardware_loops_cannot_have_is_refused(condition):
         limits_of([condition], (i,))
 
 
-@pytest.mark.parametrize("condition", [i + j < 3, i >= 1, i < j])
-def test_a_condition_must_cut_one_loop_short(condition):
-    with pytest.raises(CompileError, match="must cut one of them short"):
+@pytest.mark.parametrize("condition", [i + j < 3, i >= j, i < j])
+def test_a_condition_must_cut_one_loop(condition):
+    with pytest.raises(CompileError, match="must cut one of them"):
         limits_of([condition], (i, j))

@@ -19,6 +19,7 @@ from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.network import AcceleratorStep, Decision, HostStep, Where
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import Rounding
+from microtron.isa.timing import MemoryTiming
 from microtron.isa.verifier import verify
 
 from .networks import Layers, block, classifier, executed
@@ -215,3 +216,38 @@ def test_rows_of_weights_stay_where_micro_ops_reach_them():
     for cost in (None, microtron.simulated_cost()):
         found = executed(compile_network(graph, large, cost=cost), given, "cycle")
         assert (found["last"] == evaluate_all(graph, given)["last"]).all()
+
+
+def mobile(*, expands):
+    """The beginning of a mobile network: a first layer and a separable convolution, or, after
+    another layer, one whose channels are expanded and reduced."""
+    layers = Layers((1, 13, 10, 3), 3)
+    x = layers.conv("before", "x", 3, 3, zero_point=4) if expands else "x"
+    layers.conv("stem", x, 6, 1 if expands else 3, stride=(1, 1) if expands else (2, 1), low=-5)
+    layers.conv("depthwise", "stem", 6, 3, groups=6, zero_point=7, stride=(2, 2))
+    layers.conv("pointwise", "depthwise", 5, 1)
+    return layers.builder.graph(("pointwise",))
+
+
+@pytest.mark.parametrize("config", [tiny, CONFIGS["windows"]], ids=["tiny", "windows"])
+@pytest.mark.parametrize("expands", [False, True])
+def test_a_convolution_before_both_is_computed_with_them(expands, config):
+    graph, slow = mobile(expands=expands), MemoryTiming(cycles_per_beat=64)
+    network = compile_network(graph, config, memory=slow, cost=lambda each: microtron.simulate(
+        each, memory=slow).cycles)
+    assert network.decisions["stem"] == network.decisions["depthwise"] == Decision(
+        Where.FUSED, "pointwise")
+    step, = network.steps
+    verify(step.program)
+    given = inputs_for(graph)
+    right = evaluate_all(graph, given)
+    for device in ("functional", "cycle", "rtl"):
+        found = executed(network, given, device)["pointwise"]
+        np.testing.assert_array_equal(found, right["pointwise"], device)
+
+
+def test_a_convolution_whose_result_others_read_stays_apart():
+    graph = mobile(expands=False)
+    network = compile_network(replace(graph, outputs=("pointwise", "stem")), tiny,
+                              memory=MemoryTiming(cycles_per_beat=64))
+    assert network.decisions["stem"] == Decision(Where.ACCELERATOR)

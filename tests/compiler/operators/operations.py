@@ -35,8 +35,8 @@ def operands_for(form, seed=0):
     given = {each.name: rng.integers(*each.range, each.shape, endpoint=True).astype(
                  np.int8 if each.range[1] < 128 else np.int16)
              for each in form.operands
-             if each.name.removeprefix("mixed_") not in ("bias", "multiplier", "shift")}
-    for which in ("", "mixed_"):
+             if not each.name.endswith(("bias", "multiplier", "shift"))}
+    for which in ("", "mixed_", "window_"):
         if f"{which}multiplier" in shapes:
             channels, = shapes[f"{which}multiplier"]
             scales = 10.0 ** rng.uniform(-4.5, 0.3, channels)

@@ -8,6 +8,7 @@ import numpy as np
 
 from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.conv_separable import ConvSeparable
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise, Operation
@@ -192,6 +193,18 @@ def separable(spec, data, weights, mixed_weights, **parameters):
     return conv2d(mixing, between, mixed_weights[:, :, None, None], **second)
 
 
+def conv_separable(spec, data, weights, **parameters):
+    """The convolution, then the others."""
+    own, rest = {}, {}
+    for name, each in parameters.items():
+        if name.startswith(("window_", "mixed_")):
+            rest[name.removeprefix("window_")] = each
+        else:
+            own[name] = each
+    return separable(spec.rest(), conv2d(spec.first(), data, weights, **own), **rest)
+
+
 REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, AveragedConv2d: averaged,
+              ConvSeparable: conv_separable,
               Separable: separable, Depthwise: depthwise, Grouped: grouped,
               Transposed: transposed, Dense: dense, Pool: pool, Elementwise: elementwise}

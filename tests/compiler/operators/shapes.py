@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.conv_separable import ConvSeparable
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise, Operation
@@ -122,6 +123,15 @@ ANY = {
                            zero_point_between=BYTES, low_between=st.sampled_from((-128, -20)),
                            high_between=st.sampled_from((127, 60)),
                            rounding_between=st.sampled_from(Rounding)),
+    "conv_separable": specs(
+        ConvSeparable, **WINDOW | {"dilation": pairs(1, 2)}, **ZERO_POINT,
+        channels_in=either((1, 3), 9), channels_out=either((1, 3, 8), 9),
+        channels_mixed=either((0, 1), 18), window=st.tuples(either((3, 1), 4), either((3, 1), 4)),
+        window_stride=pairs(1, 1, 2, 3), window_dilation=pairs(1, 1, 2),
+        window_pad=st.tuples(*(either((0, 1), 3) for _ in range(4))),
+        **{f"{name}_{which}": each for which in ("conv", "between") for name, each in {
+            "zero_point": BYTES, "low": st.sampled_from((-128, -20)),
+            "high": st.sampled_from((127, 60)), "rounding": st.sampled_from(Rounding)}.items()}),
     "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT),
     "transposed": specs(Transposed, **WINDOW | {"stride": PHASES, "height": either((1, 2), 5),
                                                 "width": either((1, 2), 5)},
@@ -217,6 +227,8 @@ CORNERS = {
                               zero_point_average=5, rounding="even"), WINDOWS),
     "separable": _named(_split(Separable, "", zero_point_between=5, low_between=5,
                                channels_mixed=7), WINDOWS),
+    "conv_separable": _named(_split(ConvSeparable, "", channels_in=3, zero_point_conv=5, low_conv=5,
+                                    window_pad=1, channels_mixed=7), WINDOWS),
     "grouped": _named(_split(Grouped, "groups"), WINDOWS),
     "transposed": _named(_split(Transposed, ""), WINDOWS, CUT),
     "dense": _named(_product(zero_point_in=9), PRODUCTS),

@@ -14,6 +14,7 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.conv_separable import ConvSeparable
 from microtron.compiler.operators.dense import Dense, Layout, batch_matmul
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.description import LARGEST, kinds_of
@@ -37,6 +38,7 @@ VALID = {
     ResidualConv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
     AveragedConv2d: {**IMAGE, "channels_in": 4, "channels_out": 8},
     Separable: {**IMAGE, "channels_in": 4, "channels_out": 4},
+    ConvSeparable: {**IMAGE, "channels_in": 4, "channels_out": 4},
     Depthwise: {**IMAGE, "channels_in": 4, "channels_out": 4},
     Grouped: {**IMAGE, "channels_in": 4, "channels_out": 8, "groups": 2},
     Transposed: {**IMAGE, "channels_in": 4, "channels_out": 8},

@@ -10,6 +10,7 @@ from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of
 from microtron.compiler.operators.choice import ranked
 from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.conv_separable import ConvSeparable
 from microtron.compiler.operators.dense import Dense
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise
@@ -29,6 +30,8 @@ LAYERS = {
     "residual": ResidualConv2d(**IMAGE, channels_in=32, channels_out=32, pad=1),
     "averaged": AveragedConv2d(height=14, width=14, channels_in=64, channels_out=64, kernel=1),
     "separable": Separable(height=14, width=14, channels_in=64, channels_out=64, pad=1),
+    "conv_separable": ConvSeparable(height=32, width=32, channels_in=3, channels_out=8, stride=2,
+                                    pad=1, window_pad=1),
     "grouped": Grouped(height=14, width=14, channels_in=32, channels_out=32, groups=4, pad=1),
     "depthwise": Depthwise(**IMAGE, channels_in=32, channels_out=32, pad=1),
     "dense": Dense(rows=64, inputs=128, outputs=96),

@@ -18,7 +18,7 @@ from .shapes import ANY, CORNERS, form_for
 # Results are activations only where both have as many lanes.
 OPERATORS = [(operator, config) for operator in ANY for config, chosen in CONFIGS.items()
              if (operator, config) != ("matmul", "int4")
-             and (operator != "separable" or chosen.gemm_out_tiles)]
+             and ("separable" not in operator or chosen.gemm_out_tiles)]
 SPATIAL = {"1 × 1 spatial", "batch 4", "1 channels", "3 channels", "17 channels"}
 WINDOWED = {"kernel larger than the image", "pads larger than the kernel",
             "stride larger than the kernel"}

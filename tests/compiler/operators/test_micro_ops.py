@@ -18,7 +18,7 @@ WINDOWS = replace(FEWEST, window_taps=3)
 
 @pytest.mark.parametrize(("operator", "config"), [
     *((operator, FEWEST) for operator in CORNERS),
-    *((operator, WINDOWS) for operator in ("depthwise", "separable"))])
+    *((operator, WINDOWS) for operator in ("depthwise", "separable", "conv_separable"))])
 def test_two_micro_ops_are_enough_for_every_operator(operator, config):
     for corner in ("17 channels", "kernel larger than the image"):
         if spec := CORNERS[operator].get(corner):

@@ -14,6 +14,7 @@ from microtron.compiler.compile import bound_of, work_of
 from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.conv_separable import ConvSeparable
 from microtron.compiler.operators.dense import Dense, batch_matmul
 from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.elementwise import Elementwise
@@ -141,6 +142,16 @@ CASES = {
         Separable(height=7, width=7, channels_in=64, channels_out=64, channels_mixed=32, pad=1),
         WINDOWS, Work(macs=49 * 64 * (9 + 32), products=4 * (7 * (7 + 2) * 3 + 49 * 2),
                       bytes=49 * (64 + 32) + 64 * 9 + 64 * 32, passes=49 * (4 + 2))),
+    "a convolution before both": (
+        ConvSeparable(height=7, width=7, channels_in=64, channels_out=64, kernel=1, window_pad=1,
+                      channels_mixed=32), ONE_TAP,
+        Work(macs=49 * 64 * (64 + 9 + 32), products=49 * 4 * (4 + 9 + 2),
+             bytes=49 * (64 + 32) + 64 * (64 + 9 + 32), passes=49 * (4 + 4 + 2))),
+    "a convolution of which only every third row is used": (
+        ConvSeparable(height=7, width=7, channels_in=64, channels_out=64, kernel=1, window=1,
+                      window_stride=(3, 1), channels_mixed=32), ONE_TAP,
+        Work(macs=49 * 64 * 64 + 21 * 64 * (1 + 32), products=21 * 4 * (4 + 1 + 2),
+             bytes=21 * 32 + 64 * (1 + 32), passes=21 * (4 + 4 + 2))),
     "addition of equal scales": (
         Elementwise(operation="add", channels=64, height=7, width=7), base,
         Work(macs=0, products=0, bytes=3 * 49 * 64, passes=49 * 4 * 4)),
