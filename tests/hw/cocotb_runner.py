@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 BENCH = "bench"
 OPTIONS = ("--cc", "--exe", "--build", "--vpi", "-O3", "--x-assign", "fast", "--x-initial", "fast",
            "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ps", "--prefix", "Vtop",
-           "-MAKEFLAGS", "OPT_FAST=-O1 OPT_GLOBAL=-O0 OPT_SLOW=-O0")     # Python takes the time
+           "-MAKEFLAGS", "OPT_FAST=-O0 OPT_GLOBAL=-O0 OPT_SLOW=-O0")     # Python takes the time
 
 
 class CocotbError(AssertionError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 
 import numpy as np
 
@@ -21,8 +22,16 @@ class ReduceKind(Enum):
     PROD = "prod"
 
 
+def _mean(numbers: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    """NumPy's, without its warning about a mean of nothing, which is no number."""
+    count = prod(numbers.shape[each] for each in axis)
+    with np.errstate(invalid="ignore"):
+        mean: Array = numbers.sum(axis=axis, keepdims=keepdims) / count
+    return mean
+
+
 FUNCTIONS: dict[ReduceKind, Callable[..., Array]] = {
-    ReduceKind.SUM: np.sum, ReduceKind.MEAN: np.mean, ReduceKind.MAX: np.max,
+    ReduceKind.SUM: np.sum, ReduceKind.MEAN: _mean, ReduceKind.MAX: np.max,
     ReduceKind.MIN: np.min, ReduceKind.PROD: np.prod}
 ORDER = (ReduceKind.MAX, ReduceKind.MIN)
 
@@ -85,8 +94,8 @@ class Reduce(Scaled):
             return self.clamped(function(x.array, axis=axes, keepdims=self.keep,
                                          initial=self.least_or_largest(x.type)), result)
         if self.kind == ReduceKind.MEAN and not x.type.is_float:
-            wide = x.array.astype(np.float64)
-            return self.clamped(np.trunc(wide.mean(axis=axes, keepdims=self.keep)), result)
+            mean = _mean(x.array.astype(np.float64), axes, self.keep)
+            return self.clamped(np.trunc(mean), result)
         wide = x.array if x.array.dtype == np.uint64 else (
             x.array.astype(np.float64 if x.type.is_float else np.int64))
         found = function(wide, axis=axes, keepdims=self.keep)
