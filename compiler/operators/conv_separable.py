@@ -1,4 +1,4 @@
-"""A convolution, the depthwise one after it and a 1 × 1 one, without a way through DRAM.
+"""A convolution, the depthwise one after it and a 1 × 1 one, with no detour through DRAM.
 
     networks begin with         convolution → 8 bits ── depthwise → 8 bits ── 1 × 1 → 8 bits
 
@@ -109,7 +109,7 @@ class ConvSeparable(Conv2d):
 
 @dataclass(frozen=True, kw_only=True)
 class ConvSeparableForm(TensorForm):
-    """It in tensors: those of the first, and those of the rest, which read the first's result."""
+    """The layer as tensors: those of the first, and those of the rest, which read its result."""
 
     spec: ConvSeparable
     conv: Conv2dForm
@@ -329,7 +329,7 @@ def fits(form: ConvSeparableForm, knobs: Knobs) -> Any:
 
 
 def estimate(form: ConvSeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
-    """Cycles, roughly."""
+    """An estimate of the cycles."""
     config, conv, rest = form.config, form.conv, form.rest
     spec, (images, blocks) = rest.spec, rest.between.shape[:2]
     steps = images * blocks_of(spec.out_height + _rows(form, knobs.rows).late, knobs.rows)

@@ -96,8 +96,8 @@ class DepthwiseForm(TensorForm):
 
     @property
     def layouts(self) -> dict[str, Layout]:
-        """Channels are repeated for every output that reads them; lanes that do not take part are
-        filled up."""
+        """Each input channel is repeated for every output that reads it, and unused lanes are
+        filled with zeros."""
         spec, config = self.spec, self.config
         return {"data": self._in_lanes(spec.channels_in, spec.multiplier, spec.height, spec.width,
                                        config.block_in),
@@ -122,13 +122,13 @@ class DepthwiseForm(TensorForm):
         return Layout(tuple(stages))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        """Channels are repeated for every output channel that reads them."""
+        """Each input channel is repeated for every output channel that reads it."""
         repeated = np.repeat(given["data"], self.spec.multiplier, axis=1)
         data = pack_activations(repeated, self.config, self.config.depthwise_lanes)
         return {"data": self._with_lanes(data, self.config.block_in), **self.pack_constants(given)}
 
     def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        """All inputs but the data."""
+        """Pack every input except the data."""
         spec, config = self.spec, self.config
         bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
         bias, multiplier, shift = (self._with_lanes(filled(
@@ -151,20 +151,20 @@ class DepthwiseForm(TensorForm):
 
     @staticmethod
     def _with_lanes(tiles: Array, lanes: int) -> Array:
-        """The last axis filled with zeros up to a number of lanes."""
+        """Fill the last axis with zeros up to a number of lanes."""
         return filled(tiles, tiles.ndim - 1, lanes)
 
 
 class Before(NamedTuple):
-    """What comes from a layer before, in the same program: its result, and parameters of both, the
-    second one's first."""
+    """What a preceding layer in the same program provides: its result, and the parameters of both
+    layers, those of the second first."""
 
     data: Tensor
     parameters: Tensor
 
 
 def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> DepthwiseForm:
-    """What is computed, of an input in DRAM unless there is a layer before."""
+    """The tensors of the layer. Its input is in DRAM unless another layer precedes it."""
     chunks = chunks_of(spec, config)
     images = blocks_of(spec.images, config.batch)
     blocks = blocks_of(spec.channels_out, config.depthwise_lanes)
@@ -195,7 +195,7 @@ def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> De
 
 
 def sum_at(spec: Depthwise, chunks: Chunks, sums: Tensor, *indices: Expression) -> Element:
-    """The sum of an output. Windows that slide make sums of all that lies between, too."""
+    """The sum for one output. Sliding windows also compute the sums between outputs."""
     n, o, y, x, *tile = indices
     skip_y, skip_x = (full // step for full, step in zip(spec.stride, chunks.strides(spec.stride),
                                                          strict=True))
@@ -203,7 +203,7 @@ def sum_at(spec: Depthwise, chunks: Chunks, sums: Tensor, *indices: Expression) 
 
 
 def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expression]:
-    """The taps of a chunk: loops over all of them, where each is along y and x, and its row of
+    """The taps of a chunk: loops over them, the offset of each along y and x, and its row of
     weights."""
     (height, width), slide = chunks.taps, chunks.slide
     planes = [reduce_axis("plane", chunks.planes)] if chunks.planes > 1 else []
@@ -222,8 +222,8 @@ def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expressio
 
 
 def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:
-    """The input in its border. It is larger where chunks reach over the window: weights are zero
-    there."""
+    """The input within its border, which is wider where chunks extend beyond the window: the
+    weights there are zero."""
     top, _, left, _ = spec.pad
     sizes = [max(size, (out - 1) * stride + (count * taps - 1) * dilation + 1)
              for size, out, stride, count, taps, dilation in zip(

@@ -1,9 +1,9 @@
-"""A depthwise convolution and the pointwise one after it, without a way through DRAM.
+"""A depthwise convolution and the pointwise one after it, with no detour through DRAM.
 
     mobile networks repeat        depthwise → 8 bits ── 1 × 1 convolution → 8 bits
 
-Alone, the first writes what the second reads, and the bus is what both wait for. Here the results
-of the first stay in the out scratchpad, from where GEMM reads them:
+Compiled separately, the first writes what the second reads, and both wait for the bus. Here the
+results of the first stay in the out scratchpad, from which GEMM reads them:
 
     sums ─ requantize ─► between, in out ─ products ─► mixed ─ requantize ─► output
 
@@ -55,9 +55,9 @@ PART = 64                   # results of a channel block, or several, that are e
 
 @dataclass(frozen=True, kw_only=True)
 class Separable(Depthwise):
-    """A depthwise convolution whose results, of 8 bits, are mixed by a 1 × 1 convolution. The last
-    step's zero point, bounds and rounding are those of the second. Weights are (channels_out, 1, y,
-    x) and, of the second, (channels_mixed, channels_out)."""
+    """A depthwise convolution whose 8-bit results are mixed by a 1 × 1 convolution. Zero point,
+    bounds and rounding of the output belong to the second. Weights are (channels_out, 1, y, x) for
+    the first and (channels_mixed, channels_out) for the second."""
 
     operator: ClassVar[str] = "separable"
 
@@ -96,7 +96,8 @@ class Separable(Depthwise):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparableForm(DepthwiseForm):
-    """It in tensors. The fields of a depthwise convolution are those of the first."""
+    """The layer as tensors. Fields inherited from the depthwise convolution describe the first
+    step."""
 
     spec: Separable
     between: Tensor
@@ -148,7 +149,7 @@ class SeparableForm(DepthwiseForm):
 
 
 def form_of(spec: Separable, config: Config, before: Before | None = None) -> SeparableForm:
-    """What is computed, of an input in DRAM unless there is a layer before."""
+    """The tensors of the layer. Its input is in DRAM unless another layer precedes it."""
     if not config.gemm_out_tiles:
         raise CompileError(f"separable: GEMM reads results only where block_in "
                            f"({config.block_in}) is block_out ({config.block_out}) and out_readers "
@@ -178,9 +179,9 @@ def form_of(spec: Separable, config: Config, before: Before | None = None) -> Se
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """Rows of the output that are computed at once and, of these, channel blocks of each of both
-    convolutions: the depthwise sums of some while the ALU has those before them, and the products
-    of some. 0: all of them."""
+    """How many rows of the output are computed at once, and how many of their channel blocks each
+    convolution takes at a time: while the ALU requantizes one part, GEMM computes the next. 0: all
+    of them."""
 
     rows: int
     blocks: int = 0
@@ -227,8 +228,8 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
 
 def _in_parts(plan: Schedule, knobs: Knobs, between: Tensor, sums: Tensor,
               results: tuple[Tensor, ...], reader: tuple[Stage, Axis]) -> None:
-    """Depthwise sums for some channel blocks after the other, and so the products: while the ALU
-    has those of one part, GEMM goes on with the next."""
+    """Compute the depthwise sums, and then the products, a few channel blocks at a time: while the
+    ALU requantizes one part, GEMM goes on with the next."""
     stage = plan[between]
     n, o, *rest = stage.leaves
     part, few = stage.split(o, knobs.blocks)
@@ -239,8 +240,8 @@ def _in_parts(plan: Schedule, knobs: Knobs, between: Tensor, sums: Tensor,
 
 
 def summed(stage: Stage, mixed: Stage, intrinsic: str) -> None:
-    """Schedules both sums: all taps, and all channels, of a tile one after the other. `intrinsic`
-    computes the first."""
+    """Schedule both sums: a tile's taps, or its channels, follow one another. `intrinsic` computes
+    the first sum."""
     n, o, y, x, b, j, ty, tx, *taps = stage.leaves
     stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
     stage.tensorize(b, intrinsic)
@@ -260,8 +261,9 @@ def grids(form: SeparableForm) -> Iterator[Knobs]:
 
 
 def fits(form: SeparableForm, knobs: Knobs) -> Any:
-    """Whether all weights and parameters, and all buffers twice, find room. Parts of channel blocks
-    have two buffers; what they are parts of has one, if there is one step."""
+    """Whether everything fits: all weights and parameters, and each buffer twice. Parts made of
+    channel blocks have two buffers; the whole that they belong to has one if there is a single
+    step."""
     config = form.config
     blocks, results = form.between.shape[1], form.output.shape[1]
     height, width = window_of(form, knobs.rows)
@@ -284,19 +286,19 @@ def _steps(form: SeparableForm, knobs: Knobs) -> Any:
 
 
 def window_tiles(form: SeparableForm) -> int:
-    """Tiles of depthwise weights of a block, of all chunks of the window."""
+    """Tiles of depthwise weights for one block: those of all chunks of the window."""
     return prod(form.chunks.counts) * form.chunks.rows(form.config) // form.config.block_out
 
 
 def window_of(form: SeparableForm, rows: Any) -> tuple[Any, int]:
-    """Rows and columns of the input that some rows of the output need."""
+    """Rows and columns of the input needed for some rows of the output."""
     spec = form.spec
     height = np.minimum((rows - 1) * spec.stride[0] + spec.reach(0), form.padded.shape[2])
     return height, form.padded.shape[3]
 
 
 def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
-    """Cycles, roughly."""
+    """An estimate of the cycles."""
     spec, config = form.spec, form.config
     images, blocks = form.between.shape[:2]
     results = form.output.shape[1]
@@ -317,8 +319,8 @@ def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
 
 
 def at_once(form: SeparableForm) -> list[Knobs]:
-    """The whole image, in parts of a few channel blocks: enough that what an instruction waits for
-    does not count, but few, since the last of them overlap with nothing."""
+    """Knobs for the whole image in parts of a few channel blocks: large enough that the start of an
+    instruction does not matter, yet small, because the last part overlaps with nothing."""
     spec, blocks = form.spec, max(form.between.shape[1], form.output.shape[1])
     enough = min(blocks, blocks_of(PART, spec.out_height * spec.out_width))
     sizes = sorted(even_sizes(blocks), key=lambda size: abs(log2(size / enough)))
