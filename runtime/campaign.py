@@ -21,7 +21,8 @@ from .wrong_programs import spoiled
 # Small, so that they are soon compiled and run, and apart in everything that matters for time.
 SMALL = {
     "tiny": tiny,
-    "batch": replace(tiny, batch=2, block_in=8, bus_bits=128, vector_cycles=4, window_taps=3),
+    "batch": replace(tiny, batch=2, block_in=8, bus_bits=128, address_bits=40, vector_cycles=4,
+                     window_taps=3),
     "int4": replace(tiny, wgt_bits=4, block_out=8, bus_bits=256, address_bits=40, acc_banks=2,
                     queue_depth=2, reads_in_flight=2, writes_in_flight=1, window_taps=3),
 }

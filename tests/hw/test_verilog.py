@@ -21,7 +21,8 @@ from microtron.isa.instructions import INSTRUCTION_BYTES, Buffer, Engine
 from .emitted import CONFIGS, emitted
 
 
-@pytest.fixture(params=CONFIGS)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.soak] if name != "tiny" else [])
+                        for name in CONFIGS])
 def design(request):
     """A configuration and its Verilog."""
     config = CONFIGS[request.param]

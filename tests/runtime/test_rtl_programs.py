@@ -16,8 +16,14 @@ RIGHT = {"tiny": 240, "batch": 180, "int4": 180}
 WRONG = {"tiny": 60, "batch": 60, "int4": 60}
 
 
+def marked(name, first):
+    """Its hardware takes a minute to compile: tests/hw/test_gemm.py has 4-bit weights, too."""
+    return pytest.param(name, first, marks=[pytest.mark.soak] if name == "int4" else [])
+
+
 def parts(programs):
-    return [(name, first) for name, count in programs.items() for first in range(0, count, PART)]
+    return [marked(name, first) for name, count in programs.items()
+            for first in range(0, count, PART)]
 
 
 def assert_equal(case, folder, name, *, right):
@@ -49,7 +55,7 @@ def test_wrong_programs_and_buses_fail_alike_in_the_same_cycle(tmp_path, name, f
     assert failed > PART / 4        # some are wrong only in that they race
 
 
-@pytest.mark.parametrize(("name", "first"), [(name, first) for name in CONFIGS
+@pytest.mark.parametrize(("name", "first"), [marked(name, first) for name in CONFIGS
                                              for first in (0, 10)])
 def test_programs_whose_instructions_take_long_take_the_twin_s_cycles(tmp_path, name, first):
     reached = 0

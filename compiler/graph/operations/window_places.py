@@ -30,10 +30,18 @@ class MaxPlace(_Window):
             raise GraphError(f"the result is {result}, but must be {expected}")
         if self.scales or self.low is not None or self.high is not None:
             raise GraphError("places have neither scales nor bounds")
-        reach = [(taps - 1) * apart + 1 for taps, apart in zip(self.kernel, self.dilation,
-                                                               strict=True)]
-        if any(side >= size for side, size in zip(self.pad, np.repeat(reach, 2), strict=True)):
-            raise GraphError(f"with pad {self.pad} there are windows outside the image")
+        if not all(self._all_inside(types[0], axis) for axis in range(2)):
+            raise GraphError(f"with pad {self.pad} and dilation {self.dilation} there are windows "
+                             f"outside the image")
+
+    def _all_inside(self, x: TensorType, axis: int) -> bool:
+        """Whether each window has a tap in the image, along y or along x. Taps of a dilated one may
+        be on both sides of it."""
+        size, apart = self.image(x)[1 + axis], self.dilation[axis]
+        starts = np.arange(self.windows(x, self.kernel)[axis]) * self.stride[axis] - (
+            self.pad[2 * axis])
+        first = np.maximum(-(starts // apart), 0)           # the first tap that is not before it
+        return bool(np.all((first < self.kernel[axis]) & (starts + first * apart < size)))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         images, counts = self.channels_last(x.array), self.windows(x.type, self.kernel)

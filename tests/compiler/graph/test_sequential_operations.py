@@ -102,6 +102,8 @@ BAD = [
      "does not belong"),
     (MaxPlace(x="a", kernel=(2, 2), pad=(2, 0, 0, 0)), types(((1, 3, 4, 2), REAL)),
      "windows outside the image"),
+    (MaxPlace(x="a", kernel=(2, 1), pad=(1, 1, 0, 0), dilation=(2, 1)), types(((1, 1, 1, 2), REAL)),
+     "windows outside the image"),
     (MaxPlace(x="a", kernel=(2, 2), scales=(2.0,)), types(((1, 3, 4, 2), REAL)), "neither scales"),
 ]
 

@@ -91,6 +91,13 @@ def test_any_chain_of_a_mobile_network_gives_the_same(channels, size, blocks, st
 @given(st.integers(3, 9), st.integers(3, 6), st.integers(0, 9))
 @settings(max_examples=2)
 def test_a_chain_gives_it_on_the_hardware_too(channels, size, seed):
+    check(mobile(channels, size), tiny, seed, stored, "cycle", "rtl")
+
+
+@pytest.mark.soak
+@given(st.integers(3, 9), st.integers(3, 6), st.integers(0, 9))
+@settings(max_examples=50)
+def test_chains_with_windows_give_it_on_the_hardware_too(channels, size, seed):
     check(mobile(channels, size), replace(tiny, window_taps=3), seed, stored, "cycle", "rtl")
 
 

@@ -16,7 +16,8 @@ from .shapes import ANY, CORNERS, form_for
 
 # The right side of a product of two activations has 8 bits.
 # Results are activations only where both have as many lanes.
-OPERATORS = [(operator, config) for operator in ANY for config, chosen in CONFIGS.items()
+OPERATORS = [pytest.param(operator, config, marks=[pytest.mark.soak] if config == "int4" else [])
+             for operator in ANY for config, chosen in CONFIGS.items()
              if (operator, config) != ("matmul", "int4")
              and ("separable" not in operator or chosen.gemm_out_tiles)]
 SPATIAL = {"1 × 1 spatial", "batch 4", "1 channels", "3 channels", "17 channels"}

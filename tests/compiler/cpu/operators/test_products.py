@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from microtron.compiler.graph.operation import Value
@@ -134,6 +134,8 @@ def test_pools(n, sides, kernel, channels, window, dtype, seed, rounding, scaled
     check(operation, x, result=result, relative=2e-5)
 
 
+@example(1, (1, 1), (2, 1), 1, {"stride": (1, 1), "dilation": (2, 1), "pad": (1, 1, 0, 0),
+                                "channel_axis": 1}, "float16", 0, False)    # around the image
 @given(st.integers(0, 2), st.tuples(st.integers(1, 7), st.integers(1, 7)), pairs,
        st.integers(1, 3), windows, st.sampled_from([*FLOATS, "int8", "uint8", "int64"]), seeds,
        st.booleans())
