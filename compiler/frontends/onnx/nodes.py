@@ -96,7 +96,7 @@ def _schema(node: NodeProto, opset: int) -> Any:
     try:
         schema: Any = (defs.get_schema(node.op_type, node.domain) if _domain(node)
                        else defs.get_schema(node.op_type, opset))
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):       # a name that is no UTF-8 comes as bytes
         return None
     return schema if schema.has_function or schema.has_context_dependent_function else None
 

@@ -45,6 +45,11 @@ def test_what_is_no_model():
         refused(data, "this is no ONNX model")
 
 
+def test_a_name_that_is_no_text():
+    whole = node_model("Relu", [X]).SerializeToString()
+    refused(whole.replace(b"Relu", b"Rel\xb5"), "is unknown")
+
+
 def test_all_that_is_unknown_is_listed_at_once():
     half = helper.make_tensor("h", TensorProto.BFLOAT16, [3], np.zeros(3))
     nodes = [helper.make_node("Frobnicate", ["x"], ["a"], "first"),
