@@ -4,11 +4,10 @@ Inputs are set and outputs are read together, once a cycle, which is much faster
 """
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from amaranth.hdl import Cat, Module, Signal, Value
 
-from .simulate import KEPT, simulate
+from .simulate import once, simulate
 
 
 class Pin:
@@ -53,8 +52,8 @@ class Bench:
         return self.probes[-1]
 
     def run(self, limit=20_000):
-        unit, self.stimulus, self.response = _gathered(self.unit, Ends.of(self.pins),
-                                                       Ends.of(self.probes))
+        unit, self.stimulus, self.response = once(self.unit, _gathered, Ends.of(self.pins),
+                                                  Ends.of(self.probes))
         simulate(unit, self._testbench, limit=limit)
 
     async def _testbench(self, ctx):
@@ -93,7 +92,6 @@ class Ends:
         return cls(tuple(repr(each.signal) for each in ends), [each.signal for each in ends])
 
 
-@lru_cache(maxsize=KEPT)
 def _gathered(unit, inputs, outputs):
     """The unit with all inputs in one signal and all outputs in another."""
     m = Module()

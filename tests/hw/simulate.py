@@ -1,17 +1,19 @@
 """Runs a hardware unit in Amaranth's simulator: one clock, some testbenches, a time limit.
 
 Building a simulator takes longer than most runs. A unit object that is run again gets the same
-simulator, after a reset; `kept` gives tests the same unit object.
+simulator, after a reset; `kept` gives tests the same unit object. A simulator lives as long as its
+unit does: Amaranth does not elaborate a memory twice.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from amaranth.sim import Simulator
 
 PERIOD = 1e-6
-KEPT = 16               # units and simulators that are kept in memory
+KEPT = 16               # units that are kept in memory, each with its simulator
+MADE_ONCE = "_made_once"
 Testbench = Callable[[Any], Awaitable[None]]
 
 
@@ -21,6 +23,15 @@ def kept(kind: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     return kind(*arguments, **options)
 
 
+def once(unit: Any, make: Callable[..., Any], *arguments: Hashable) -> Any:
+    """What `make` makes of the unit and the arguments, made once and kept with the unit."""
+    made = unit.__dict__.setdefault(MADE_ONCE, {})
+    key = (make, *arguments)
+    if key not in made:
+        made[key] = make(unit, *arguments)
+    return made[key]
+
+
 def simulate(unit: Any, *testbenches: Testbench, limit: int = 10_000,
              background: Sequence[Testbench] = ()) -> None:
     """Run until every testbench has returned; fail after `limit` cycles.
@@ -28,11 +39,12 @@ def simulate(unit: Any, *testbenches: Testbench, limit: int = 10_000,
     Within a cycle, testbenches run in the order given, each seeing what the ones before it set,
     and then those in the `background`, which may run for ever.
     """
-    simulation = _simulation(unit, len(testbenches), len(background))
+    simulation = once(unit, _Simulation, len(testbenches), len(background))
     try:
         simulation.run((*testbenches, *background, _watch(limit)))
     except BaseException:
-        _simulation.cache_clear()       # it may have stopped in the middle of a step
+        kept.cache_clear()      # its simulator may have stopped in the middle of a step
+        del unit.__dict__[MADE_ONCE]
         raise
 
 
@@ -70,6 +82,3 @@ class _Simulation:
         else:
             self.simulator.reset()
         self.simulator.run()
-
-
-_simulation = lru_cache(maxsize=KEPT)(_Simulation)
