@@ -162,9 +162,9 @@ class Sequencer(wiring.Component):
         """The counters, and `last`. Returns for each loop what steps in it: `done[loop]`, that
         everything inside it is at its end.
 
-        Registers say in advance where a counter has its first or its last value, which loop steps
-        and which slot is the last: to compare first and then to walk would make the longest path
-        of the accelerator.
+        Registers say in advance where a counter has its first, its last or its last but one value,
+        which loop steps and which slot is the last: to compare first and then to walk would make
+        the longest path of the accelerator.
         """
         slot, once = self.slots.payload, Value.cast(nest.once)
         done, final = {}, []
@@ -176,15 +176,18 @@ class Sequencer(wiring.Component):
                 m.d.sync += inside.eq(Cat(final).all())
             limit, left = (Signal(LOOP_BITS, name=f"{name}_{part}", reset_less=True)
                            for part in ("limit", "left"))       # left: this iteration included
-            at_first, at_final, will_be_final = (
+            at_first, at_final, before_final, single, double = (
                 Signal(name=f"{name}_{part}", reset_less=True)
-                for part in ("at_first", "at_final", "will_be_final"))
-            m.d.comb += [slot.first[name].eq(at_first),
-                         will_be_final.eq(Mux(at_final, limit == 1, left == 2))]
+                for part in ("at_first", "at_final", "before_final", "single", "double"))
+            will_be_final = Mux(at_final, single, before_final)
+            m.d.comb += slot.first[name].eq(at_first)
             with m.If(prepares):
-                m.d.sync += [limit.eq(count), left.eq(count), at_final.eq(nest.once[name])]
+                m.d.sync += [limit.eq(count), left.eq(count), at_final.eq(nest.once[name]),
+                             single.eq(nest.once[name]), double.eq(count == 2),
+                             before_final.eq(count == 2)]
             with m.Elif(advance & inside):
-                m.d.sync += [left.eq(Mux(at_final, limit, left - 1)), at_final.eq(will_be_final)]
+                m.d.sync += [left.eq(Mux(at_final, limit, left - 1)), at_final.eq(will_be_final),
+                             before_final.eq(Mux(at_final, double, left == 3))]
             with m.If(renew):
                 m.d.sync += at_first.eq(1)
             with m.Elif(advance & inside):
