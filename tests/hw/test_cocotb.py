@@ -8,14 +8,15 @@ from microtron.isa.config_files import format_toml
 from .cocotb_runner import CocotbError, run
 from .emitted import CONFIGS
 
-NAMES = [pytest.param(name, marks=[pytest.mark.soak] if name != "tiny" else [])
-         for name in CONFIGS]       # other tests run random programs on hardware of many shapes
+# Other tests run more random programs on hardware of many shapes.
+RANDOM = [pytest.param("tiny", 4), *(pytest.param(name, 16, marks=pytest.mark.soak)
+                                     for name in CONFIGS)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_random_programs_survive_random_pauses_on_every_channel(tmp_path, name):
+@pytest.mark.parametrize(("name", "programs"), RANDOM)
+def test_random_programs_survive_random_pauses_on_every_channel(tmp_path, name, programs):
     config = CONFIGS[name]
-    assert run(config, "cocotb_programs", tmp_path, seed=1, programs="8",
+    assert run(config, "cocotb_programs", tmp_path, seed=1, programs=str(programs),
                configuration=format_toml(config)) == 1
 
 
