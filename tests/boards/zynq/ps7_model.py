@@ -6,15 +6,19 @@ RTL device runs can run behind the shell, with its memory model and its watch ov
 """
 
 from functools import cache
+from pathlib import Path
 
 from amaranth.back import verilog as backend
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import Component, In
 
+from microtron.boards import zynq
 from microtron.boards.zynq.facts import REGISTERS
 from microtron.boards.zynq.shell import RESET_STAGES, Shell
 from microtron.hw.top import MODULE
+from microtron.runtime.rtl_build import cached, generator
 
+FILE = "shell.v"
 BUFFER = "module BUFG(input I, output O); assign O = I; endmodule\n"
 ID = 0xA5C              # of every transaction of the processors
 
@@ -91,5 +95,17 @@ class ShellBench(Component):
 
 @cache
 def shell_verilog(config):
-    """Verilog with the accelerator's ports, for `RtlDevice(design=…)`."""
-    return backend.convert(ShellBench(config), name=MODULE, emit_src=False) + BUFFER
+    """Verilog with the accelerator's ports, for `RtlDevice(design=…)`. Several tests want it, and
+    to write it takes seconds: it is kept while its sources are the same."""
+    def make(folder, log):
+        (folder / FILE).write_text(
+            backend.convert(ShellBench(config), name=MODULE, emit_src=False) + BUFFER)
+
+    folder = cached(f"shell-{config.digest}", (generator(), *_sources()), make)
+    return (folder / FILE).read_text()
+
+
+def _sources():
+    """What the shell and the model are made of, besides the accelerator."""
+    return [path.read_text() for path in (*sorted(Path(zynq.__file__).parent.glob("*.py")),
+                                          Path(__file__))]
