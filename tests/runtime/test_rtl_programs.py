@@ -1,8 +1,8 @@
 """Random programs on the hardware: equal to its twin in every cycle, and to the functional memory.
 
-600 right programs, 180 wrong ones and 60 whose instructions take long, over three
-configurations, each with a memory of its own; `make soak` goes on with as many as it is told, over
-these, all presets and random ones.
+240 right programs, 120 wrong ones and 20 whose instructions take long, over two configurations,
+each with a memory of its own; `make soak` runs some more of them, also on a third configuration,
+and goes on with as many as it is told, over these, all presets and random ones.
 """
 
 import pytest
@@ -16,13 +16,15 @@ RIGHT = {"tiny": 240, "batch": 180, "int4": 180}
 WRONG = {"tiny": 60, "batch": 60, "int4": 60}
 
 
-def marked(name, first):
-    """Its hardware takes a minute to compile: tests/hw/test_gemm.py has 4-bit weights, too."""
-    return pytest.param(name, first, marks=[pytest.mark.soak] if name == "int4" else [])
+def marked(name, first, tested):
+    """What `make test` leaves to `make soak`: programs after the first ones, and 4-bit weights.
+    Their hardware takes a minute to compile, and tests/hw/test_gemm.py has them, too."""
+    later = name == "int4" or first >= tested
+    return pytest.param(name, first, marks=[pytest.mark.soak] if later else [])
 
 
 def parts(programs):
-    return [marked(name, first) for name, count in programs.items()
+    return [marked(name, first, tested=120) for name, count in programs.items()
             for first in range(0, count, PART)]
 
 
@@ -55,8 +57,8 @@ def test_wrong_programs_and_buses_fail_alike_in_the_same_cycle(tmp_path, name, f
     assert failed > PART / 4        # some are wrong only in that they race
 
 
-@pytest.mark.parametrize(("name", "first"), [marked(name, first) for name in CONFIGS
-                                             for first in (0, 10)])
+@pytest.mark.parametrize(("name", "first"), [marked(name, first, tested=10)
+                                             for name in CONFIGS for first in (0, 10)])
 def test_programs_whose_instructions_take_long_take_the_twin_s_cycles(tmp_path, name, first):
     reached = 0
     for seed in range(first, first + 10):
