@@ -29,9 +29,9 @@ runpy.run_path(tool, run_name="__main__")
 
 @pytest.mark.parametrize(("number", "code", "moment"), [
     (signal.SIGINT, 130, "compiling tiny"),         # processes are being started
-    (signal.SIGINT, 130, "20 programs equal"),
     (signal.SIGTERM, 143, "20 programs equal"),
-    (signal.SIGHUP, 129, "20 programs equal")])
+    pytest.param(signal.SIGINT, 130, "20 programs equal", marks=pytest.mark.soak),
+    pytest.param(signal.SIGHUP, 129, "20 programs equal", marks=pytest.mark.soak)])
 def test_a_signal_ends_it_and_its_processes_in_one_line(tmp_path, number, code, moment):
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, str(tmp_path / "progress.json"), str(TOOL)], text=True,
