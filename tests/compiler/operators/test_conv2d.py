@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from microtron.compiler.errors import CompileError
@@ -19,6 +19,7 @@ from microtron.runtime.functional import FunctionalDevice
 from microtron.runtime.rtl import RtlDevice
 from microtron.sim.functional.order import Adversarial
 
+from ...examples import examples
 from .operations import check
 
 CONFIGS = {
@@ -116,7 +117,7 @@ def test_the_corners_are_what_they_are_called():
 @pytest.mark.parametrize("config", CONFIGS)
 @given(spec=convolutions(), seed=st.integers(0, 99), latency=st.sampled_from((1, 32, 100)),
        stalls=st.sampled_from((0, 60)))
-@settings(max_examples=12)
+@examples(7)
 def test_any_convolution_equals_numpy_in_every_order_and_on_the_cycle_device(config, spec, seed,
                                                                              latency, stalls):
     """Whatever order of instructions the tokens allow, and whatever the memory does."""
@@ -127,7 +128,7 @@ def test_any_convolution_equals_numpy_in_every_order_and_on_the_cycle_device(con
 
 @pytest.mark.parametrize("config", CONFIGS)
 @given(spec=convolutions(), data=st.data())
-@settings(max_examples=12)
+@examples(7)
 def test_any_convolution_equals_numpy_with_any_knobs_that_fit(config, spec, data):
     """A part of the kernel at once is always possible, if rarely good."""
     form = form_of(spec, CONFIGS[config])
@@ -142,7 +143,7 @@ def test_any_convolution_equals_numpy_with_any_knobs_that_fit(config, spec, data
 @given(rows=st.integers(1, 5), columns=st.integers(1, 6), stride=st.sampled_from(((2, 2), (3, 2))),
        channels=st.tuples(either((1, 4, 17), 20), either((1, 8, 17), 20)),
        images=st.sampled_from((1, 3)), data=st.data())
-@settings(max_examples=6)
+@examples(4)
 def test_columns_that_are_not_used_can_be_skipped(config, rows, columns, stride, channels, images,
                                                   data):
     spec = Conv2d(height=rows * stride[0], width=columns * stride[1], channels_in=channels[0],

@@ -2,7 +2,7 @@
 the cycles that its twin says."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from microtron.isa.timing import MemoryTiming
@@ -11,6 +11,7 @@ from microtron.runtime.cycle import CycleDevice
 from microtron.runtime.functional import FunctionalDevice
 from microtron.runtime.rtl import RtlDevice
 
+from ...examples import examples
 from .operations import check
 from .shapes import ANY, CORNERS, form_for
 
@@ -36,7 +37,7 @@ def check_everywhere(operator, spec, config, timing, seed=0):
 @pytest.mark.parametrize(("operator", "config"), OPERATORS)
 @given(data=st.data(), seed=st.integers(0, 99), latency=st.sampled_from((32, 1, 100)),
        stalls=st.sampled_from((0, 60)))
-@settings(max_examples=6)
+@examples(4)
 def test_any_shape_equals_numpy_on_every_device(operator, config, data, seed, latency, stalls):
     check_everywhere(operator, data.draw(ANY[operator]), CONFIGS[config],
                      MemoryTiming(read_latency=latency, stalls=stalls), seed)
