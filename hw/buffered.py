@@ -64,6 +64,8 @@ class RegisteredQueue(Component):
     ----------
     shape : of an item
     depth : places, two or more
+    reserved : whoever puts items knows that there is a place for each, so none is refused, and
+        whether one is taken does not have to be known here for that
 
     Members
     -------
@@ -76,15 +78,17 @@ class RegisteredQueue(Component):
         there is one then.
     """
 
-    def __init__(self, shape: ShapeLike, depth: int):
-        self.shape, self.depth = shape, depth
+    def __init__(self, shape: ShapeLike, depth: int, *, reserved: bool = False):
+        self.shape, self.depth, self.reserved = shape, depth, reserved
         super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape)),
                           "coming": Out(shape)})
 
     def elaborate(self, platform):
         m = Module()
         put, take = self.put, self.take
-        width, places = Shape.cast(self.shape).width, self.depth - 1
+        width = Shape.cast(self.shape).width
+        # Of those that are reserved, one is always free and can be written in every cycle.
+        places = self.depth if self.reserved else self.depth - 1
         m.submodules.storage = storage = Memory(shape=width, depth=places, init=[])
         written, read = storage.write_port(), storage.read_port(domain="comb")
         produce, consume, behind = (Signal(range(size), name=name) for size, name in (
@@ -93,15 +97,13 @@ class RegisteredQueue(Component):
         head = Signal(width, reset_less=True)
         held = Signal()                             # the head; nothing is behind one that is not
         some = Signal()                             # behind != 0
-        room = Signal(init=1)                       # behind != places: for others, ...
-        full = Signal()                             # ... and for all that is to be written
         enters = Signal()                           # an item
         m.d.comb += [
-            put.ready.eq(room), take.valid.eq(held), Value.cast(take.payload).eq(head),
-            enters.eq(put.valid & room),
+            take.valid.eq(held), Value.cast(take.payload).eq(head),
+            enters.eq(put.valid & put.ready),
             # Written in any case: whether there is an item is known later than its place, which
             # is free.
-            written.addr.eq(produce), written.data.eq(put.payload), written.en.eq(~full),
+            written.addr.eq(produce), written.data.eq(put.payload),
             read.addr.eq(consume),
             Value.cast(self.coming).eq(Mux(some, read.data, put.payload)),
         ]
@@ -116,9 +118,16 @@ class RegisteredQueue(Component):
         m.d.sync += [
             held.eq((held & ~take.ready) | some | enters),
             some.eq(held & Mux(take.ready, some & ((behind != 1) | enters), some | enters)),
-            room.eq(take.ready | ~held | (room & ~(enters & (behind == places - 1)))),
-            full.eq(held & ~take.ready & (full | (enters & (behind == places - 1)))),
         ]
         with m.If(take.ready | ~held):
             m.d.sync += head.eq(self.coming)
+        if self.reserved:
+            m.d.comb += [put.ready.eq(1), written.en.eq(1)]
+            return m
+        room = Signal(init=1)                       # behind != places: for others, ...
+        full = Signal()                             # ... and for all that is to be written
+        fills = enters & (behind == places - 1)
+        m.d.comb += [put.ready.eq(room), written.en.eq(~full)]
+        m.d.sync += [room.eq(take.ready | ~held | (room & ~fills)),
+                     full.eq(held & ~take.ready & (full | fills))]
         return m

@@ -10,7 +10,7 @@ from ..isa.instructions import INSTRUCTION_BYTES, Engine, Sync, SyncAction
 from .buffered import RegisteredQueue
 from .interfaces import FAULT, burst_request, commands, read_beat
 from .layouts import POSITION_BITS, illegal, opcode_of, unpack
-from .logic import is_among, register
+from .logic import exponent, is_among, register
 
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
 AHEAD = 2 * BURST   # instructions fetched before they are wanted
@@ -78,7 +78,7 @@ class Fetch(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.buffer = buffer = RegisteredQueue(BUFFERED, AHEAD)
+        m.submodules.buffer = buffer = RegisteredQueue(BUFFERED, AHEAD, reserved=True)
         self.position = Signal(POSITION_BITS)               # the one to dispatch next
         self.halted = Signal()                              # from the cycle after `halts`
         with m.If(self.halts):
@@ -92,9 +92,12 @@ class Fetch(Component):
         """Ask for the next burst when the buffer has room for it and all that is on its way.
 
         A burst waits until it is taken. By the time the next one is considered, what follows from
-        `left` has been found out.
+        those that are left has been found out.
         """
-        left = Signal(POSITION_BITS, reset_less=True)       # instructions not asked for
+        grid = exponent(BURST)
+        bursts = Signal(POSITION_BITS - grid, reset_less=True)      # whole ones not asked for
+        whole = Signal(reset_less=True)                     # there are some
+        rest = Signal(grid, reset_less=True)                # instructions after them, if any
         size = Signal(range(BURST + 1), reset_less=True)    # how many of them come next
         room = Signal(range(AHEAD + 1), init=AHEAD)         # in the buffer, for others than those
         fits = Signal(init=1)                               # room >= size, unless one has just gone
@@ -102,21 +105,25 @@ class Fetch(Component):
         request = Signal(burst_request(self.config), reset_less=True)
         waiting, prepares, went = (Signal(name=name) for name in ("waiting", "prepares", "went"))
         m.d.comb += [
-            next_size.eq(Mux(left < BURST, left, BURST)),
+            next_size.eq(Mux(whole, BURST, rest)),
             prepares.eq(self.running & ~self.halted & ~waiting & (size != 0) & fits),
             self.requests.payload.eq(request), self.requests.valid.eq(waiting & ~self.halted),
         ]
         m.d.sync += [
             size.eq(next_size),
             room.eq(Mux(prepares, room - size, room) + self.dispatched),
-            fits.eq(Mux(self.dispatched, room + 1 >= next_size, room >= next_size)),
+            fits.eq(Mux(whole, Mux(self.dispatched, room >= BURST - 1, room >= BURST),
+                        Mux(self.dispatched, room + 1 >= rest, room >= rest))),
         ]
         with m.If(~self.running):
-            m.d.sync += [left.eq(self.count), request.address.eq(self.base)]
+            m.d.sync += [Cat(rest, bursts).eq(self.count), whole.eq(self.count[grid:] != 0),
+                         request.address.eq(self.base)]
         with m.If(~waiting):
             m.d.sync += request.beats.eq(size * (INSTRUCTION_BYTES // self.config.bus_bytes) - 1)
         with m.If(prepares):
-            m.d.sync += [left.eq(left - size), waiting.eq(1)]
+            m.d.sync += [bursts.eq(bursts - 1), whole.eq(whole & (bursts != 1)), waiting.eq(1)]
+            with m.If(~whole):
+                m.d.sync += rest.eq(0)
         with m.If(self.requests.valid & self.requests.ready):
             m.d.sync += waiting.eq(0)
         m.d.sync += went.eq(self.requests.valid & self.requests.ready)

@@ -180,8 +180,8 @@ class Packing(Component):
             self.ends_beat.eq(~self.padding & (self.together | self.fits | (room == 0))),
             self.next_part.eq(Mux(self.padding, 0, (self.part + 1) & self.parts)),
             self.next_last_part.eq(self.padding | (self.next_part == self.parts)),
-            self.next_lane.eq(Mux(self.padding, self.lane,
-                                  Mux(self.together, 0, (self.lane + 1) & self.lanes))),
+            # Written so that it is no enable of a register, which would come late.
+            self.next_lane.eq(Mux(self.together, 0, (self.lane + ~self.padding) & self.lanes)),
             self.next_fits.eq(Mux(self.together, self.left <= self.within,
                                   Mux(self.last_part, self.left == 2, self.fits))),
             self.next_ends_row.eq(self.next_fits & self.next_last_part),

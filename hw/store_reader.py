@@ -38,7 +38,7 @@ class StoreReader(Component):
         StoreSteps ──► two places ──► read ──► one, two, three cycles ago ──► beat ──► queue
 
     A step waits while five beats are under way between a read and the writer (`reserved`), and
-    while the accumulator does not grant its read (`read_waits`). A tile outside its scratchpad is
+    while the accumulator does not grant its read. A tile outside its scratchpad is
     not read and raises a fault (INDEX) for one cycle, after which `stop` must be high.
 
     Members
@@ -82,13 +82,14 @@ class StoreReader(Component):
         wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
         step = steps.steps.payload
         m.submodules.reads = self.reads = reads = RegisterSlice(data.StructLayout({
-            "step": step.shape(), "from_out": 1, "from_acc": 1}))
+            "step": step.shape(), "from_out": 1, "from_acc": 1, "freely": 1}))
         read = step.read & ~step.outside
         m.d.comb += [
             reads.put.valid.eq(steps.steps.valid), steps.steps.ready.eq(reads.put.ready),
             reads.put.payload.step.eq(step),
             reads.put.payload.from_out.eq(read & (step.buffer == Buffer.OUT)),
             reads.put.payload.from_acc.eq(read & (step.buffer == Buffer.ACC)),
+            reads.put.payload.freely.eq(~step.outside & ~(step.read & (step.buffer == Buffer.ACC))),
         ]
         self.step = reads.take.payload.step
         landing = self._take(m)
@@ -101,15 +102,14 @@ class StoreReader(Component):
         self.reserved = Signal(range(QUEUE_DEPTH + 1))
         room = Signal(init=1)                           # reserved != QUEUE_DEPTH
         reserves, frees = Signal(), Signal()
-        attempt, read_waits, taken = (
-            Signal(name=name) for name in ("attempt", "read_waits", "taken"))
+        attempt, taken = Signal(name="attempt"), Signal(name="taken")
         m.d.comb += [
             attempt.eq(self.reads.take.valid & room & ~self.stop),
             self.out.enable.eq(attempt & self.reads.take.payload.from_out),
             self.acc.enable.eq(attempt & self.reads.take.payload.from_acc),
             self.out.index.eq(step.index), self.acc.index.eq(step.index),
-            read_waits.eq(self.reads.take.payload.from_acc & ~self.acc.granted),
-            taken.eq(attempt & ~step.outside & ~read_waits),
+            taken.eq(attempt & (self.reads.take.payload.freely
+                                | (self.reads.take.payload.from_acc & self.acc.granted))),
             self.reads.take.ready.eq(taken),
             self.busy.eq(self.instructions.valid | self.reads.take.valid | (self.reserved != 0)),
             self.fault.position.eq(step.position),
@@ -139,7 +139,8 @@ class StoreReader(Component):
 
     def _land(self, m, landing):
         """Put what was read in its place of the beat; queue the beat when it is complete."""
-        m.submodules.queue = queue = RegisteredQueue(write_beat(self.config), QUEUE_DEPTH)
+        m.submodules.queue = queue = RegisteredQueue(
+            write_beat(self.config), QUEUE_DEPTH, reserved=True)
         held = Signal(write_beat(self.config))          # a beat of which tiles are missing
         beat = Signal(write_beat(self.config))
         mask = Cat(each.replicate(8) for each in landing.strobe)

@@ -54,9 +54,10 @@ class Writer(Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Bursts whose beats have not all been taken: the number of beats of each, less one.
+        # Bursts whose beats have not all been taken: the number of beats of each, less one. They
+        # are in flight, so there are not too many.
         m.submodules.lengths = lengths = RegisteredQueue(
-            BURST_BEATS_BITS, max(2, self.config.writes_in_flight))
+            BURST_BEATS_BITS, max(2, self.config.writes_in_flight), reserved=True)
         set_constants(m, self.bus, "aw", self.config)
         self.in_flight = Signal(range(self.config.writes_in_flight + 1))
         self.may_fly = Signal(init=1)               # fewer than there may be
@@ -85,18 +86,20 @@ class Writer(Component):
         sent = Signal(BURST_BEATS_BITS)         # beats of the oldest burst in `lengths`
         wanted = Signal()
         taken = Signal()
-        last = Signal()
+        last = Signal()                         # of the burst, if there is one; known ahead
         m.d.comb += [
             wanted.eq(lengths.take.valid & (~bus.wvalid | bus.wready)),
             self.beats.ready.eq(wanted & ~self.halt),
             taken.eq(wanted & (self.beats.valid | self.halt)),
-            last.eq(sent == lengths.take.payload),
             lengths.take.ready.eq(taken & last),
         ]
         with m.If(bus.wready):
             m.d.sync += bus.wvalid.eq(0)
         with m.If(taken):
-            m.d.sync += [bus.wvalid.eq(1), sent.eq(Mux(last, 0, sent + 1))]
+            m.d.sync += [bus.wvalid.eq(1), sent.eq(Mux(last, 0, sent + 1)),
+                         last.eq(sent + 1 == lengths.take.payload)]
+        with m.If(lengths.take.ready | ~lengths.take.valid):
+            m.d.sync += last.eq(lengths.coming == 0)
         with m.If(~bus.wvalid | bus.wready):            # whether or not there is a beat
             m.d.sync += [
                 bus.wdata.eq(beat.data),

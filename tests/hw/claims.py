@@ -197,13 +197,38 @@ class StreamPassesInOrder(ItemsPassInOrder):
         produce, consume = getattr(self, "produce", 0), getattr(self, "consume", 0)
         m.d.comb += self.invariant(
             count == self.behind + shows, shows | (self.behind == 0), ~followed | (ahead < count),
-            self.some != (self.behind == 0), self.room == (self.behind != self.words),
-            self.full != self.room,
+            self.some != (self.behind == 0), *self._invariants_of_room(),
             produce == around(consume + self.behind, self.words))
         if self.words > 1:
             m.d.comb += self.invariant(produce < self.words, consume < self.words)
         held = words[around(consume + (ahead - 1)[:len(ahead)], self.words)]
         m.d.comb += self.invariant(~followed | (Mux(ahead == 0, shown, held) == value))
+
+    def _invariants_of_room(self):
+        return self.room == (self.behind != self.words), self.full != self.room
+
+
+class ReservedPassesInOrder(StreamPassesInOrder):
+    """The claim for a queue that refuses nothing, and is given no more than it has places for."""
+
+    def __init__(self, unit, *, depth: int, width: int):
+        self.unit, self.depth, self.buffered = unit, depth, False
+        self.words = depth
+        Claim.__init__(
+            self, {"put": 1, "item": width, "take": 1, "choose": 1},
+            {**{name: (f"unit.{name}", ceil_log2(depth)) for name in ("produce", "consume")},
+             "behind": ("unit.behind", range(depth)), "some": ("unit.some", 1),
+             **{f"word_{at}": (f"unit.storage[{at}]", width) for at in range(depth)}})
+
+    def attach(self, m):
+        put, take = self.unit.put, self.unit.take
+        has_room = self.behind + take.valid != self.depth
+        m.d.comb += [put.valid.eq(self.put & has_room), put.payload.eq(self.item),
+                     take.ready.eq(self.take), Assert(put.ready)]
+        return has_room, take.valid, take.payload
+
+    def _invariants_of_room(self):
+        return ()
 
 
 class SlicePassesInOrder(StreamPassesInOrder):

@@ -19,6 +19,7 @@ from .claims import (
     CommandsPassInOrder,
     FifoPassesInOrder,
     NobodyStarves,
+    ReservedPassesInOrder,
     SlicePassesInOrder,
     StreamPassesInOrder,
     TokensAreCounted,
@@ -47,6 +48,10 @@ def registered_queue(depth, unit=RegisteredQueue):
     return StreamPassesInOrder(unit(WIDTH, depth), depth=depth, width=WIDTH)
 
 
+def reserved_queue(depth, unit=RegisteredQueue):
+    return ReservedPassesInOrder(unit(WIDTH, depth, reserved=True), depth=depth, width=WIDTH)
+
+
 def register_slice(unit=RegisterSlice):
     return SlicePassesInOrder(unit(WIDTH), width=WIDTH)
 
@@ -57,7 +62,7 @@ def test_token_counters_equal_posts_minus_takes_and_refuse_only_what_overflows()
 
 @pytest.mark.parametrize(("claim", "depth"), [
     (fifo, 1), *itertools.product(
-        (fifo, buffered_fifo, command_queue, registered_queue), (2, 3, 4))])
+        (fifo, buffered_fifo, command_queue, registered_queue, reserved_queue), (2, 3, 4))])
 def test_queues_neither_lose_nor_double_nor_reorder_nor_hold_back(claim, depth):
     prove(claim(depth), steps=depth + 3)
 
@@ -76,14 +81,22 @@ def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
-    ("enters.eq(put.valid & room)", "enters.eq(put.valid)"),        # overwrites when full
-    ("(room & ~(enters & (behind == places - 1)))", "1"),           # loses one
+    ("enters.eq(put.valid & put.ready)", "enters.eq(put.valid)"),   # overwrites when full
+    ("(room & ~fills)", "1"),                                       # loses one
     ("take.ready & (some | enters)", "take.ready & some"),          # shows one again
     ("Mux(some, read.data, put.payload)", "put.payload"),           # overtaken
     ("Mux(consume == places - 1, 0, consume + 1)", "consume + 1"),  # depth 4: wrong word
 ])
 def test_a_fault_in_the_registered_queue_has_a_counterexample(right, wrong):
     assert counterexample(registered_queue(4, broken(RegisteredQueue, right, wrong)), steps=10)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
+    ("written.addr.eq(produce)", "written.addr.eq(consume)"),       # overwrites the oldest
+    ("some & ((behind != 1) | enters)", "some"),                    # shows what is not there
+])
+def test_a_fault_in_the_reserved_queue_has_a_counterexample(right, wrong):
+    assert counterexample(reserved_queue(4, broken(RegisteredQueue, right, wrong)), steps=10)
 
 
 @pytest.mark.parametrize("clients", [2, 3])
