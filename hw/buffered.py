@@ -3,7 +3,7 @@
 from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
 
 class RegisterSlice(Component):
@@ -130,4 +130,58 @@ class RegisteredQueue(Component):
         m.d.comb += [put.ready.eq(room), written.en.eq(~full)]
         m.d.sync += [room.eq(take.ready | ~held | (room & ~fills)),
                      full.eq(held & ~take.ready & (full | fills))]
+        return m
+
+
+class StagedQueue(Component):
+    """A queue with a register in front: what enters may have been found out late.
+
+        put ──► entering ──► RegisteredQueue ──► take
+
+    Rate: one in and one out a cycle. Latency: what enters an empty queue can leave two cycles
+    later.
+
+    Parameters
+    ----------
+    shape : of an item
+    depth : places, two or more, that in front included
+
+    Members
+    -------
+    put : In(stream of shape)
+        Items that enter. Refused while all places are taken.
+    take : Out(stream of shape)
+        The oldest item. It stays until it is taken.
+    coming : Out(shape)
+        As that of `RegisteredQueue`.
+    empty : Out(1)
+        There is no item.
+    """
+
+    def __init__(self, shape: ShapeLike, depth: int):
+        self.shape, self.depth = shape, depth
+        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape)),
+                          "coming": Out(shape), "empty": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        put, take = self.put, self.take
+        m.submodules.behind = behind = RegisteredQueue(self.shape, self.depth, reserved=True)
+        entering = Signal(self.shape, reset_less=True)
+        held = Signal()                             # it
+        count = Signal(range(self.depth + 1))
+        room = Signal(init=1)                       # count != depth
+        enters, leaves = Signal(name="enters"), Signal(name="leaves")
+        connect(m, behind.take, flipped(take))
+        m.d.comb += [
+            put.ready.eq(room), enters.eq(put.valid & room), leaves.eq(take.valid & take.ready),
+            behind.put.valid.eq(held), behind.put.payload.eq(entering),
+            self.coming.eq(behind.coming), self.empty.eq(~held & ~take.valid),
+        ]
+        m.d.sync += [
+            entering.eq(put.payload), held.eq(enters),
+            room.eq(leaves | (room & ~(enters & (count == self.depth - 1)))),
+        ]
+        with m.If(enters ^ leaves):
+            m.d.sync += count.eq(Mux(enters, count + 1, count - 1))
         return m

@@ -20,7 +20,7 @@ from .logic import covering, exponent, select
 
 WORD = 8 * REGISTER_BYTES
 OFFSET_BITS = ceil_log2(WINDOW_BYTES)
-READ_LATENCY = 3                # cycles from an offset to its register
+READ_LATENCY = 4                # cycles from an offset to its register
 GROUP = 8                       # registers that are chosen from in one of them
 
 
@@ -49,8 +49,8 @@ class Control(Component):
     read_offset : In(OFFSET_BITS)
         The register to read, in every cycle.
     read_data : Out(WORD)
-        The register whose offset was there three cycles before, as it was two cycles before; zero
-        where there is none.
+        The register whose offset was there four cycles before, as it was two or three cycles
+        before; zero where there is none.
     load, gemm, alu, store : In(events)
         What each engine tells in every cycle.
     fetch_fault : In(FAULT)
@@ -243,18 +243,18 @@ class Control(Component):
         return self._counter_read(m, counters)
 
     def _counter_read(self, m, counters):
-        """The word of a counter whose offset was there two cycles before; zero if it was another
+        """The word of a counter whose offset was there three cycles before; zero if it was another
         register's."""
         first, size = _offsets["cycles_low"], 2 * REGISTER_BYTES
         assert first % (size * counters.places) == 0
-        meant, high = Signal(2), Signal(2)          # one cycle after the offset, and two
+        meant, high = Signal(3), Signal(3)          # one cycle after the offset, two and three
         m.d.sync += [
             counters.read.eq(self.read_offset[exponent(size):]),
             meant.eq(Cat(self.read_offset[exponent(size * counters.places):]
                          == first // (size * counters.places), meant)),
             high.eq(Cat(self.read_offset[exponent(REGISTER_BYTES)], high))]
-        word = Mux(high[1], counters.value[WORD:], counters.value[:WORD])
-        return Mux(meant[1], word, 0)
+        word = Mux(high[-1], counters.value[WORD:], counters.value[:WORD])
+        return Mux(meant[-1], word, 0)
 
     def _read(self, m, readable, counter):
         """Find out the group, then choose from it, then take what any of the groups gave, or the
@@ -265,12 +265,13 @@ class Control(Component):
                 group, place = divmod(register.offset // REGISTER_BYTES, GROUP)
                 groups.setdefault(group, {})[place] = readable[register.name]
         place = Signal(exponent(GROUP))
-        m.d.sync += place.eq(self.read_offset[exponent(REGISTER_BYTES):])
+        offset = Signal.like(self.read_offset)      # a cycle later, since counters take longer
+        m.d.sync += [offset.eq(self.read_offset), place.eq(offset[exponent(REGISTER_BYTES):])]
         candidates = [counter]                  # zero, but for the one of the register's group
         for number, members in groups.items():
             meant = Signal(name=f"meant_{number}")
             chosen = Signal(WORD, name=f"chosen_{number}")
-            m.d.sync += meant.eq(self.read_offset.matches(*(
+            m.d.sync += meant.eq(offset.matches(*(
                 (number * GROUP + each) * REGISTER_BYTES for each in members)))
             values = [members.get(each, Const(0)) for each in range(GROUP)]
             m.d.sync += chosen.eq(Mux(meant, select(values, place), 0))

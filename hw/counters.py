@@ -5,9 +5,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import ceil_log2
 
-from .logic import exponent, select
+from .logic import exponent, register, select
 
 COUNTER_BITS = 40               # three hours at 100 MHz
+GROUP = 8                       # counters from which one is chosen at once
 
 
 class Counters(Component):
@@ -35,7 +36,7 @@ class Counters(Component):
     read : In(bits)
         The number of the counter to read, in every cycle.
     value : Out(COUNTER_BITS)
-        The counter whose number was there in the cycle before, as it was then.
+        The counter whose number was there two cycles before, as it was then.
     """
 
     def __init__(self, widest: list[int]):
@@ -64,7 +65,7 @@ class Counters(Component):
             m.d.sync += [turn.eq(0), ahead.eq(1), due.eq(0), fresh.eq(1)]
         m.d.comb += [old.addr.eq(ahead), write.addr.eq(turn), write.en.eq(1),
                      write.data.eq(Mux(fresh, 0, high) + due)]
-        self._read(m, asked, lows, select(carries, self.read) | (due & (self.read == turn)),
+        self._read(m, asked, lows, carries, due & (self.read == turn),
                    fresh & (self.read >= turn))
         return m
 
@@ -84,10 +85,18 @@ class Counters(Component):
         missing = [Const(0)] * (self.places - len(self.widest))
         return [*lows, *missing], [*carries, *missing]
 
-    def _read(self, m, asked, lows, waiting, unknown):
-        low, carry = Signal(self.low_bits), Signal()
-        high = Signal(self.high_bits)
+    def _read(self, m, asked, lows, carries, moves, unknown):
+        """Choose from every group of counters, then among groups. `moves`: the carry of the one
+        that is read is on its way."""
+        size = min(GROUP, self.places)
+        group = register(m, self.read[exponent(size):], "group")
+        low, carry = (
+            select([register(m, select(values[at:at + size], self.read), f"{name}_{at // size}")
+                    for at in range(0, self.places, size)], group)
+            for name, values in (("chosen_low", lows), ("chosen_carry", carries)))
+        moves = register(m, moves, "moves")
         m.d.comb += asked.addr.eq(self.read)
-        m.d.sync += [low.eq(select(lows, self.read)), carry.eq(waiting),
-                     high.eq(Mux(unknown, 0, asked.data))]
-        m.d.comb += self.value.eq((high + carry) << self.low_bits | low)
+        high = register(m, Mux(unknown, 0, asked.data), "chosen_high")
+        carry = register(m, carry | moves, "read_carry")
+        m.d.comb += self.value.eq((register(m, high, "read_high") + carry) << self.low_bits
+                                  | register(m, low, "read_low"))

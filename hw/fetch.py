@@ -9,7 +9,7 @@ from ..isa.faults import Fault
 from ..isa.instructions import INSTRUCTION_BYTES, Engine, Sync, SyncAction
 from .buffered import RegisteredQueue
 from .interfaces import FAULT, burst_request, commands, read_beat
-from .layouts import POSITION_BITS, illegal, opcode_of, unpack
+from .layouts import POSITION_BITS, breaches, opcode_of, unpack
 from .logic import exponent, is_among, register
 
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
@@ -28,7 +28,7 @@ class Fetch(Component):
     raises `finished` for good. It begins when `running` rises after a reset.
 
     Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: the
-    first request comes in the second cycle; an instruction can leave three cycles after its last
+    first request comes in the second cycle; an instruction can leave four cycles after its last
     beat came: it is judged, together with whom it is for, before it enters the buffer. A sync
     leaves in the second cycle in which all is idle. Back-pressure: an instruction waits for room
     in the queue of its engine, and all behind it wait with it.
@@ -146,28 +146,34 @@ class Fetch(Component):
                 number.eq(Mux(last, 0, number + 1)),
                 broken.eq((broken & ~first) | payload.error),
             ]
-        buffered, judged = Signal(BUFFERED), Signal()
-        m.d.comb += [buffered.word.eq(word), buffered.broken.eq(broken),
-                     buffer.put.valid.eq(judged)]
-        self._judge(m, word, broken, buffered)
-        m.d.sync += judged.eq(complete)
-        m.d.comb += buffer.put.payload.eq(register(m, buffered.as_value(), "entering"))
+        compared, judged = Signal(), Signal()
+        m.d.sync += [compared.eq(complete), judged.eq(compared)]
+        judgement = self._judge(m, word, broken)
+        m.d.comb += [buffer.put.valid.eq(judged),
+                     buffer.put.payload.eq(register(m, judgement.as_value(), "entering"))]
 
-    def _judge(self, m, word, broken, buffered):
-        """Whether a word is an instruction, and whose; one that is broken is nobody's."""
-        legal, whole = (Signal(name=name) for name in ("legal", "whole"))
-        with m.Switch(opcode_of(word)):
-            for instruction in self.config.instructions:
-                with m.Case(instruction.opcode):
-                    m.d.comb += [legal.eq(~illegal(instruction, word)), whole.eq(legal & ~broken)]
-                    if instruction is Sync:
-                        action = unpack(Sync, word).action
-                        m.d.comb += [buffered.sync.eq(whole), buffered.end.eq(is_among(
-                            action, SyncAction,
-                            {SyncAction.BARRIER: False, SyncAction.END: True}))]
-                    else:
-                        m.d.comb += buffered.engines[instruction.engine].eq(whole)
-        m.d.comb += buffered.illegal.eq(~legal)
+    def _judge(self, m, word, broken):
+        """Whether the word of the cycle before is an instruction, and whose; one that is broken is
+        nobody's. Rules are compared in the first cycle, and put together in the second."""
+        buffered, legal = Signal(BUFFERED), {}
+        for instruction in self.config.instructions:
+            name = instruction.__name__.lower()
+            meant = register(m, opcode_of(word) == instruction.opcode, f"is_{name}")
+            breaks = register(m, Cat(breaches(instruction, word)), f"{name}_breaks")
+            legal[instruction] = meant & ~breaks.any()
+        word, broken = register(m, word, "compared_word"), register(m, broken, "compared_broken")
+        m.d.comb += [
+            buffered.word.eq(word), buffered.broken.eq(broken),
+            buffered.illegal.eq(~Cat(*legal.values()).any()),
+            buffered.sync.eq(legal[Sync] & ~broken),
+            buffered.end.eq(is_among(unpack(Sync, word).action, SyncAction,
+                                     {SyncAction.BARRIER: False, SyncAction.END: True})),
+            *(buffered.engines[engine].eq(~broken & Cat(
+                holds for instruction, holds in legal.items()
+                if instruction.engine == engine and instruction is not Sync).any())
+              for engine in Engine),
+        ]
+        return buffered
 
     def _dispatch(self, m, buffer):
         """Hand the oldest instruction to its engine, or execute it here."""
@@ -195,7 +201,9 @@ class Fetch(Component):
         self._fault(m, valid, ~oldest.illegal, oldest.broken)
 
     def _fault(self, m, valid, legal, broken):
-        ran_out = self.running & ~self.finished & (self.position == self.count)
+        at_end = Signal()                                   # a cycle late
+        m.d.sync += at_end.eq(self.position == self.count)
+        ran_out = self.running & ~self.finished & at_end
         m.d.comb += self.fault.position.eq(self.position)
         with m.If(valid & broken):
             m.d.comb += self.fault.cause.eq(Fault.READ_ERROR)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Const, Value
+from amaranth.hdl import Cat, Value
 from amaranth.lib import data
 
 from ..isa.instructions import ISA, Buffer, Engine, Instruction
@@ -46,18 +46,19 @@ def _element(field: Field, word: Value, number: int) -> Value:
     return part.as_signed() if field.scalar.signed else part
 
 
-def illegal(instruction: type[Instruction], word: Value) -> Value:
-    """Whether a word with this opcode breaks a rule of the ISA: the same rules as in software."""
+def breaches(instruction: type[Instruction], word: Value) -> list[Value]:
+    """The rules of the ISA, the same as in software, and whether a word with this opcode breaks
+    them."""
     fields = unpack(instruction, word)
-    bad = Const(0, 1)
-    for offset in reserved_bytes(instruction):
-        bad |= word[8 * offset:8 * offset + 8] != 0
-    for field in fields_of(instruction):
-        if field.kind is not None:
-            bad |= _unnamed(field, getattr(fields, field.name))
-    for broken, _ in instruction.rules(fields):
-        bad |= broken
-    return bad
+    return [*(word[8 * offset:8 * offset + 8] != 0 for offset in reserved_bytes(instruction)),
+            *(_unnamed(field, getattr(fields, field.name)) for field in fields_of(instruction)
+              if field.kind is not None),
+            *(Value.cast(broken).any() for broken, _ in instruction.rules(fields))]
+
+
+def illegal(instruction: type[Instruction], word: Value) -> Value:
+    """Whether a word with this opcode breaks any of them."""
+    return Cat(breaches(instruction, word)).any()
 
 
 def _unnamed(field: Field, value: Value) -> Value:

@@ -17,11 +17,11 @@ class LiteSlave(Component):
     One write and one read may be in progress, independently of each other. A write is accepted
     when address and data are both there; the access follows in the next cycle, the answer two
     cycles later, when a start has been seen, and stays until it is taken. A read is accepted when
-    the answer to the one before has been taken; its own follows five cycles later and stays until
+    the answer to the one before has been taken; its own follows six cycles later and stays until
     it is taken. Registers are written whole: a write with a byte missing changes nothing and is
     answered with SLVERR.
 
-    Rate: a write every four cycles and a read every six, if the driver takes answers at once.
+    Rate: a write every four cycles and a read every seven, if the driver takes answers at once.
 
     Members
     -------
@@ -36,7 +36,7 @@ class LiteSlave(Component):
     read_offset : Out(OFFSET_BITS)
         The register to read. It counts in the cycle after a read is accepted.
     read_data : In(LITE_BITS)
-        Its value, three cycles later.
+        Its value, four cycles later.
     """
 
     def __init__(self):

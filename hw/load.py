@@ -7,10 +7,11 @@ from amaranth.lib.wiring import In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
+from .buffered import StagedQueue
 from .interfaces import FAULT, fill_port, read_beat
 from .layouts import instructions_of, unpack
 from .load_writer import PORTS, LoadWriter, fill_parts
-from .transfer import TransferEngine
+from .transfer import QUEUE_DEPTH, TransferEngine
 
 assert instructions_of(Engine.LOAD) == (Load,), "another instruction needs hardware here"
 
@@ -28,13 +29,13 @@ class LoadEngine(TransferEngine):
     side runs ahead of the write side by as many loads as the queue holds.
 
     Latency: a load that starts in cycle t requests its first burst in t + 3. A beat taken in
-    cycle t is written in t + 1. The load ends, and posts, in the cycle of its last write. For
+    cycle t is written in t + 1. The load ends, and posts, in the cycle after its last write. For
     when a load can start see `TransferEngine`.
 
     Padding that does not fit in a weight is an ILLEGAL fault. For other faults see `RowWalker`
     and `LoadWriter`; of two in one cycle, that of the older load is reported. From the cycle after
-    a fault or `halts`, nothing starts, is requested, written or posted, and beats
-    are swallowed.
+    a fault or `halts`, nothing starts, is requested or written, nothing is posted but for a write
+    of the cycle before, and beats are swallowed.
 
     Members
     -------
@@ -67,12 +68,15 @@ class LoadEngine(TransferEngine):
     def elaborate(self, platform):
         m = Module()
         m.submodules.writer = writer = LoadWriter(self.config)
-        walker, bursts, started = self._join(m, writer)
+        # Steps are behind memory, which takes longer: so what they need is found out on the way
+        # into a register.
+        queue = StagedQueue(writer.steps.prepared_layout, QUEUE_DEPTH)
+        walker, bursts, started = self._join(m, writer, queue)
         self._request(m, bursts, empty=Const(0))
         wiring.connect(m, wiring.flipped(self.beats), writer.beats)
         for target in PORTS:
             wiring.connect(m, getattr(writer, target), wiring.flipped(getattr(self, target)))
-        self._report(m, writer)
+        self._report(m, writer, ~queue.empty)
         # The write side works on older loads than the walker, and these are older than the next.
         self._keep_first_fault(m, writer.fault, walker.fault, self._bad_padding(m, started))
         return m
@@ -82,10 +86,10 @@ class LoadEngine(TransferEngine):
         m.d.comb += [places.payload.eq(cut.payload), cut.ready.eq(places.ready),
                      places.valid.eq(cut.valid & ~cut.payload.empty)]
 
-    def _report(self, m, writer):
+    def _report(self, m, writer, queued):
         m.d.comb += [
             self.tokens.post.eq(writer.end_post),
-            self.events.busy.eq(writer.busy),
+            self.events.busy.eq(writer.busy | queued),
             self.events.wait_memory.eq(writer.wait_memory),
             self.events.bytes.eq(writer.bytes),
             self.events.end.eq(writer.end), self.events.end_position.eq(writer.end_position),

@@ -34,7 +34,8 @@ class LoadWriter(Component):
     lanes in the beat and in the scratchpad (see `Packing`), a tile of data. No bubble between
     rows, one between loads. Latency: the first step can be taken in the second cycle after the load
     arrived; what is taken in cycle t is written in t + 1, if its port is ready. A load ends in the
-    cycle of its last write; one that writes nothing ends like a write.
+    cycle after its last write, since a port may tell late that it is ready; one that writes nothing
+    ends like a write.
 
         LoadSteps ──► two places ──► with its beat ──► two places ──► written
 
@@ -52,9 +53,9 @@ class LoadWriter(Component):
     uop, inp, wgt, acc : Out(fill_port)
         To the scratchpads. A write stays until its port is ready.
     stop : In(1)
-        Write nothing, end nothing, swallow beats.
+        Write nothing, swallow beats. What was written in the cycle before may end a load.
     end : Out(1)
-        A load is complete in this cycle.
+        A load is complete since the cycle before. From a register, as the next two.
     end_post : Out(len(Engine))
         The engines that it gives a token to; zero in all other cycles.
     end_position : Out(32)
@@ -94,7 +95,7 @@ class LoadWriter(Component):
         self._take(m)
         self._write(m)
         m.d.comb += self.busy.eq(self.instructions.valid | self.places.take.valid
-                                 | self.writes.take.valid)
+                                 | self.writes.take.valid | self.end)
         return m
 
     def _write_layout(self):
@@ -164,17 +165,17 @@ class LoadWriter(Component):
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
                 port.data.eq(write.data), port.widen.eq(Const(target == "acc") & write.widen),
             ]
-        waits, goes = Signal(), Signal()
+        waits, goes, ends = Signal(), Signal(), Signal()
         m.d.comb += [
             waits.eq((write.targets & ~Cat(port.ready for port in ports)).any()),
             goes.eq(pending & ~waits & ~self.stop),
             self.writes.take.ready.eq(~waits),
-            self.end.eq(goes & write.ends),
-            self.end_post.eq(Mux(self.end, write.post, 0)),
-            self.end_position.eq(write.position),
+            ends.eq(goes & write.ends),
             self.bytes.eq(Mux(goes & write.targets.any(), write.bytes, 0)),
             self.fault.position.eq(write.position),
         ]
+        m.d.sync += [self.end.eq(ends), self.end_post.eq(Mux(ends, write.post, 0)),
+                     self.end_position.eq(write.position)]
         with m.If(pending & ~self.stop):
             with m.If(write.outside):
                 m.d.comb += self.fault.cause.eq(Fault.INDEX)

@@ -1,19 +1,17 @@
 """The command queue between FETCH and an engine."""
 
-from amaranth.hdl import Module
-from amaranth.lib import data, stream
-from amaranth.lib.wiring import Component, In, Out, connect, flipped
+from amaranth.lib import data
 
 from ..isa.config import Config
-from .buffered import RegisteredQueue
+from .buffered import StagedQueue
 from .layouts import COMMAND
 
 
-class CommandQueue(Component):
+class CommandQueue(StagedQueue):
     """Holds up to `queue_depth` commands, in order.
 
-    Rate: one in and one out a cycle. Latency: a command that enters an empty queue can leave in
-    the next cycle.
+    Rate: one in and one out a cycle. Latency: a command that enters an empty queue can leave two
+    cycles later: it comes a long way, and that of the ALU is decoded on it.
 
     Parameters
     ----------
@@ -33,14 +31,4 @@ class CommandQueue(Component):
     """
 
     def __init__(self, config: Config, shape: data.StructLayout = COMMAND):
-        self.config, self.shape = config, shape
-        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape)),
-                          "coming": Out(shape), "empty": Out(1)})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.fifo = fifo = RegisteredQueue(self.shape, self.config.queue_depth)
-        connect(m, flipped(self.put), fifo.put)
-        connect(m, fifo.take, flipped(self.take))
-        m.d.comb += [self.empty.eq(~fifo.take.valid), self.coming.eq(fifo.coming)]
-        return m
+        super().__init__(shape, config.queue_depth)

@@ -11,7 +11,7 @@ from .buffered import RegisteredQueue
 from .interfaces import FAULT, granted_read_port, read_port, write_beat
 from .layouts import POSITION_BITS, instructions_of
 from .store_reader import StoreReader, word_bits
-from .transfer import TransferEngine
+from .transfer import QUEUE_DEPTH, TransferEngine
 
 assert instructions_of(Engine.STORE) == (Store,), "another instruction needs hardware here"
 
@@ -80,7 +80,8 @@ class StoreEngine(TransferEngine):
         # Two more than bursts in flight: an answer is on its way through the writer for a cycle,
         # and a store without bursts may stand between.
         m.submodules.awaited = awaited = RegisteredQueue(AWAITED, self.config.writes_in_flight + 2)
-        walker, bursts, _ = self._join(m, reader)
+        queue = RegisteredQueue(reader.steps.prepared_layout, QUEUE_DEPTH)
+        walker, bursts, _ = self._join(m, reader, queue)
         self._await(m, bursts, awaited)
         wiring.connect(m, reader.beats, wiring.flipped(self.beats))
         wiring.connect(m, reader.out, wiring.flipped(self.out))

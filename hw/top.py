@@ -137,7 +137,7 @@ class Accelerator(Component):
             connect(m, each.tokens, self.tokens.port(engine))
             connect(m, each.events, getattr(self.control, name))
             m.d.comb += [self.tokens.coming[engine].eq(waits),
-                         self.tokens.renews[engine].eq(queue.take.ready | queue.empty)]
+                         self.tokens.renews[engine].eq(queue.take.ready | ~queue.take.valid)]
             at_rest.append(queue.empty & ~each.events.busy)
             for signal in TRACE:
                 m.d.comb += getattr(self, f"trace_{name}_{signal}").eq(

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Member, Out, connect
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import SEGMENTS, Instruction
-from .buffered import RegisteredQueue, RegisterSlice
+from .buffered import RegisterSlice
 from .interfaces import (
     FAULT,
     WIDEST_BUS_BYTES,
@@ -70,11 +70,11 @@ class TransferEngine(Component):
             **members,
         })
 
-    def _join(self, m: Module, mover: Component):
+    def _join(self, m: Module, mover: Component, queue: Component):
         """Put walker and queue in front of the mover. Returns the walker, a stream of its bursts,
         and when an instruction starts."""
         m.submodules.walker = walker = RowWalker(self.config, buffers_of(self.instruction))
-        m.submodules.queue = queue = RegisteredQueue(mover.steps.prepared_layout, QUEUE_DEPTH)
+        m.submodules.queue = queue
         m.submodules.bursts = bursts = RegisterSlice(burst_layout(self.config))
         self.fault = Signal(FAULT)
         self.stop = Signal()        # from the cycle after a fault or `halts` until reset

@@ -15,11 +15,11 @@ BURST, AHEAD = 8, 16        # instructions: in a burst, and fetched before they 
 READ_ERROR, ILLEGAL, NO_END = int(Fault.READ_ERROR), int(Fault.ILLEGAL), int(Fault.NO_END)
 
 # A request `waits` to be taken; `asked` counts its instructions, too. `complete`: all beats of an
-# instruction have come; `judged`: it enters the buffer. `was_idle`: all was idle in the cycle
-# before, and nothing left. `broken` is the first instruction that came with a bus error, -1 if none
-# did.
+# instruction have come; `compared`: with all rules; `judged`: it enters the buffer. `was_idle`: all
+# was idle in the cycle before, and nothing left. `at_end`: no instruction was left in the cycle
+# before. `broken` is the first instruction that came with a bus error, -1 if none did.
 REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", "waits", "complete",
-                            "judged", "was_idle"),
+                            "compared", "judged", "was_idle", "at_end"),
                       noted=("held_error", "broken", "request_beats", "request_address"))
 
 
@@ -52,7 +52,7 @@ def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
     """Whether nothing happens here until a beat arrives or a command leaves its queue, as long as
     some engine is working."""
     fetch, buffer = machine.fetch, machine.buffer
-    if fetch.waits | fetch.complete | fetch.judged or wants(fetch, config):
+    if fetch.waits | fetch.complete | fetch.compared | fetch.judged or wants(fetch, config):
         return False
     if buffer.ready == 0:
         return fetch.position != config.count
@@ -80,8 +80,10 @@ def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     elif fetch.waits == 0 and halt == 0 and wants(fetch, config):
         _prepare(fetch, config)
     queue.step(buffer, fetch.judged, dispatched)
-    fetch.judged = fetch.complete
+    fetch.judged = fetch.compared
+    fetch.compared = fetch.complete
     fetch.complete = _assemble(fetch, wires, config, machine.reader)
+    fetch.at_end = fetch.position == config.count
     fetch.position += dispatched
     fetch.was_idle = wires.idle != 0 and not dispatched
 
@@ -91,7 +93,7 @@ def _dispatch(machine: Machine, wires: Wires, config: Settings, code: Code, halt
     fetch = machine.fetch
     position = fetch.position
     valid = machine.buffer.ready != 0 and halt == 0 and fetch.finished == 0
-    if fetch.finished == 0 and position == config.count:
+    if fetch.finished == 0 and fetch.at_end:
         wires.fetch_fault = NO_END
     if not valid:
         return False

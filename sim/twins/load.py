@@ -15,7 +15,8 @@ LOAD = int(Engine.LOAD)
 QUEUE_DEPTH = 4             # loads between the request side and the write side
 ILLEGAL = int(Fault.ILLEGAL)
 
-REGISTERS = Registers(same=("fault", "queue", "writing"), noted=("fault_position",))
+# Of those in the `queue`, the last one may be `entering`.
+REGISTERS = Registers(same=("fault", "queue", "writing", "entering"), noted=("fault_position",))
 
 
 @inlined
@@ -35,7 +36,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
     stop = machine.control.halt != 0 or load.fault != 0
     if not (stop or rows.is_busy(walker) or load.queue | machine.load_write.steps
-            | machine.load_write.pending):
+            | machine.load_write.pending | machine.load_write.ended):
         return _rest(machine, wires, code)
     wires.load_wait = 0
     started = -1
@@ -51,6 +52,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
         rows.take(walker, started, code[started])
     finished = load_writer.step(machine, wires, code, config, positions, stop)
     load.queue += (started >= 0) - finished
+    load.entering = started >= 0
     load.writing += finished
     _note_fault(load, wires, code, started, bad_row, bad_position)
     return started
@@ -68,7 +70,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     if wires.load_wait:
         return -1
     rows.take(machine.load_rows, commands.position, code[commands.position])
-    load.queue = 1
+    load.queue = load.entering = 1
     if code[commands.position].bad_padding:
         load.fault, load.fault_position = ILLEGAL, commands.position
     return int(commands.position)

@@ -19,13 +19,14 @@ PLACES = 2                              # of steps that wait for their beat
 # The write that is to be done, and the one behind it; `at` is its place in the scratchpad, as in
 # `packing`, and `fault` what is wrong with it. Before them come up to two `steps`, the first one
 # and the second one: whether it writes at all, whether it has data, ends its beat, ends its load,
-# how many bytes it has, whether it is outside its scratchpad, and the load that it belongs to.
+# how many bytes it has, whether it is outside its scratchpad, and the load that it belongs to. The
+# write of the cycle before `ended` its load.
 STEP = ("writes", "data", "ends", "last", "bytes", "outside")
 REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "fault", "back", "back_enable",
-                            "back_last", "back_bytes", "back_fault", "steps",
+                            "back_last", "back_bytes", "back_fault", "steps", "ended",
                             *(f"{place}_{name}" for place in ("first", "second")
                               for name in STEP)),
-                      noted=("position", "back_position", "first_of", "second_of"),
+                      noted=("position", "back_position", "first_of", "second_of", "ended_of"),
                       moving=("at", "back_at", "first_at", "second_at"))
 
 
@@ -36,9 +37,9 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
     load = machine.load
     waits = write.pending and write.enable and not wires.fill_ready
-    valid, has_room = load.queue != 0, write.back == 0
+    valid, has_room = load.queue != load.entering, write.back == 0
     waiting = int(write.steps)
-    wires.load_busy = valid or waiting != 0 or write.pending != 0
+    wires.load_busy = load.queue != 0 or waiting != 0 or write.pending | write.ended != 0
     wires.load_wait_memory = 0
     _complete(write, wires, waits, stop)
     beat_here = reader.queue != 0 and reader.front_client == CLIENT
@@ -59,7 +60,8 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
 @inlined
 def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
     """What the oldest write does in this cycle."""
-    wires.load_end = -1
+    wires.load_end = write.ended_of if write.ended else -1
+    write.ended = 0
     wires.load_bytes = 0
     wires.load_writer_fault = 0
     if waits or write.pending == 0:
@@ -69,7 +71,7 @@ def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
         if write.enable:
             wires.load_bytes = write.bytes
         if write.last and write.fault == 0:
-            wires.load_end = write.position
+            write.ended, write.ended_of = 1, write.position
     write.pending, write.enable, write.last = write.back, write.back_enable, write.back_last
     write.bytes, write.fault = write.back_bytes, write.back_fault
     write.position, write.at = write.back_position, write.back_at

@@ -1,8 +1,9 @@
 """Twin of hw.queue: the command queue of an engine, and also the buffer of FETCH.
 
 What a queue holds follows from the program: the commands of its engine in order, from number
-`taken` on. The head is in a register and `ready`; `inner` are behind it. The `position` of the head
-in the program, and the engines that the head must `wait` for, are noted when it arrives.
+`taken` on. The head is in a register and `ready`; `inner` are behind it, and one may be `entering`.
+The `position` of the head in the program, and the engines that the head must `wait` for, are noted
+when it arrives.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 from .registers import Registers, inlined
 from .types import Code, Numbers, Unit
 
-REGISTERS = Registers(same=("ready", "inner", "taken"), noted=("position", "wait"))
+REGISTERS = Registers(same=("ready", "inner", "taken", "entering"), noted=("position", "wait"))
 
 
 @inlined
 def is_empty(queue: Unit) -> bool:
-    return queue.inner == 0 and queue.ready == 0
+    return queue.ready | queue.entering == 0
 
 
 @inlined
 def has_room(queue: Unit, depth: int) -> bool:
-    return queue.inner != depth - 1
+    return queue.ready + queue.inner + queue.entering != depth
 
 
 @inlined
@@ -43,6 +44,8 @@ def step(queue: Unit, put: int, take: int) -> bool:
 def step_of(engine: int, queue: Unit, put_to: int, started: int, positions: Numbers,
             code: Code) -> None:
     """The command queue of an engine, which takes the head if it starts something."""
-    if step(queue, put_to == engine, started >= 0):
+    entered = queue.entering
+    queue.entering = put_to == engine
+    if step(queue, entered, started >= 0):
         queue.position = positions[engine, queue.taken]
         queue.wait = code[queue.position].wait

@@ -222,7 +222,8 @@ def _look(machine: Machine, wires: Wires) -> None:
     wires.store_fault = machine.store.fault
     wires.store_fault_position = machine.store.fault_position
     wires.idle = (compute_is_idle(machine) and machine.load.queue == 0
-                  and machine.load_write.steps == 0 and machine.load_write.pending == 0
+                  and machine.load_write.steps == 0
+                  and machine.load_write.pending | machine.load_write.ended == 0
                   and not rows.is_busy(machine.store_rows) and machine.store.awaited == 0)
 
 

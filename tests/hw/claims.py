@@ -4,7 +4,7 @@ What users may rely on is asserted; an `invariant` ties the unit's registers to 
 which makes the claim inductive.
 """
 
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal, Value
 from amaranth.utils import ceil_log2
 
 from microtron.hw.interfaces import bits_for
@@ -173,16 +173,16 @@ class StreamPassesInOrder(ItemsPassInOrder):
     """The claim for a queue whose head is a register, with streams on both sides. It never hides
     anything, so it is not `buffered` in the sense above."""
 
-    def __init__(self, unit, *, depth: int, width: int, place: str = "unit"):
+    def __init__(self, unit, *, depth: int, width: int):
         self.unit, self.depth, self.buffered = unit, depth, False
         self.words = depth - 1
         pointer = ceil_log2(self.words)
         Claim.__init__(
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
-            {**({name: (f"{place}.{name}", pointer) for name in ("produce", "consume")}
-                if pointer else {}), "behind": (f"{place}.behind", range(depth)),
-             **{name: (f"{place}.{name}", 1) for name in ("some", "room", "full")},
-             **{f"word_{at}": (f"{place}.storage[{at}]", width) for at in range(self.words)}})
+            {**({name: (f"unit.{name}", pointer) for name in ("produce", "consume")}
+                if pointer else {}), "behind": ("unit.behind", range(depth)),
+             **{name: (f"unit.{name}", 1) for name in ("some", "room", "full")},
+             **{f"word_{at}": (f"unit.storage[{at}]", width) for at in range(self.words)}})
 
     def attach(self, m):
         put, take = self.unit.put, self.unit.take
@@ -247,18 +247,49 @@ class SlicePassesInOrder(StreamPassesInOrder):
             ~followed | (Mux(ahead == 0, shown, self.back) == value))
 
 
-class CommandsPassInOrder(StreamPassesInOrder):
-    """The claim for the command queue, whole commands included."""
+class StagedPassesInOrder(ItemsPassInOrder):
+    """The claim for a queue with a register in front. It hides what entered an empty queue for one
+    cycle, but refuses nothing while it has a place."""
 
-    def __init__(self, unit, *, depth: int):
-        super().__init__(unit, depth=depth, width=COMMAND.size, place="unit.fifo")
+    def __init__(self, unit, *, depth: int, width: int):
+        self.unit, self.depth, self.buffered = unit, depth, True
+        Claim.__init__(
+            self, {"put": 1, "item": width, "take": 1, "choose": 1},
+            {"counted": ("unit.count", range(depth + 1)), "room": ("unit.room", 1),
+             "held": ("unit.held", 1), "entering": ("unit.entering", width),
+             **{name: (f"unit.behind.{name}", ceil_log2(depth)) for name in ("produce", "consume")},
+             "behind": ("unit.behind.behind", range(depth)), "some": ("unit.behind.some", 1),
+             **{f"word_{at}": (f"unit.behind.storage[{at}]", width) for at in range(depth)}})
 
     def attach(self, m):
-        accepts, shows, shown = super().attach(m)
-        return accepts, shows, shown.as_value()
+        put, take = self.unit.put, self.unit.take
+        m.d.comb += [put.valid.eq(self.put), Value.cast(put.payload).eq(self.item),
+                     take.ready.eq(self.take)]
+        return put.ready, take.valid, Value.cast(take.payload)
 
     def holds_nothing(self):
         return self.unit.empty
+
+    def _add_invariants(self, m, count, followed, ahead, value, shows, shown):
+        words = Array(getattr(self, f"word_{at}") for at in range(self.depth))
+        m.d.comb += Assert(self.unit.put.ready == (count != self.depth))
+        m.d.comb += self.invariant(
+            self.counted == count, count == self.behind + shows + self.held,
+            self.room == (count != self.depth), shows | (self.behind == 0),
+            self.some != (self.behind == 0), ~followed | (ahead < count),
+            self.produce == around(self.consume + self.behind, self.depth),
+            self.produce < self.depth, self.consume < self.depth)
+        stored = words[around(self.consume + (ahead - 1)[:len(ahead)], self.depth)]
+        inside = Mux(ahead == 0, shown, stored)
+        m.d.comb += self.invariant(~followed | (Mux(
+            self.held & (ahead + 1 == count), self.entering, inside) == value))
+
+
+class CommandsPassInOrder(StagedPassesInOrder):
+    """The claim for the command queue, whole commands included."""
+
+    def __init__(self, unit, *, depth: int):
+        super().__init__(unit, depth=depth, width=COMMAND.size)
 
 
 class NobodyStarves(Claim):

@@ -12,7 +12,7 @@ from .boxes import LOADED
 from .transfers import one_a_cycle, undisturbed
 
 LATENCY = 32
-OVERHEAD = 5        # start to address 4, beat to write 2, and the last beat counts from 1
+OVERHEAD = 6        # start to address 4, beat to end 3, and the last beat counts from 1
 PRESETS = {"tiny": tiny, "small": small, "base": base}
 
 
@@ -32,7 +32,7 @@ def test_a_contiguous_load_takes_its_beats_and_a_constant(name, bus_bits, buffer
     if buffer in (Buffer.ACC, Buffer.ACC8) and tile < config.bus_bytes:
         beats = 0x400 // tile               # a word of the accumulator is a tile
     assert machine.duration() == beats + LATENCY + OVERHEAD
-    assert machine.commander.waited_for_memory == LATENCY + 2
+    assert machine.commander.waited_for_memory == LATENCY + 1
 
 
 def test_rows_and_planes_follow_without_a_bubble():
@@ -52,13 +52,13 @@ def test_padding_takes_a_cycle_a_tile_and_is_written_while_memory_is_waited_for(
     machine = timed(tiny, [load])
     first = 13 + 2                          # the row above and the left border of the next
     assert machine.duration() == 3 * 20 + 2 * 3 + 1 + 13 + LATENCY + OVERHEAD
-    assert machine.commander.waited_for_memory == LATENCY + 2 - first
+    assert machine.commander.waited_for_memory == LATENCY + 1 - first
     border = timed(tiny, [Load(shape=(1, 0, 9), pad=(3, 0, 0, 0))])
-    assert border.duration() == 27 + 3
+    assert border.duration() == 27 + 5
 
 
-def test_a_load_that_writes_nothing_ends_four_cycles_after_its_start():
-    assert timed(tiny, [Load(shape=(0, 1, 1))]).duration() == 4
+def test_a_load_that_writes_nothing_ends_six_cycles_after_its_start():
+    assert timed(tiny, [Load(shape=(0, 1, 1))]).duration() == 6
 
 
 def test_loads_overlap_and_cost_one_cycle_between_them():
