@@ -54,6 +54,7 @@ def build_image(model: CompiledModel, board: Board) -> Image:
     if board.memory.kind == "processor":
         raise BoardError(f"{board.name}: firmware is for boards with a soft processor; this one "
                          f"runs networks under Linux")
+    processor = processor_of(board)
     with tempfile.TemporaryDirectory(prefix="microtron-image-") as name:
         folder = Path(name)
         written = write_objects(model, target(CPU), folder)
@@ -62,7 +63,7 @@ def build_image(model: CompiledModel, board: Board) -> Image:
         (folder / "protocol.h").write_text(protocol_header())
         objects = compiled(folder, [*(SOURCE / each for each in SOURCES),
                                     *(path for path in written if path.suffix == ".c")],
-                           data_cache=processor_of(board).data_cache)
+                           data_cache=processor.data_cache)
         objects += [path.name for path in written if path.suffix == ".o"]
         linked(folder, "network.elf", "network.ld", objects, {"IMAGE_BASE": BASE}, *library())
         flat(folder, "network.elf", "network.bin")

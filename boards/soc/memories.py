@@ -1,8 +1,10 @@
 """The memory of a system: LiteDRAM's interface to a board's chip, on its pins or with a model."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 from litedram import modules
+from litedram.init import get_sdram_phy_init_sequence
 from litedram.phy import ECP5DDRPHY, GENSDRPHY, HalfRateGENSDRPHY
 from litedram.phy.model import SDRAMPHYModel
 from migen import Signal
@@ -12,6 +14,22 @@ from ..facts import BoardError
 
 INTERFACES = {("sdr", "1:1"): GENSDRPHY, ("sdr", "1:2"): HalfRateGENSDRPHY,
               ("ddr3", "1:2"): ECP5DDRPHY}
+
+CONTROL = {"DFII_CONTROL_SEL": 1, "DFII_CONTROL_CKE": 2, "DFII_CONTROL_ODT": 4,
+           "DFII_CONTROL_RESET_N": 8}
+COMMAND = {"DFII_COMMAND_CS": 1, "DFII_COMMAND_WE": 2, "DFII_COMMAND_CAS": 4,
+           "DFII_COMMAND_RAS": 8, "DFII_COMMAND_WRDATA": 16, "DFII_COMMAND_RDDATA": 32}
+
+
+@dataclass(frozen=True)
+class StartStep:
+    """A command to the chip, or a level of its control lines, and the cycles until the next."""
+
+    address: int
+    bank: int
+    command: int            # bits of COMMAND, or of CONTROL
+    is_control: bool
+    wait: int
 
 
 def chip(board: Board):
@@ -30,6 +48,18 @@ def interface(board: Board, pads):
         right = ", ".join(f"{each} at {clock}" for each, clock in INTERFACES)
         raise BoardError(f"{board.name}: memory is {kind} at {rate}, but there is {right}")
     return INTERFACES[kind, rate](pads, board.clock.system_hz)
+
+
+def start(settings, timing) -> list[StartStep]:
+    """How the chip is started, from LiteDRAM's settings of its interface and of itself."""
+    steps, _ = get_sdram_phy_init_sequence(settings, timing)
+    return [StartStep(address, bank, _flags(command), command.startswith("DFII_CONTROL"), wait)
+            for _, address, bank, command, wait in steps]
+
+
+def _flags(text: str) -> int:
+    """LiteDRAM writes commands as C."""
+    return sum({**CONTROL, **COMMAND}[word] for word in text.split("|"))
 
 
 def modelled(board: Board):

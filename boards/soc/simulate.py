@@ -27,7 +27,7 @@ from ...runtime.rtl_build import (
     make_options,
 )
 from ..board import Board
-from .steps import ROM, SRAM, TOP, VERILOG, gateware
+from .steps import TOP, gateware, memories_of, verilog_of
 
 HARNESS = Path(__file__).parent / "harness"
 LIBRARY = "libsoc.so"
@@ -43,8 +43,8 @@ def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
         steps = gateware(board, config, simulated=True)
         for number, step in enumerate(steps, 1):
             step.run(work, number, len(steps))
-        texts = {each: (work / each).read_text() for each in VERILOG}
-        memories = {each: (work / each).read_text() for each in (ROM, SRAM)}
+        texts = {each: (work / each).read_text() for each in verilog_of(board)}
+        memories = {each: (work / each).read_text() for each in memories_of(board)}
     texts |= {path.name: path.read_text() for path in sorted(HARNESS.iterdir())}
     options = (*OPTIONS, "-MAKEFLAGS", make_options(config))
     folder = cached(f"soc-{board.name}-{config.digest}", (*options, *texts.values()),

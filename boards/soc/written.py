@@ -2,25 +2,22 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
-from litedram.init import get_sdram_phy_init_sequence
 from litex import get_data_mod
 from litex.soc.integration.export import get_csr_json
 
 from ...isa.config import Config
 from ..board import Board
-from ..processors import processor_of
+from ..processors import soft_processor
+from . import memories
 from .bridge import bridge_verilog
 from .plain import rebuilt
-from .steps import FACTS, ROM, TOP
+from .steps import FACTS, PROCESSOR, ROM, TOP
 from .system import System
 
 COMMENTS = r"^//[^\n]*\n|/\*.*?\*/\n?"
-CONTROL = {"DFII_CONTROL_SEL": 1, "DFII_CONTROL_CKE": 2, "DFII_CONTROL_ODT": 4,
-           "DFII_CONTROL_RESET_N": 8}
-COMMAND = {"DFII_COMMAND_CS": 1, "DFII_COMMAND_WE": 2, "DFII_COMMAND_CAS": 4,
-           "DFII_COMMAND_RAS": 8, "DFII_COMMAND_WRDATA": 16, "DFII_COMMAND_RDDATA": 32}
 
 
 def write(board, config, simulated: bool) -> None:
@@ -34,11 +31,13 @@ def write(board, config, simulated: bool) -> None:
     converted.write(f"{TOP}.v")
     verilog = Path(f"{TOP}.v")          # without comments: the date, and lists in no fixed order
     verilog.write_text(re.sub(COMMENTS, "", verilog.read_text(), flags=re.MULTILINE | re.DOTALL))
-    Path(ROM).unlink()
     if not simulated:
         _write_pins(board, platform, converted)
-    processor = Path(get_data_mod("cpu", "vexriscv").data_location) / processor_of(board).file
-    Path("VexRiscv.v").write_bytes(processor.read_bytes())
+    processor = soft_processor(board)
+    if processor is not None:
+        Path(ROM).unlink()
+        folder = Path(get_data_mod("cpu", "vexriscv").data_location)
+        Path(PROCESSOR).write_bytes((folder / processor.file).read_bytes())
     Path("microtron_bridge.v").write_text(bridge_verilog(config, system.port))
     Path(FACTS).write_text(json.dumps(_facts(system), indent=1))
 
@@ -55,25 +54,18 @@ def _write_pins(board: Board, platform, converted) -> None:
 def _facts(system: System):
     """What software has to know."""
     found = json.loads(get_csr_json(system.csr_regions, system.constants, system.mem_regions))
-    settings = system.dram_phy.settings
-    steps, _ = get_sdram_phy_init_sequence(settings, system.chip.timing_settings)
+    settings, processor = system.dram_phy.settings, soft_processor(system.board)
     return {
         "board": system.board.name,
         "clock_hz": int(system.sys_clk_freq),
-        "data_cache": processor_of(system.board).data_cache,
+        "data_cache": processor is not None and processor.data_cache,
         "registers": {name: each["addr"] for name, each in found["csr_registers"].items()},
         "memories": {name: {"base": each["base"], "size": each["size"]}
                      for name, each in found["memories"].items()},
-        "interrupts": dict(system.irq.locs),
+        "interrupts": dict(system.irq.locs) if processor else {},
         "dram": {
             "modules": settings.databits // 8, "bitslips": settings.bitslips,
             "delays": settings.delays,
-            "start": [{"address": address, "bank": bank, "command": _flags(command),
-                       "is_control": command.startswith("DFII_CONTROL"), "wait": wait}
-                      for _, address, bank, command, wait in steps]},
+            "start": [asdict(step) for step in
+                      memories.start(settings, system.chip.timing_settings)]},
     }
-
-
-def _flags(text: str) -> int:
-    """LiteDRAM writes commands as C."""
-    return sum({**CONTROL, **COMMAND}[word] for word in text.split("|"))

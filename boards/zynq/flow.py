@@ -21,9 +21,17 @@ from .device_tree import fabric_hz, overlay
 from .facts import INTERRUPT, REGISTERS, SHELL, check_config
 
 FAMILY = Path("/usr/share/prjxray/database/zynq7")      # where Debian has it
+# The registers of a slice have one clock enable and one reset. nextpnr does not keep those with the
+# same together: if there are some hundred, it finds registers places far from where they belong,
+# and wires become too long to be routed. So LUTs do the enabling, and all resets that few share.
+SHARED = 1000                   # registers, for which a reset stays one
 SYNTHESIS = f"""\
 read_verilog top.v
-synth_xilinx -flatten -abc9 -arch xc7 -top {SHELL}
+synth_xilinx -flatten -arch xc7 -top {SHELL} -run begin:map_ffs
+dfflegalize -cell $_DFFE_?P?P_ 01 -cell $_SDFFE_?P?P_ 01 -cell $_DLATCH_?P?_ 01 \
+-mince 1000000 -minsrst {SHARED}
+techmap -map +/xilinx/ff_map.v
+synth_xilinx -flatten -arch xc7 -top {SHELL} -run map_luts:
 write_json design.json
 tee -q -o cells.json stat -json
 """

@@ -8,20 +8,30 @@ from dataclasses import replace
 
 import pytest
 
+import microtron
 from microtron.boards.catalogue import board as board_of
 from microtron.boards.facts import BoardError
+from microtron.boards.firmware.image import build_image
 from microtron.boards.firmware.monitor import monitor_bytes
-from microtron.boards.processors import PROCESSORS, processor_of
+from microtron.boards.processors import NONE, PROCESSORS, processor_of
 from microtron.boards.soc.steps import FACTS, gateware
 from microtron.isa.config import tiny
+
+from ..runtime.small_model import small_graph
 
 BOARD = board_of("ulx3s")
 FORGET_DATA = struct.pack("<I", 0x500F)
 
 
 def test_another_processor_is_refused_with_those_that_there_are():
-    with pytest.raises(BoardError, match=r"ulx3s: cpu is '8051', but a soft one is VexRiscv or "):
+    with pytest.raises(BoardError, match=r"ulx3s: cpu is '8051', but a soft one is VexRiscv, "
+                                         r"VexRiscv Lite or none$"):
         processor_of(replace(BOARD, cpu="8051"))
+
+
+def test_software_for_a_board_without_a_processor_is_refused_with_what_runs_instead():
+    with pytest.raises(BoardError, match=r"ulx3s: its system has no processor; .*@/dev/ttyUSB0$"):
+        build_image(microtron.compile(small_graph(), tiny), replace(BOARD, cpu=NONE))
 
 
 @pytest.mark.parametrize("name", PROCESSORS)

@@ -111,3 +111,28 @@ def test_yosys_knows_the_processors_that_the_script_finds(tmp_path):
     synthesis.run(tmp_path, 2, 2)
     cells = json.loads((tmp_path / "cells.json").read_text())["design"]["num_cells_by_type"]
     assert cells["PS7"] == 1
+
+
+REGISTERS = """
+module microtron_zynq(input clk, input [7:0] enable, input [7:0] clear, input [63:0] d,
+                      output reg [63:0] q);
+    integer i;
+    always @(posedge clk)
+        for (i = 0; i < 64; i = i + 1)
+            if (clear[i / 8]) q[i] <= i[0];
+            else if (enable[i / 8]) q[i] <= d[i];
+endmodule
+"""
+
+
+def test_registers_share_slices_whatever_enables_and_clears_them(tmp_path):
+    """Each wire that does so on its own would keep them from places that they fit."""
+    (tmp_path / "top.v").write_text(REGISTERS)
+    steps = {step.name: step for step in flow.plan(board("pynq_z2"), tiny).steps}
+    for name in ("script", "synthesis"):
+        steps[name].run(tmp_path, 1, 2)
+    netlist = json.loads((tmp_path / "design.json").read_text())["modules"]["microtron_zynq"]
+    registers = [cell["connections"] for cell in netlist["cells"].values()
+                 if re.fullmatch("FD[RS]E", cell["type"])]
+    assert len(registers) == 64
+    assert {(*each["CE"], *each.get("R", each.get("S", ()))) for each in registers} == {("1", "0")}
