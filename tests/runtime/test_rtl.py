@@ -244,7 +244,8 @@ def flawed(flaw="none", config=tiny, size=1000):
 
 
 @pytest.mark.parametrize(("config", "suffix", "magic"), [
-    (tiny, ".vcd", b"$version"), (WIDE, ".fst", b"\x00")])
+    (tiny, ".vcd", b"$version"),
+    pytest.param(WIDE, ".fst", b"\x00", marks=pytest.mark.soak)])      # another model to compile
 def test_a_waveform_has_every_signal_of_the_latest_run(tmp_path, config, suffix, magic):
     path = tmp_path / f"wave{suffix}"
     path.write_text("what was there before")
