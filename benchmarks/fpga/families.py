@@ -39,7 +39,9 @@ FAMILIES = {
         logic="LUT4|PFUMX|L6MUX21",
         tool=NEXTPNR_ECP5,
         options=("--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained",
-                 "--timing-allow-fail")),
+                 "--timing-allow-fail",
+                 # Four times the default: `tiny` is placed 7 % faster, with 8 % less wire.
+                 "--placer-heap-timingweight", "40")),
     "xc7": Family(
         part="xc7z020clg400-1", synthesis="synth_xilinx -flatten -abc9 -family xc7",
         cells={"lut": "LUT[1-6]", "register": "FD[RSCP]E", "dsp": "DSP48E1",
