@@ -28,7 +28,6 @@ from .many_nodes import many_nodes
 from .replay import replay
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
-ON_BOARDS = ("rv32im", "armv7-neon")         # beside an accelerator
 # What kernels may leave to others: memory, a compiler's own library, and functions of real numbers.
 OUTSIDE = re.compile(r"mem(cpy|set|move)|__\w+|(floor|ceil|trunc|sqrt|fma|fmod|rint|roundeven"
                      r"|fmaximum|fminimum)f?")
@@ -53,9 +52,7 @@ def test_nodes_of_every_kind_are_what_the_graph_means(processor, tmp_path):
     assert replay(hosted(graph), inputs, processor, tmp_path) == "equal"
 
 
-@pytest.mark.parametrize("processor", [
-    pytest.param(each, marks=[] if each in ON_BOARDS else [pytest.mark.soak])
-    for each in PROCESSORS])
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_network_of_both_halves(digits, processor, tmp_path):
     """The CPU quantizes, packs, unpacks and dequantizes; the accelerator's part is replayed."""
     rng = np.random.default_rng(3)
