@@ -6,9 +6,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature
 
 from ..isa.config import Config
+from ..isa.instructions import Buffer
 from .interfaces import fill_port, granted_read_port, index
 from .logic import exponent, first, register, select
-from .scratchpad import UNRELATED, write_port
+from .scratchpad import UNRELATED
 
 READERS = ("gemm_read", "alu_b", "alu_a", "store")      # first come the more urgent
 WRITERS = ("gemm_write", "alu_write", "fill")
@@ -16,18 +17,53 @@ READ_LATENCY = 3                                        # from a granted read to
 ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept, and may come
 
 
-def addend_port(tile_bits: int) -> Signature:
+# Ports of GEMM and the ALU. Bit b of `enable` is a request for bank b, which `index` lies in: their
+# registers know the bank, so that nobody has to compare in the cycle of the request.
+
+
+def addend_port(config: Config) -> Signature:
     """Reads a tile, which is there three cycles after `enable`, for that cycle only. With `drop` in
-    the second cycle after `enable`, there is a tile of zeros instead."""
-    return Signature({"enable": Out(1), "index": Out(index()), "drop": Out(1),
-                      "data": In(tile_bits)})
+    the second cycle after `enable`, there is a tile of zeros instead. Whether there will be a
+    request in the next cycle, and for which tile, is known already."""
+    return Signature({"next_enable": Out(1), "next_index": Out(index()),
+                      "enable": Out(config.acc_banks), "index": Out(index()), "drop": Out(1),
+                      "data": In(_tile_bits(config))})
 
 
-def granted_write_port(tile_bits: int) -> Signature:
-    """Like `write_port`, for a shared memory: only a write that is `granted` takes place. It may be
-    granted before it is enabled."""
-    return Signature({"enable": Out(1), "index": Out(index()), "granted": In(1),
-                      "data": Out(tile_bits)})
+def operand_port(config: Config) -> Signature:
+    """Reads a tile if the request is `granted`, which it may be before it is made; its data follow
+    three cycles later. `asks` says that there is a request. In the next cycle, `index` is what
+    `following` is now if the reader `moves`, and stays otherwise."""
+    return Signature({"asks": Out(1), "enable": Out(config.acc_banks), "index": Out(index()),
+                      "following": Out(index()), "moves": Out(1), "granted": In(1),
+                      "data": In(_tile_bits(config))})
+
+
+def sum_port(config: Config) -> Signature:
+    """Writes a tile."""
+    return Signature({"enable": Out(config.acc_banks), "index": Out(index()),
+                      "data": Out(_tile_bits(config))})
+
+
+def granted_write_port(config: Config) -> Signature:
+    """Writes a tile if the request is `granted`, which it may be before it is made."""
+    return Signature({**sum_port(config).members, "granted": In(1)})
+
+
+def bank_of(config: Config, tile):
+    """The bank a tile lies in; its place there is what remains of the index below."""
+    start, bits = exponent(config.acc_bank_tiles), exponent(config.acc_banks)
+    return tile[start:start + bits]
+
+
+def request(config: Config, asks, tile):
+    """What `enable` is for a tile that a port asks for, or not."""
+    bank = bank_of(config, tile)
+    return Cat(asks & (bank == number) for number in range(config.acc_banks))
+
+
+def _tile_bits(config):
+    return 8 * config.tile_bytes(Buffer.ACC)
 
 
 class Accumulator(wiring.Component):
@@ -50,7 +86,9 @@ class Accumulator(wiring.Component):
 
         granted ─► bank ─► register of the bank ─► choice of a bank ─► register of the reader
 
-    A block RAM takes most of a cycle, so every bank has a register, before readers choose.
+    A block RAM takes most of a cycle, so every bank has a register, before readers choose. Whether
+    GEMM reads from the bank of one of the ALU's operands, and whether both of these are in one
+    bank, is found out a cycle before: registers grant the ALU's reads.
 
     Filling takes 32-bit lanes, or with `widen` 8-bit lanes that are sign-extended. A tile wider
     than a beat is filled in parts (as many as the tile has beats in DRAM, so a quarter as many
@@ -62,12 +100,12 @@ class Accumulator(wiring.Component):
     -------
     gemm_read : In(addend_port)
         GEMM's addends. Never waits.
-    alu_b, alu_a : In(granted_read_port)
+    alu_b, alu_a : In(operand_port)
         The ALU's right and left operands. The right one, which also brings parameters, is more
         urgent.
     store : In(granted_read_port)
         Tiles on their way to DRAM. Waits for all others.
-    gemm_write : In(write_port)
+    gemm_write : In(sum_port)
         GEMM's sums. Never waits.
     alu_write : In(granted_write_port)
         The ALU's results. Waits for GEMM.
@@ -83,12 +121,12 @@ class Accumulator(wiring.Component):
         self.parts = max(1, self.tile_bits // config.bus_bits)
         self.banks = tuple(Memory(shape=self.tile_bits, depth=config.acc_bank_tiles, init=[],
                                   attrs=UNRELATED) for _ in range(config.acc_banks))
-        granted = granted_read_port(self.tile_bits)
         super().__init__({
-            "gemm_read": In(addend_port(self.tile_bits)),
-            "alu_b": In(granted), "alu_a": In(granted), "store": In(granted),
-            "gemm_write": In(write_port(self.tile_bits)),
-            "alu_write": In(granted_write_port(self.tile_bits)),
+            "gemm_read": In(addend_port(config)),
+            "alu_b": In(operand_port(config)), "alu_a": In(operand_port(config)),
+            "store": In(granted_read_port(self.tile_bits)),
+            "gemm_write": In(sum_port(config)),
+            "alu_write": In(granted_write_port(config)),
             "fill": In(fill_port(config, self.parts)),
         })
 
@@ -96,8 +134,14 @@ class Accumulator(wiring.Component):
         m = Module()
         readers = {name: getattr(self, name) for name in READERS}
         writers = {name: getattr(self, name) for name in WRITERS}
-        self._arbitrate(m, readers)
-        self._arbitrate(m, writers)
+        blocked_b, blocked_a, together = self._foresee(m)
+        m.d.comb += [
+            self.alu_b.granted.eq(~blocked_b),
+            self.alu_a.granted.eq(~blocked_a & ~(self.alu_b.asks & together)),
+            self.store.granted.eq(~self._taken(self.store, self.gemm_read, self.alu_b, self.alu_a)),
+            self.alu_write.granted.eq(~self._taken(self.alu_write, self.gemm_write)),
+            self.fill.ready.eq(~self._taken(self.fill, self.gemm_write, self.alu_write)),
+        ]
         filling = self._arrange(m)
         read_ports = []
         for number, bank in enumerate(self.banks):
@@ -111,23 +155,30 @@ class Accumulator(wiring.Component):
             self._deliver(m, name, reader, words)
         return m
 
-    def _bank_of(self, tile):
-        """The bank a tile lies in; its place there is what remains of the index below."""
-        start, bits = exponent(self.config.acc_bank_tiles), exponent(self.config.acc_banks)
-        return tile[start:start + bits]
+    def _taken(self, port, *before):
+        """Whether one of the more urgent ports wants the bank of another one's tile. That may be no
+        request: those that ask know it late."""
+        taken = [Cat(each.enable[bank] for each in before).any()
+                 for bank in range(self.config.acc_banks)]
+        return select(taken, bank_of(self.config, port.index))
 
-    def _arbitrate(self, m, ports):
-        """Grant each request, and what might be one, unless a more urgent one wants the same
-        bank: those that ask know it late."""
-        before = []
-        for port in ports.values():
-            bank = self._bank_of(port.index)
-            blocked = Cat(each.enable & (self._bank_of(each.index) == bank) for each in before)
-            if port is self.fill:
-                m.d.comb += port.ready.eq(~blocked.any())
-            elif port not in (self.gemm_read, self.gemm_write):
-                m.d.comb += port.granted.eq(~blocked.any())
-            before.append(port)
+    def _together(self, tile, other):
+        return bank_of(self.config, tile) == bank_of(self.config, other)
+
+    def _foresee(self, m):
+        """Registers: whether GEMM reads from the bank of the right, and of the left operand, and
+        whether that is the same bank."""
+        gemm, right, left = self.gemm_read, self.alu_b, self.alu_a
+        blocked_b, blocked_a, together = (
+            Signal(name=name) for name in ("alu_b_blocked", "alu_a_blocked", "alu_together"))
+        for port, blocked in ((right, blocked_b), (left, blocked_a)):
+            m.d.sync += blocked.eq(gemm.next_enable & Mux(
+                port.moves, self._together(gemm.next_index, port.following),
+                self._together(gemm.next_index, port.index)))
+        # Operands move together: both belong to one step.
+        m.d.sync += together.eq(Mux(right.moves, self._together(right.following, left.following),
+                                    self._together(right.index, left.index)))
+        return blocked_b, blocked_a, together
 
     def _read(self, m, bank, memory_port, readers):
         claims = [(self._wants(reader, bank), reader.index) for reader in readers.values()]
@@ -148,21 +199,24 @@ class Accumulator(wiring.Component):
         ]
 
     def _wants(self, port, bank):
-        return port.enable & (self._bank_of(port.index) == bank)
+        if port in (self.store, self.fill):
+            return request(self.config, port.enable, port.index)[bank]
+        return port.enable[bank]
 
     def _deliver(self, m, name, reader, words):
         """The reader's data register, behind those of the banks."""
         tile_data = Signal(self.tile_bits, name=f"{name}_data", reset_less=True)
         fetched_data = words[0]
         if len(words) > 1:
-            bank = register(m, self._bank_of(reader.index), f"{name}_bank_read")
+            bank = register(m, bank_of(self.config, reader.index), f"{name}_bank_read")
             fetched_data = select(words, register(m, bank, f"{name}_bank_fetched"))
         m.d.comb += reader.data.eq(tile_data)
         if reader is self.gemm_read:
             m.d.sync += tile_data.eq(Mux(reader.drop, 0, fetched_data))
             return
         read, fetched = (Signal(name=f"{name}_{stage}") for stage in ("read", "fetched"))
-        m.d.sync += [read.eq(reader.enable & reader.granted), fetched.eq(read)]
+        asks = reader.enable if reader is self.store else reader.asks
+        m.d.sync += [read.eq(asks & reader.granted), fetched.eq(read)]
         with m.If(fetched):
             m.d.sync += tile_data.eq(fetched_data)
 

@@ -7,12 +7,12 @@ from amaranth.lib.wiring import Component, In, Out, connect
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer
-from .accumulator import granted_write_port
+from .accumulator import granted_write_port, operand_port
 from .alu_decode import TASK, decoded_layout, operands
 from .alu_issue import AluIssue
 from .alu_lanes import AluLanes, latency
 from .alu_results import DEPTH, AluResults
-from .interfaces import events, granted_read_port, tokens
+from .interfaces import events, tokens
 from .scratchpad import write_port
 from .sequencer import Sequencer
 from .start import start_next
@@ -55,9 +55,9 @@ class AluEngine(Component):
         Taken at the start of an instruction, posted at its end.
     events : Out(events)
         What the control unit counts and reports. The ALU never waits for memory.
-    left : Out(granted_read_port)
+    left : Out(operand_port)
         Left operands from the accumulator.
-    right : Out(granted_read_port)
+    right : Out(operand_port)
         Right operands from the accumulator, and the parameters of a requantize.
     acc : Out(granted_write_port)
         Results for the accumulator. A write that is not granted waits, and all behind it.
@@ -69,14 +69,13 @@ class AluEngine(Component):
 
     def __init__(self, config: Config):
         self.config = config
-        acc = 8 * config.tile_bytes(Buffer.ACC)
         super().__init__({
             "commands": In(stream.Signature(decoded_layout(config))),
             "tokens": Out(tokens),
             "events": Out(events),
-            "left": Out(granted_read_port(acc)),
-            "right": Out(granted_read_port(acc)),
-            "acc": Out(granted_write_port(acc)),
+            "left": Out(operand_port(config)),
+            "right": Out(operand_port(config)),
+            "acc": Out(granted_write_port(config)),
             "out": Out(write_port(8 * config.tile_bytes(Buffer.OUT))),
             "halts": In(1),
         })

@@ -6,10 +6,11 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
 from ..isa.instructions import PARAMETER_TILES, Buffer
+from .accumulator import operand_port, request
 from .alu_decode import TASK, operands
 from .alu_lanes import WORK
 from .alu_results import DEPTH, TICKET, tickets
-from .interfaces import bits_for, granted_read_port, index
+from .interfaces import bits_for, index
 from .sequencer import slot_layout
 
 # A step. One that fetches a parameter has no result. One that is outside, as its ticket then says,
@@ -53,11 +54,14 @@ class AluIssue(Component):
     the write.
 
     Registers: `described`, `spare` and `front`, each with whether it holds a step, `vacant` and
-    `full`, whether the front does not and whether front and described do; `free`, whether a slot
+    `full`, whether the front does not and whether front and described do, and `gap`, whether
+    these do not; `free`, whether a slot
     may be taken; `before`, the tickets that the front step has to wait for, and
     `clear`, that it need not wait for them nor for the lanes; `pause`, for how many cycles more it
-    has to; `left_asks` and `right_asks`, reads not yet granted to it; `parameter`, the next one
-    to fetch, `following`, its tile unless it is the first, and `complete`; `stopped`.
+    has to; `left_asks` and `right_asks`, reads not yet granted to it, and `…_of_bank`, by banks;
+    `parameter`, the next one
+    to fetch, `following`, its tile unless it is the first, and `complete`; `stopped`. `shut`,
+    `incomplete`, `later`, `no_spare` and `gap` are others inverted, for few readers.
 
     Members
     -------
@@ -67,7 +71,7 @@ class AluIssue(Component):
     tickets : Out(tickets)
         Books the result of each step that is issued, and asks which earlier results the next one
         has to wait for.
-    left, right : Out(granted_read_port)
+    left, right : Out(operand_port)
         Reads from the accumulator, each requested until it is granted.
     issued : Out(1)
         To the lanes: a step has been granted what it reads.
@@ -85,13 +89,12 @@ class AluIssue(Component):
 
     def __init__(self, config: Config):
         self.config = config
-        tile = 8 * config.tile_bytes(Buffer.ACC)
         super().__init__({
             "slots": In(stream.Signature(slot_layout(operands(config), TASK, steps=False))),
             "takes": Out(1), "continues": In(1, init=1),
             "tickets": Out(tickets),
-            "left": Out(granted_read_port(tile)),
-            "right": Out(granted_read_port(tile)),
+            "left": Out(operand_port(config)),
+            "right": Out(operand_port(config)),
             "issued": Out(1),
             "work": Out(WORK),
             "fetched": Out(PARAMETER_TILES),
@@ -100,14 +103,14 @@ class AluIssue(Component):
 
     def elaborate(self, platform):
         m = Module()
-        step, entering, moves, taken = Signal(STEP), Signal(), Signal(), Signal()
+        step, entering, taken = Signal(STEP), Signal(), Signal()
         self.renew = Signal()           # the front takes another step, if there is one
         # Spare is, and nothing has stopped; the opposite is a register as well, for few readers.
         free, self.shut = Signal(init=1), Signal()
         m.d.comb += entering.eq(self.slots.valid & free)
         self._make_step(m, step, entering, free)
-        described = self._describe(m, step, entering, moves, taken, free)
-        self._advance(m, described, moves, taken)
+        described = self._describe(m, step, entering, taken, free)
+        self._advance(m, described, taken)
         return m
 
     def _make_step(self, m, step, entering, free):
@@ -123,12 +126,13 @@ class AluIssue(Component):
             self.takes.eq(~self.shut & (self.continues | ~incomplete)),
             self.stops.eq(entering & outside),
         ]
-        right = Mux(parameter[0], slot.at.right, following)
+        later = Signal()                                    # ~parameter[0], for few readers
+        right = Mux(later, following, slot.at.right)
         with m.If(entering):
             m.d.sync += [following.eq(right + 1), complete.eq(fetches & parameter[-1]),
                          incomplete.eq(~(fetches & parameter[-1]))]
         with m.If(entering & fetches):
-            m.d.sync += parameter.eq(parameter.rotate_left(1))
+            m.d.sync += [parameter.eq(parameter.rotate_left(1)), later.eq(~parameter[-1])]
 
         writes = ~slot.empty & ~fetches
         reads_left = task.reads_left & writes
@@ -152,13 +156,21 @@ class AluIssue(Component):
             ticket.post.eq(task.post), ticket.position.eq(task.position),
         ]
 
-    def _describe(self, m, step, entering, moves, taken, free):
+    def _describe(self, m, step, entering, taken, free):
         """The next step for the front, and another one that came while it could not move."""
         described, spare = Signal(STEP, reset_less=True), Signal(STEP, reset_less=True)
         valid, spare_valid = Signal(name="described_valid"), Signal()
-        self.full = Signal()                    # moves | ~valid is taken | ~full
+        # The description is free, or moves to the front: taken | ~full, and for few, taken | gap.
+        self.full, gap, will_be_full = Signal(), Signal(init=1), Signal()
         arrives = spare_valid | entering
-        m.d.sync += self.full.eq(Mux(self.renew, valid & arrives, valid | arrives))
+        m.d.comb += will_be_full.eq(Mux(self.renew, valid & arrives, valid | arrives))
+        m.d.sync += [self.full.eq(will_be_full), gap.eq(~will_be_full)]
+        ports, no_spare = self.tickets, Signal(init=1)      # ~spare_valid, for those that compare
+        m.d.comb += [
+            ports.moves.eq(taken | gap),
+            ports.following_left.eq(Mux(no_spare, step.left, spare.left)),
+            ports.following_right.eq(Mux(no_spare, step.right, spare.right)),
+        ]
         with m.If(taken | ~self.full):
             m.d.sync += described.eq(Mux(spare_valid, spare, step))
         with m.If(~spare_valid):
@@ -166,11 +178,11 @@ class AluIssue(Component):
         stopped = Signal()
         with m.If(self.stops):
             m.d.sync += stopped.eq(1)
-        with m.If(moves | ~valid):
-            m.d.sync += [valid.eq(arrives), spare_valid.eq(0),
+        with m.If(ports.moves):
+            m.d.sync += [valid.eq(arrives), spare_valid.eq(0), no_spare.eq(1),
                          free.eq(~stopped & ~self.stops), self.shut.eq(stopped | self.stops)]
         with m.Elif(entering):
-            m.d.sync += [spare_valid.eq(1), free.eq(0), self.shut.eq(1)]
+            m.d.sync += [spare_valid.eq(1), no_spare.eq(0), free.eq(0), self.shut.eq(1)]
         return described, valid
 
     def _inside(self, m, described, valid):
@@ -186,21 +198,22 @@ class AluIssue(Component):
         ]
         return step, valid
 
-    def _advance(self, m, described, moves, taken):
+    def _advance(self, m, described, taken):
         """Move a step to the front, and request what it reads once that has been written."""
-        ports, (described, described_valid) = self.tickets, self._inside(m, *described)
+        ports, outside = self.tickets, described[0].ticket.outside
+        unjudged, (described, described_valid) = described[0], self._inside(m, *described)
         front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
         valid, vacant, clear = Signal(name="front_valid"), Signal(init=1), Signal()
         renew = self.renew
         still_clear, next_clear = Signal(), Signal()
         may_follow = self._pause(m)
         m.d.comb += [
-            renew.eq(~valid | taken), moves.eq(described_valid & renew),
-            ports.reads_left.eq(described.reads_left), ports.left.eq(described.left),
-            ports.reads_right.eq(described.reads_right), ports.right.eq(described.right),
+            renew.eq(~valid | taken),
+            ports.next_held.eq(described_valid), ports.next_dst.eq(described.ticket.dst),
+            ports.reads_left.eq(unjudged.reads_left), ports.reads_right.eq(unjudged.reads_right),
             ports.ticket.eq(front.ticket), ports.held.eq(valid), ports.enter.eq(self.issued),
-            still_clear.eq(~(before & ports.pending).any() & may_follow),
-            next_clear.eq(described_valid & ~ports.must_wait & may_follow),
+            still_clear.eq((front.ticket.outside | ~(before & ports.pending).any()) & may_follow),
+            next_clear.eq(described_valid & (outside | ~ports.must_wait) & may_follow),
         ]
         with m.If(taken | vacant):                  # that is `renew`, for many
             m.d.sync += [front.eq(described), before.eq(ports.before)]
@@ -212,13 +225,19 @@ class AluIssue(Component):
         self._issue(m, front, clear, taken)
         for port, name in ((self.left, "left"), (self.right, "right")):
             asks = Signal(name=f"{name}_asks")
-            m.d.comb += [port.enable.eq(asks), port.index.eq(front[name])]
+            of_bank = Signal.like(port.enable, name=f"{name}_of_bank")
+            m.d.comb += [port.asks.eq(asks), port.enable.eq(of_bank), port.index.eq(front[name]),
+                         port.following.eq(described[name]), port.moves.eq(renew)]
+            first = described[f"reads_{name}"] & next_clear
+            again = front[f"reads_{name}"] & still_clear
             with m.If(renew):
-                m.d.sync += asks.eq(described[f"reads_{name}"] & next_clear)
-            with m.Elif(clear):
-                m.d.sync += asks.eq(asks & ~port.granted)
-            with m.Else():
-                m.d.sync += asks.eq(front[f"reads_{name}"] & still_clear)
+                m.d.sync += [asks.eq(first),
+                             of_bank.eq(request(self.config, first, described[name]))]
+            with m.Elif(~clear):
+                m.d.sync += [asks.eq(again),
+                             of_bank.eq(request(self.config, again, front[name]))]
+            with m.Elif(port.granted):
+                m.d.sync += [asks.eq(0), of_bank.eq(0)]
 
     def _pause(self, m):
         """Returns whether, in the next cycle, the lanes can do with another step being read: its
@@ -237,8 +256,8 @@ class AluIssue(Component):
         """Issue the front step when everything that it asks for is granted."""
         waits_for_bank = Signal()
         m.d.comb += [
-            waits_for_bank.eq((self.left.enable & ~self.left.granted)
-                              | (self.right.enable & ~self.right.granted)),
+            waits_for_bank.eq((self.left.asks & ~self.left.granted)
+                              | (self.right.asks & ~self.right.granted)),
             taken.eq(clear & self.tickets.room & ~waits_for_bank),
             self.issued.eq(taken & ~front.fetches.any()),
             self.fetched.eq(Mux(taken, front.fetches, 0)),

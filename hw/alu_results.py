@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out, Signature
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer, Engine
-from .accumulator import NARROW_BITS, granted_write_port
+from .accumulator import NARROW_BITS, granted_write_port, request
 from .alu_lanes import latency
 from .interfaces import bits_for, index
 from .layouts import POSITION_BITS
@@ -22,7 +22,7 @@ TICKET = data.StructLayout({
     "to_out": 1,            # ... or of out, or nowhere: an instruction without iterations
     "dst": index(),
     "narrow": 1,            # lanes have 8 bits, to be sign-extended
-    "outside": 1,           # an index of the step is outside its scratchpad: a fault
+    "outside": 1,           # an index of the step is outside its scratchpad: a fault, and no write
     "last": 1,              # its instruction is complete
     "post": len(Engine),
     "position": POSITION_BITS,
@@ -35,11 +35,14 @@ tickets = Signature({
     "held": Out(1),             # there is a step that is going to take it ...
     "ticket": Out(TICKET),
     "enter": Out(1),            # ... and does in this cycle; only while there is room
-    "reads_left": Out(1),       # the acc tiles that the step behind it is going to read
-    "left": Out(index()),
+    "next_held": Out(1),        # there is a step behind it, which is going to write ...
+    "next_dst": Out(index()),
+    "reads_left": Out(1),       # ... and read tiles of acc ...
     "reads_right": Out(1),
-    "right": Out(index()),
-    "before": In(DEPTH),        # tickets whose writes to these tiles are still to come
+    "moves": Out(1),            # ... or is none, or moves up: in the next cycle, the step behind
+    "following_left": Out(index()),     # reads these tiles, and otherwise the same
+    "following_right": Out(index()),
+    "before": In(DEPTH),        # tickets whose writes to its tiles are still to come
     "must_wait": In(1),         # there is one
     "pending": In(DEPTH),       # all tickets whose writes to acc are still to come
 })
@@ -62,8 +65,8 @@ class AluResults(Component):
     Registers: `entered`, `stored` and `loaded` count steps modulo DEPTH, `kept` the results in the
     memory, `some` whether there are any, and `under_way` the steps that have entered and not
     retired; `oldest` and `result` are what is written next; `pending` is the set of tickets that
-    will write to acc, `targets` their tiles; `entering` and `retiring`, sets of one, say which
-    ticket is next.
+    will write to acc, `targets` their tiles, `left_is` and `right_is` which of these the step
+    behind reads; `entering` and `retiring`, sets of one, say which ticket is next.
 
     Members
     -------
@@ -101,7 +104,7 @@ class AluResults(Component):
             "tickets": In(tickets),
             "finished": In(config.vector_cycles),
             "results": In(config.alu_lanes * LANE_BITS),
-            "acc": Out(granted_write_port(self.acc_bits)),
+            "acc": Out(granted_write_port(config)),
             "out": Out(write_port(8 * config.tile_bytes(Buffer.OUT))),
             "end": Out(1),
             "post": Out(len(Engine)),
@@ -117,10 +120,13 @@ class AluResults(Component):
         oldest = Signal(TICKET, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
         waiting, retire, renew = Signal(), Signal(), Signal()
+        asks, free = Signal(), Signal()     # it waits for a grant of acc; for nothing any more
+        of_bank = Signal.like(self.acc.enable, name="of_bank")      # asks, by banks
         arrives, some = self.finished[-1], Signal()
+        self.crowded = Signal()             # no ticket is free: for the memory of tickets
         halted = Signal()                   # then no result waits to be written
         m.submodules.ticket_memory, next_ticket = self._memory(
-            m, TICKET, (self.tickets.room, entered, self.tickets.ticket), loaded)
+            m, TICKET, (~self.crowded, entered, self.tickets.ticket), loaded)
         next_result = []
         for number, finished in enumerate(self.finished):       # a memory for each part
             m.submodules[f"result_memory_{number}"], part = self._memory(
@@ -137,21 +143,26 @@ class AluResults(Component):
         with m.Elif(loads & ~arrives):
             m.d.sync += [kept.eq(kept - 1), some.eq(kept != 1)]
 
+        comes = some | arrives
         m.d.comb += renew.eq(~waiting | retire)
         with m.If(renew):
-            m.d.sync += [oldest.eq(next_ticket), waiting.eq(some | arrives),
+            m.d.sync += [oldest.eq(next_ticket), waiting.eq(comes),
+                         asks.eq(comes & next_ticket.to_acc), of_bank.eq(request(
+                             self.config, comes & next_ticket.to_acc, next_ticket.dst)),
+                         free.eq(comes & ~next_ticket.to_acc & ~next_ticket.outside),
                          result.eq(_widened(Cat(next_result), next_ticket.narrow))]
         with m.If(self.halts | halted):
-            m.d.sync += [halted.eq(1), waiting.eq(0)]
+            m.d.sync += [halted.eq(1), waiting.eq(0), asks.eq(0), free.eq(0),
+                         of_bank.eq(0)]
         m.d.comb += [
-            self.acc.enable.eq(waiting & oldest.to_acc),
+            self.acc.enable.eq(of_bank),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),
             self.out.enable.eq(waiting & oldest.to_out),
             self.out.index.eq(oldest.dst),
             self.out.data.eq(Cat(result.word_select(lane, LANE_BITS)[:self.config.out_bits]
                                  for lane in range(self.lanes))),
-            retire.eq(waiting & ~oldest.outside & (~oldest.to_acc | self.acc.granted)),
+            retire.eq(free | (asks & self.acc.granted)),
             self.end.eq(retire & oldest.last),
             self.post.eq(Mux(self.end, oldest.post, 0)),
             self.position.eq(oldest.position),
@@ -176,9 +187,10 @@ class AluResults(Component):
         under_way = Signal(range(DEPTH + 1))
         m.d.comb += self.tickets.room.eq(room)
         with m.If(enter & ~retire):
-            m.d.sync += [under_way.eq(under_way + 1), room.eq(under_way != DEPTH - 1)]
+            m.d.sync += [under_way.eq(under_way + 1), room.eq(under_way != DEPTH - 1),
+                         self.crowded.eq(under_way == DEPTH - 1)]
         with m.Elif(retire & ~enter):
-            m.d.sync += [under_way.eq(under_way - 1), room.eq(1)]
+            m.d.sync += [under_way.eq(under_way - 1), room.eq(1), self.crowded.eq(0)]
 
     def _interlock(self, m, retire):
         """The writes to acc that are still to come, and which reads have to wait for them."""
@@ -193,17 +205,30 @@ class AluResults(Component):
         m.d.sync += pending.eq((pending & ~Mux(retire, retiring, 0))
                                | Mux(ports.enter & ports.ticket.to_acc, entering, 0))
 
-        def met(target):
-            return ((ports.reads_left & (ports.left[:bits] == target))
-                    | (ports.reads_right & (ports.right[:bits] == target)))
-
-        meets_held = ports.held & ports.ticket.to_acc & met(ports.ticket.dst[:bits])
+        # Each read is compared while its step arrives, with what targets will be then. That of the
+        # step that is going to enter is one of them from now on: others move when it enters.
+        entered, will_enter = ports.ticket.dst[:bits], ports.next_dst[:bits]
+        reads = {"left": ports.reads_left, "right": ports.reads_right}
+        following = {"left": ports.following_left[:bits], "right": ports.following_right[:bits]}
+        is_held = {side: Signal(name=f"{side}_is_held", reset_less=True) for side in reads}
+        with m.If(ports.moves):
+            m.d.sync += [is_held[side].eq(Mux(ports.next_held, tile == will_enter, tile == entered))
+                         for side, tile in following.items()]
+        meets_held = ports.held & ports.ticket.to_acc & Cat(
+            reads[side] & is_held[side] for side in reads).any()
         meets = []
         for number in range(DEPTH):
             target = Signal(bits, name=f"target_{number}", reset_less=True)
             with m.If(entering[number]):            # nobody looks at it before it is pending
-                m.d.sync += target.eq(ports.ticket.dst)
-            meets.append(pending[number] & met(target))
+                m.d.sync += target.eq(entered)
+            is_target = {side: Signal(name=f"{side}_is_{number}", reset_less=True)
+                         for side in reads}
+            with m.If(ports.moves):
+                m.d.sync += [is_target[side].eq(
+                    Mux(entering[number], tile == entered, tile == target))
+                    for side, tile in following.items()]
+            meets.append(pending[number] & Cat(
+                reads[side] & is_target[side] for side in reads).any())
             m.d.comb += ports.before[number].eq(meets[number] | (meets_held & entering[number]))
         m.d.comb += [ports.pending.eq(pending), ports.must_wait.eq(Cat(meets_held, *meets).any())]
 

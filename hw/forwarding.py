@@ -6,10 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer
-from .accumulator import ACC_BITS
+from .accumulator import ACC_BITS, request, sum_port
 from .interfaces import bits_for, index
 from .mac import sum_shape
-from .scratchpad import write_port
 
 # A sum to add: `tile` is where the other addend lies, unless `clear` says that it is zero, and
 # `dst` is where the result goes.
@@ -42,11 +41,12 @@ class ForwardingAdder(wiring.Component):
         The tile of the addition that was `reading` three cycles ago, or zero.
     sums : In(array of sum_shape)
         What is added to that tile, batch × block_out lanes.
-    write : Out(write_port)
+    write : Out(sum_port)
         The result, four cycles after its addition was `reading`.
     """
 
     def __init__(self, config: Config):
+        self.config = config
         self.index_bits = bits_for(config.tiles(Buffer.ACC))
         self.lanes = config.batch * config.block_out
         self.tile_bits = 8 * config.tile_bytes(Buffer.ACC)
@@ -55,7 +55,7 @@ class ForwardingAdder(wiring.Component):
             "drop": Out(1),
             "tile": In(self.tile_bits),
             "sums": In(data.ArrayLayout(sum_shape(config), self.lanes)),
-            "write": Out(write_port(self.tile_bits)),
+            "write": Out(sum_port(config)),
         })
 
     def elaborate(self, platform):
@@ -94,7 +94,9 @@ class ForwardingAdder(wiring.Component):
         for lane in range(self.lanes):
             m.d.sync += result.word_select(lane, ACC_BITS).eq(
                 addend.word_select(lane, ACC_BITS) + self.sums[lane])
-        m.d.comb += [self.write.enable.eq(written.valid), self.write.index.eq(written.dst),
+        writes = Signal.like(self.write.enable, name="writes")
+        m.d.sync += writes.eq(request(self.config, current.valid, current.dst))
+        m.d.comb += [self.write.enable.eq(writes), self.write.index.eq(written.dst),
                      self.write.data.eq(result)]
         return m
 

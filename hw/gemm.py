@@ -16,13 +16,12 @@ from ..isa.instructions import (
     MicroOp,
     Window,
 )
-from .accumulator import READ_LATENCY, addend_port
+from .accumulator import READ_LATENCY, addend_port, request, sum_port
 from .forwarding import ForwardingAdder
 from .interfaces import commands, events, index, read_port, tokens
 from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack, widths_of
 from .logic import exponent
 from .mac import MacArray, tree_stages
-from .scratchpad import write_port
 from .sequencer import Sequencer, judge_counts, offset_bits
 from .start import start_next
 
@@ -156,7 +155,7 @@ class GemmEngine(wiring.Component):
         these and inp's data are brief.
     acc_read : Out(addend_port)
         The accumulator tile that a slot adds to. Never waits.
-    acc_write : Out(write_port)
+    acc_write : Out(sum_port)
         The accumulator tile that a slot leaves. Never waits.
     halts : In(1)
         Take no command, issue no slot and post nothing from the next cycle on.
@@ -173,8 +172,8 @@ class GemmEngine(wiring.Component):
             "inp": Out(read_port(tile_bits[Buffer.INP])),
             "wgt": Out(read_port(tile_bits[Buffer.WGT])),
             **({"out": Out(read_port(tile_bits[Buffer.OUT]))} if config.gemm_out_tiles else {}),
-            "acc_read": Out(addend_port(tile_bits[Buffer.ACC])),
-            "acc_write": Out(write_port(tile_bits[Buffer.ACC])),
+            "acc_read": Out(addend_port(config)),
+            "acc_write": Out(sum_port(config)),
             "halts": In(1),
         })
 
@@ -312,17 +311,21 @@ class GemmEngine(wiring.Component):
         m.submodules.adder = adder = ForwardingAdder(self.config)
         tree = tree_stages(self.config)
         read, tiles = stages[READ], stages[TILES]
-        acc_read = stages[PRODUCT + tree - READ_LATENCY]
+        acc_read, acc_next = (stages[PRODUCT + tree - READ_LATENCY - ago] for ago in (0, 1))
         m.d.comb += [
             self.inp.enable.eq(read.valid & ~read.out), self.inp.index.eq(read.src),
             self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),
             array.inp.eq(self.inp.data), array.wgt.eq(self.wgt.data),
             array.depthwise.eq(tiles.depthwise), array.row.eq(tiles.row),
-            self.acc_read.enable.eq(acc_read.reads),
+            self.acc_read.next_enable.eq(acc_next.reads),
+            self.acc_read.next_index.eq(acc_next.tile),
             self.acc_read.index.eq(acc_read.tile),
             self.acc_read.drop.eq(adder.drop),
             adder.tile.eq(self.acc_read.data), adder.sums.eq(array.sums),
         ]
+        acc_enable = Signal.like(self.acc_read.enable, name="acc_enable")
+        m.d.sync += acc_enable.eq(request(self.config, acc_next.reads, acc_next.tile))
+        m.d.comb += self.acc_read.enable.eq(acc_enable)
         if self.config.has_windows:
             m.d.comb += array.window.eq(tiles.window)
         if self.config.gemm_out_tiles:

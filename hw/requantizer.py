@@ -138,11 +138,14 @@ class Requantizer(Component):
     def _round(self, m, number, limits, shifts):
         """ROUND. Returns the number, and what COARSE needs to saturate it."""
         quotient, last_bit, any_bit = parts_of(number)
-        scaling, more_to_come = self.scaling[ROUND], shifts[ROUND][5]
-        twice = scaling.rounding == Rounding.TWICE
-        once = ~more_to_come & (any_bit | tie_goes_up(scaling, quotient))
-        increment = last_bit & (twice | once)
-        exact = more_to_come & ~twice           # all 33 bits, rounded later
+        scaling, more_to_come = self.scaling[FIRST_FINE], shifts[FIRST_FINE][5]
+        is_twice = scaling.rounding == Rounding.TWICE
+        exact = more_to_come & ~is_twice        # all 33 bits, rounded later
+        twice = register(m, is_twice, "rounds_twice")
+        once = register(m, ~more_to_come, "rounds_once")
+        to_even = register(m, rounds_to_even(scaling), "rounds_to_even")
+        limited = register(m, ~exact & ~scaling.wrap, "limited")
+        increment = last_bit & (twice | (once & (any_bit | tie_goes_up(to_even, quotient))))
         result = Signal(data.StructLayout({
             "number": signed(QUOTIENT_BITS), "saturates": 1, "negative": 1, "dropped": 1}),
             name="rounded", reset_less=True)
@@ -151,7 +154,7 @@ class Requantizer(Component):
         m.d.comb += incremented.eq(quotient + increment)
         m.d.sync += [
             result.number.eq(incremented),
-            result.saturates.eq(~exact & ~scaling.wrap & beyond),
+            result.saturates.eq(limited & beyond),
             result.negative.eq(limits.negative),
             result.dropped.eq(~twice & (last_bit | any_bit)),
         ]
@@ -170,7 +173,8 @@ class Requantizer(Component):
 
         scaling = self.scaling[FINISH]
         quotient, last_bit, any_bit = parts_of(fine)
-        increment = last_bit & (any_bit | tie_goes_up(scaling, quotient))
+        to_even = register(m, rounds_to_even(self.scaling[FINE]), "finishes_to_even")
+        increment = last_bit & (any_bit | tie_goes_up(to_even, quotient))
         zero_point = Mux(scaling.narrow, scaling.zero_point, 0)
         finished = register(m, quotient + zero_point + increment, "finished")
         below, above = self._compare(m, quotient, increment)
@@ -227,8 +231,11 @@ def second_shift(shift):
     return Mux(shift[5], shift[:5] + 1, Const(0, unsigned(6)))
 
 
-def tie_goes_up(scaling, quotient):
-    """Where a tie is rounded: to the even neighbour, or away from zero."""
-    to_even = is_among(scaling.rounding, Rounding, {
+def rounds_to_even(scaling):
+    return is_among(scaling.rounding, Rounding, {
         Rounding.TWICE: False, Rounding.EVEN: True, Rounding.AWAY: False})
+
+
+def tie_goes_up(to_even, quotient):
+    """Where a tie is rounded: to the even neighbour, or away from zero."""
     return Mux(to_even, quotient[0], ~quotient[-1])

@@ -21,6 +21,7 @@ CONFIGS = {
     "tall": replace(tiny, batch=2, block_out=16, bus_bits=64),
     "smallest": SMALLEST,
 }
+OPERANDS = ("alu_b", "alu_a")
 READERS = ("gemm_read", "alu_b", "alu_a", "store")
 WRITERS = ("gemm_write", "alu_write", "fill")
 
@@ -84,21 +85,41 @@ def random_fill(rng, model):
             "lanes": lanes, "widen": widen}
 
 
-def random_requests(rng, model):
-    """Tiles that ports ask for, often of the same bank; no tile is both read and written."""
+def random_requests(rng, model, operands):
+    """Tiles that ports ask for, often of the same bank, and operands often those before; no tile
+    is both read and written."""
     near = rng.randrange(len(model.tiles))
     tiles = {port: rng.choice((rng.randrange(len(model.tiles)), near, near ^ 1, None))
              for port in READERS + WRITERS}
+    if rng.random() < 0.5:
+        tiles |= operands
     reads = {port: tiles[port] for port in READERS}
     writes = {port: None if tiles[port] in reads.values() else tiles[port] for port in WRITERS}
     return reads, writes
 
 
+def announce(ctx, unit, requests, rng):
+    """What is asked for in the next cycle, as far as it must be known before. Operands stay if
+    they can, whatever could follow them."""
+    tile = requests["gemm_read"]
+    ctx.set(unit.gemm_read.next_enable, tile is not None)
+    ctx.set(unit.gemm_read.next_index, 0 if tile is None else tile)
+    stays = all(requests[name] in (None, ctx.get(getattr(unit, name).index)) for name in OPERANDS)
+    for name in OPERANDS:
+        port, tile = getattr(unit, name), requests[name]
+        ctx.set(port.moves, not stays)
+        ctx.set(port.following, rng.randrange(unit.config.tiles(Buffer.ACC)) if stays
+                else tile or 0)
+
+
 def drive(ctx, unit, requests):
     for name, tile in requests.items():
         port = getattr(unit, name)
-        ctx.set(port.enable, tile is not None)
+        bank = 0 if name in ("store", "fill") else (tile or 0) // unit.config.acc_bank_tiles
+        ctx.set(port.enable, (tile is not None) << bank)
         ctx.set(port.index, 0 if tile is None else tile)
+        if name in OPERANDS:
+            ctx.set(port.asks, tile is not None)
 
 
 def check_data(ctx, unit, model):
@@ -132,8 +153,8 @@ def test_grants_and_tiles_follow_the_table_of_priorities(config):
     unit, model = Accumulator(config), Model(config)
 
     async def testbench(ctx):
+        reads, writes = dict.fromkeys(READERS), dict.fromkeys(WRITERS)
         for _ in range(350):
-            reads, writes = random_requests(rng, model)
             drive(ctx, unit, {**reads, **writes})
             fill = random_fill(rng, model)
             for name, value in fill.items():
@@ -152,6 +173,8 @@ def test_grants_and_tiles_follow_the_table_of_priorities(config):
                 tile = writes[port]
                 model.tiles[tile] = (model.filled(tile, **fill) if port == "fill"
                                      else values[port])
+            reads, writes = random_requests(rng, model, {name: reads[name] for name in OPERANDS})
+            announce(ctx, unit, reads, rng)
             await ctx.tick()
 
     simulate(unit, testbench)
@@ -161,13 +184,19 @@ def test_gemm_and_alu_in_different_banks_do_not_disturb_each_other():
     unit, bank = Accumulator(tiny), tiny.acc_bank_tiles
 
     async def testbench(ctx):
-        drive(ctx, unit, {"gemm_read": 0, "alu_b": bank, "alu_a": 2 * bank, "store": 3 * bank,
-                          "gemm_write": bank - 1, "alu_write": 2 * bank - 1, "fill": 3 * bank - 1})
+        apart = {"gemm_read": 0, "alu_b": bank, "alu_a": 2 * bank, "store": 3 * bank,
+                 "gemm_write": bank - 1, "alu_write": 2 * bank - 1, "fill": 3 * bank - 1}
+        announce(ctx, unit, apart, random.Random())
+        await ctx.tick()
+        drive(ctx, unit, apart)
         for port in (unit.alu_b, unit.alu_a, unit.store, unit.alu_write):
             assert ctx.get(port.granted)
         assert ctx.get(unit.fill.ready)
-        drive(ctx, unit, {"alu_b": bank - 1, "alu_a": bank - 1, "store": bank - 1,
-                          "alu_write": 0, "fill": 0})
+        at_once = {**apart, "alu_b": bank - 1, "alu_a": bank - 1, "store": bank - 1,
+                   "alu_write": 0, "fill": 0}
+        announce(ctx, unit, at_once, random.Random())
+        await ctx.tick()
+        drive(ctx, unit, at_once)
         for port in (unit.alu_b, unit.alu_a, unit.store, unit.alu_write):
             assert not ctx.get(port.granted)
         assert not ctx.get(unit.fill.ready)

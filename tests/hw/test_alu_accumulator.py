@@ -81,9 +81,18 @@ def offer(ctx, alu, instructions, position):
 
 def disturb(ctx, accumulator, rng, probability):
     """GEMM reads and writes spare tiles of any bank, and is never refused."""
-    for port in (accumulator.gemm_read, accumulator.gemm_write):
-        ctx.set(port.enable, rng.random() < probability)
-        ctx.set(port.index, rng.randrange(CONFIG.acc_banks) * CONFIG.acc_bank_tiles + SPARE)
+    reads, writes = accumulator.gemm_read, accumulator.gemm_write
+    for port, enable, tile in (
+            (reads, ctx.get(reads.next_enable), ctx.get(reads.next_index)),
+            (writes, rng.random() < probability, _spare(rng))):
+        ctx.set(port.enable, enable << tile // CONFIG.acc_bank_tiles)
+        ctx.set(port.index, tile)
+    ctx.set(reads.next_enable, rng.random() < probability)
+    ctx.set(reads.next_index, _spare(rng))
+
+
+def _spare(rng):
+    return rng.randrange(CONFIG.acc_banks) * CONFIG.acc_bank_tiles + SPARE
 
 
 PROGRAM = [

@@ -48,7 +48,8 @@ def test_results_are_those_of_one_addition_after_another(config, seed):
                 ctx.set(unit.sums[lane], value)
             if cycle > 5:
                 written = additions[cycle - 2]
-                assert ctx.get(unit.write.enable) == written["valid"]
+                bank = written["dst"] // unit.config.acc_bank_tiles
+                assert ctx.get(unit.write.enable) == written["valid"] << bank
                 if written["valid"]:
                     check_write(ctx, unit, written, exact)
                     memory[written["dst"]] = list(exact[written["dst"]])
