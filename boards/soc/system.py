@@ -82,8 +82,12 @@ class System(SoCCore):
         self.bus.add_region("main_ram", region)
         bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
         self.bus.add_slave("main_ram", bus)
-        self.memory_bus = LiteDRAMWishbone2Native(bus, self.get_port(),
-                                                  base_address=region.origin)
+        port = self.get_port()
+        if port.data_width > bus.data_width:    # LiteDRAM's own adapter to a wider port loses data
+            narrow, bus = bus, wishbone.Interface(data_width=port.data_width, address_width=32,
+                                                  addressing="word")
+            self.widened = wishbone.Converter(narrow, bus)
+        self.memory_bus = LiteDRAMWishbone2Native(bus, port, base_address=region.origin)
 
     def _controller(self) -> LiteDRAMCore:
         """LiteDRAM, which a processor starts, or a table of steps."""
