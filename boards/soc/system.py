@@ -13,11 +13,9 @@ place, without ROM, SRAM and timer: the host that speaks to it sees the same add
 """
 
 from litedram.core import LiteDRAMCore
-from litedram.frontend.wishbone import LiteDRAMWishbone2Native
 from litex.soc.cores import uart
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCCore
-from litex.soc.interconnect import wishbone
 
 from ...isa.config import Config
 from ...isa.registers import WINDOW_BYTES
@@ -27,6 +25,7 @@ from ..processors import soft_processor
 from . import memories, platforms
 from .attached import Attached
 from .dram_port import Port
+from .memory_bus import MemoryBus
 from .starter import Starter
 
 ROM_BYTES, SRAM_BYTES = 8192, 4096
@@ -80,14 +79,8 @@ class System(SoCCore):
         self.get_port = self._controller().crossbar.get_port
         region = SoCRegion(origin=MEMORY, size=board.memory.bytes, mode="rwx")
         self.bus.add_region("main_ram", region)
-        bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
-        self.bus.add_slave("main_ram", bus)
-        port = self.get_port()
-        if port.data_width > bus.data_width:    # LiteDRAM's own adapter to a wider port loses data
-            narrow, bus = bus, wishbone.Interface(data_width=port.data_width, address_width=32,
-                                                  addressing="word")
-            self.widened = wishbone.Converter(narrow, bus)
-        self.memory_bus = LiteDRAMWishbone2Native(bus, port, base_address=region.origin)
+        self.memory_bus = MemoryBus(self.get_port(), region.origin)
+        self.bus.add_slave("main_ram", self.memory_bus.bus)
 
     def _controller(self) -> LiteDRAMCore:
         """LiteDRAM, which a processor starts, or a table of steps."""
