@@ -85,6 +85,7 @@ class LoadSteps(TileSteps):
             section_ends.eq(line_ends & self.rows.is_last),
             self.row_ends.eq(line_ends & (section == Section.MIDDLE)),
             self.plane_ends.eq(section_ends & in_last_section),
+            self.in_last_run.eq(in_last_run & self.rows.is_last & in_last_section),
         ]
         # What follows: another run of this line or the first of the next one, which lies in this
         # section, the next one, or the first one of a plane. Each is known before the choice.
@@ -98,26 +99,27 @@ class LoadSteps(TileSteps):
             self.next_single.eq(Mux(new_line, _of(widths, prepared.first_run) == 1,
                                     _of(widths, run_after) == 1)),
         ]
-        with m.If(self.moved):
+        with m.If(self.goes):
             m.d.sync += self.tiles_left.eq(self.tiles_left - self.packing.advance)
-        with m.If(self.moved & line_ends):
-            m.d.sync += self.rows.step()
-        with m.If(self.begins | (self.moved & self.run_ends)):
-            m.d.sync += [
-                run.eq(Mux(new_line, prepared.first_run, run_after)),
-                in_last_run.eq(Mux(new_line, prepared.first_run == prepared.last_run,
-                                   run_after == prepared.last_run)),
-                self.tiles_left.eq(Mux(new_line, _of(widths, prepared.first_run),
-                                       _of(widths, run_after))),
-            ]
-        with m.If(self.begins | (self.moved & section_ends)):
-            m.d.sync += [
-                section.eq(Mux(new_plane, prepared.first_section, section_after)),
-                in_last_section.eq(Mux(new_plane, prepared.first_section == prepared.last_section,
-                                       section_after == prepared.last_section)),
-                *self.rows.load(_of(heights, section_after), unless=new_plane,
-                                other=_of(heights, prepared.first_section)),
-            ]
+            with m.If(line_ends):
+                m.d.sync += self.rows.step()
+            with m.If(self.begins | self.run_ends):
+                m.d.sync += [
+                    run.eq(Mux(new_line, prepared.first_run, run_after)),
+                    in_last_run.eq(Mux(new_line, prepared.first_run == prepared.last_run,
+                                       run_after == prepared.last_run)),
+                    self.tiles_left.eq(Mux(new_line, _of(widths, prepared.first_run),
+                                           _of(widths, run_after))),
+                ]
+            with m.If(self.begins | section_ends):
+                m.d.sync += [
+                    section.eq(Mux(new_plane, prepared.first_section, section_after)),
+                    in_last_section.eq(Mux(
+                        new_plane, prepared.first_section == prepared.last_section,
+                        section_after == prepared.last_section)),
+                    *self.rows.load(_of(heights, section_after), unless=new_plane,
+                                    other=_of(heights, prepared.first_section)),
+                ]
 
     def _pitches(self):
         return self.fields.sram_pitch, None

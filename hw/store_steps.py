@@ -34,16 +34,17 @@ class StoreSteps(TileSteps):
         m.d.comb += [
             self.row_ends.eq(self.run_ends),
             self.plane_ends.eq(self.run_ends & self.rows.is_last),
+            self.in_last_run.eq(self.rows.is_last),
             self.next_data.eq(1),
         ]
-        with m.If(self.moved):
+        with m.If(self.goes):
             m.d.sync += self.tiles_left.eq(self.tiles_left - self.packing.advance)
-        with m.If(self.moved & self.row_ends):
-            m.d.sync += self.rows.step()
-        with m.If(self.begins | (self.moved & self.row_ends)):
-            m.d.sync += self.tiles_left.eq(tiles)
-        with m.If(self.begins | (self.moved & self.plane_ends)):
-            m.d.sync += self.rows.load(rows)
+            with m.If(self.row_ends):
+                m.d.sync += self.rows.step()
+            with m.If(self.begins | self.row_ends):
+                m.d.sync += self.tiles_left.eq(tiles)
+            with m.If(self.begins | self.plane_ends):
+                m.d.sync += self.rows.load(rows)
 
     def _pitches(self):
         return self.fields.sram_pitch

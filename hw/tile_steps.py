@@ -96,23 +96,26 @@ class TileSteps(Component):
         m.submodules.packing = self.packing
         self.prepared = self.instructions.payload
         self.fields = unpack(self.instruction, self.prepared.command.word)
-        self.begins, self.moved = Signal(), Signal()
+        self.begins, self.moved, self.goes = Signal(init=1), Signal(), Signal()
         begun = Signal()                        # the counters belong to the instruction at the head
-        m.d.comb += [
-            self.begins.eq(~begun),
+        m.d.comb += [                           # ... or not: two registers, as both have far to go
             self.steps.valid.eq(begun),
             self.moved.eq(self.steps.valid & self.steps.ready),
+            # A step is taken, or the first one is found out: whatever changes waits for no more.
+            self.goes.eq(self.begins | self.steps.ready),
             self.instructions.ready.eq(self.moved & self.steps.payload.last),
         ]
         with m.If(self.instructions.valid):
-            m.d.sync += begun.eq(1)
+            m.d.sync += [begun.eq(1), self.begins.eq(0)]
         with m.If(self.instructions.ready):
-            m.d.sync += begun.eq(0)
+            m.d.sync += [begun.eq(0), self.begins.eq(1)]
 
         self.tiles_left = Signal(COUNT_BITS, reset_less=True)       # of the run, this one included
         self.rows, self.planes = Countdown("rows"), Countdown("planes")
         self.run_ends = Signal(reset_less=True)     # with the step at hand, as the others
+        self.run_goes_on = Signal(reset_less=True)  # or not: for what tells the end of all
         self.row_ends, self.plane_ends = (Signal(name=name) for name in ("row_ends", "plane_ends"))
+        self.in_last_run = Signal()                 # of the plane
         # The run that follows: whether it has data, and otherwise whether it has a single tile.
         self.next_data, self.next_single = Signal(), Signal()
         self._count_planes(m)
@@ -138,6 +141,7 @@ class TileSteps(Component):
 
         row_ends        DRAM goes on in another row
         plane_ends      the plane is complete
+        in_last_run     the plane is complete if the run is
         """
         raise NotImplementedError
 
@@ -154,10 +158,11 @@ class TileSteps(Component):
     # What both have.
 
     def _count_planes(self, m):
-        with m.If(self.moved & self.plane_ends):
-            m.d.sync += self.planes.step()
-        with m.If(self.begins):
-            m.d.sync += self.planes.load(self.fields.shape[0])
+        with m.If(self.goes):
+            with m.If(self.begins):
+                m.d.sync += self.planes.load(self.fields.shape[0])
+            with m.Elif(self.plane_ends):
+                m.d.sync += self.planes.step()
 
     def _locate(self, m):
         """Which tile of the scratchpad is next, where in its beat it starts, and how far a step
@@ -181,19 +186,20 @@ class TileSteps(Component):
             for index, lane in zip(indices, (*lanes[:2], packing.lane), strict=True))
         first = {name: Mux(self.begins | self.plane_ends, in_plane[name],
                            Mux(self.row_ends, in_row[name], in_line[name])) for name in in_line}
-        with m.If(self.moved):
+        ends = Mux(self.next_data, first["fits"] & (prepared.parts == 0), self.next_single)
+        with m.If(self.goes):
             m.d.sync += [part.eq(packing.next_part), last_part.eq(packing.next_last_part),
                          fits.eq(packing.next_fits), within.eq(packing.next_within),
-                         self.run_ends.eq(packing.next_ends_row)]
-        with m.If(self.begins | (self.moved & self.run_ends)):
-            m.d.sync += [
-                part.eq(0), last_part.eq(~self.next_data | (prepared.parts == 0)),
-                self.data.eq(self.next_data), together.eq(self.next_data & first["together"]),
-                fits.eq(Mux(self.next_data, first["fits"], self.next_single)),
-                self.run_ends.eq(Mux(self.next_data, first["fits"] & (prepared.parts == 0),
-                                     self.next_single)),
-                within.eq(first["within"]),
-            ]
+                         self.run_ends.eq(packing.next_ends_row),
+                         self.run_goes_on.eq(~packing.next_ends_row)]
+            with m.If(self.begins | self.run_ends):
+                m.d.sync += [
+                    part.eq(0), last_part.eq(~self.next_data | (prepared.parts == 0)),
+                    self.data.eq(self.next_data), together.eq(self.next_data & first["together"]),
+                    fits.eq(Mux(self.next_data, first["fits"], self.next_single)),
+                    self.run_ends.eq(ends), self.run_goes_on.eq(~ends),
+                    within.eq(first["within"]),
+                ]
 
     def _walk(self, m, name, *, start, after, resumed, strides):
         """Drive an input of the packing from a register, which goes from `start` to what comes
@@ -210,16 +216,16 @@ class TileSteps(Component):
         plane = Signal.like(target, name=f"plane_{name}")
         m.d.comb += [target.eq(now), plane.eq(Mux(self.begins, start, next_plane))]
         row = resumed if row_stride is None else next_row
-        with m.If(self.moved):
+        with m.If(self.goes):
             m.d.sync += now.eq(Mux(self.run_ends, resumed, after))
             with m.If(self.row_ends):
                 m.d.sync += now.eq(row)
                 if row_stride is not None:
                     m.d.sync += next_row.eq(next_row + row_stride)
-        with m.If(self.begins | (self.moved & self.plane_ends)):
-            m.d.sync += [now.eq(plane), next_plane.eq(plane + plane_stride)]
-            if row_stride is not None:
-                m.d.sync += next_row.eq(plane + row_stride)
+            with m.If(self.begins | self.plane_ends):
+                m.d.sync += [now.eq(plane), next_plane.eq(plane + plane_stride)]
+                if row_stride is not None:
+                    m.d.sync += next_row.eq(plane + row_stride)
         return plane, row, resumed
 
     def _describe(self, m):
@@ -232,7 +238,8 @@ class TileSteps(Component):
             step.empty.eq(self.prepared.empty),
             step.outside.eq(packing.outside & ~self.prepared.empty),
             step.ends_beat.eq(packing.ends_beat & ~self.prepared.empty),
-            step.last.eq(self.prepared.empty | (self.plane_ends & self.planes.is_last)),
+            step.last.eq(self.prepared.empty | (self.in_last_run & self.planes.is_last
+                                                & ~self.run_goes_on)),
         ]
 
 
