@@ -105,16 +105,16 @@ def expected_memories(config):
            for name, word in scratchpads.items()},
         **{f"accumulator.bank_{bank}": (config.acc_bank_tiles, tile[Buffer.ACC])
            for bank in range(config.acc_banks)},
-        **{f"{engine.name.lower()}_queue.fifo.storage": (config.queue_depth - 1, command)
-           for engine in Engine},             # the last command is in a register
-        "alu_queue.fifo.storage": (config.queue_depth - 1, decoded_layout(config).size),
-        "fetch.buffer.storage": (15, BUFFERED.size),
+        **{f"{engine.name.lower()}_queue.behind.storage": (config.queue_depth, command)
+           for engine in Engine},
+        "alu_queue.behind.storage": (config.queue_depth, decoded_layout(config).size),
+        "fetch.buffer.storage": (16, BUFFERED.size),
         "control.counters.memory": (32, COUNTER_BITS - exponent(64 * config.bus_bytes)),
-        **{f"{name}.queue.storage": (3, prepared_bits(steps, config))
-           for name, steps in (("load", LoadSteps), ("store", StoreSteps))},
+        "load.queue.behind.storage": (4, prepared_bits(LoadSteps, config)),
+        "store.queue.storage": (3, prepared_bits(StoreSteps, config)),  # the last is in a register
         "store.awaited.storage": (config.writes_in_flight + 1, 38),
-        "store.reader.queue.storage": (4, beat + beat // 8),
-        "writer.lengths.storage": (max(config.writes_in_flight - 1, 1), 8),
+        "store.reader.queue.storage": (5, beat + beat // 8),
+        "writer.lengths.storage": (max(config.writes_in_flight, 2), 8),
         **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)
            for part in range(config.vector_cycles)},
         "alu.results.ticket_memory": (16, TICKET.size),
