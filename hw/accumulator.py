@@ -40,14 +40,17 @@ def operand_port(config: Config) -> Signature:
 
 
 def sum_port(config: Config) -> Signature:
-    """Writes a tile."""
-    return Signature({"enable": Out(config.acc_banks), "index": Out(index()),
-                      "data": Out(_tile_bits(config))})
+    """Writes a tile. `spares` is the opposite of `enable`, which whole tiles wait for: others learn
+    from it whether they may write."""
+    return Signature({"enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
+                      "index": Out(index()), "data": Out(_tile_bits(config))})
 
 
 def granted_write_port(config: Config) -> Signature:
-    """Writes a tile if the request is `granted`, which it may be before it is made."""
-    return Signature({**sum_port(config).members, "granted": In(1)})
+    """Writes a tile if the request is `granted`, which it may be before it is made. `asks` says
+    that there is a request."""
+    return Signature({"asks": Out(1), "enable": Out(config.acc_banks), "index": Out(index()),
+                      "granted": In(1), "data": Out(_tile_bits(config))})
 
 
 def bank_of(config: Config, tile):
@@ -138,9 +141,10 @@ class Accumulator(wiring.Component):
         m.d.comb += [
             self.alu_b.granted.eq(~blocked_b),
             self.alu_a.granted.eq(~blocked_a & ~(self.alu_b.asks & together)),
-            self.store.granted.eq(~self._taken(self.store, self.gemm_read, self.alu_b, self.alu_a)),
-            self.alu_write.granted.eq(~self._taken(self.alu_write, self.gemm_write)),
-            self.fill.ready.eq(~self._taken(self.fill, self.gemm_write, self.alu_write)),
+            self.store.granted.eq(~self._is_read(self.store.index)),
+            self.alu_write.granted.eq(self._spared(self.alu_write.index)),
+            self.fill.ready.eq(self._spared(self.fill.index) & ~(
+                self.alu_write.asks & self._together(self.alu_write.index, self.fill.index))),
         ]
         filling = self._arrange(m)
         read_ports = []
@@ -155,12 +159,16 @@ class Accumulator(wiring.Component):
             self._deliver(m, name, reader, words)
         return m
 
-    def _taken(self, port, *before):
-        """Whether one of the more urgent ports wants the bank of another one's tile. That may be no
-        request: those that ask know it late."""
-        taken = [Cat(each.enable[bank] for each in before).any()
-                 for bank in range(self.config.acc_banks)]
-        return select(taken, bank_of(self.config, port.index))
+    # Whether there is a request for the tile comes late, so nobody asks that here.
+
+    def _is_read(self, tile):
+        """Whether GEMM or the ALU reads from the bank of a tile."""
+        read = self.gemm_read.enable | self.alu_b.enable | self.alu_a.enable
+        return select(list(read), bank_of(self.config, tile))
+
+    def _spared(self, tile):
+        """Whether GEMM does not write to the bank of a tile."""
+        return select(list(self.gemm_write.spares), bank_of(self.config, tile))
 
     def _together(self, tile, other):
         return bank_of(self.config, tile) == bank_of(self.config, other)

@@ -155,6 +155,7 @@ class AluResults(Component):
             m.d.sync += [halted.eq(1), waiting.eq(0), asks.eq(0), free.eq(0),
                          of_bank.eq(0)]
         m.d.comb += [
+            self.acc.asks.eq(asks),
             self.acc.enable.eq(of_bank),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),

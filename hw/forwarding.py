@@ -94,10 +94,12 @@ class ForwardingAdder(wiring.Component):
         for lane in range(self.lanes):
             m.d.sync += result.word_select(lane, ACC_BITS).eq(
                 addend.word_select(lane, ACC_BITS) + self.sums[lane])
-        writes = Signal.like(self.write.enable, name="writes")
-        m.d.sync += writes.eq(request(self.config, current.valid, current.dst))
-        m.d.comb += [self.write.enable.eq(writes), self.write.index.eq(written.dst),
-                     self.write.data.eq(result)]
+        writes = Signal.like(self.write.enable)
+        spares = Signal.like(writes, init=2**self.config.acc_banks - 1)
+        will_write = request(self.config, current.valid, current.dst)
+        m.d.sync += [writes.eq(will_write), spares.eq(~will_write)]
+        m.d.comb += [self.write.enable.eq(writes), self.write.spares.eq(spares),
+                     self.write.index.eq(written.dst), self.write.data.eq(result)]
         return m
 
     def _after(self, m, name, value, cycles):

@@ -118,8 +118,10 @@ def drive(ctx, unit, requests):
         bank = 0 if name in ("store", "fill") else (tile or 0) // unit.config.acc_bank_tiles
         ctx.set(port.enable, (tile is not None) << bank)
         ctx.set(port.index, 0 if tile is None else tile)
-        if name in OPERANDS:
+        if name in (*OPERANDS, "alu_write"):
             ctx.set(port.asks, tile is not None)
+        if name == "gemm_write":
+            ctx.set(port.spares, ~ctx.get(port.enable))
 
 
 def check_data(ctx, unit, model):

@@ -87,6 +87,7 @@ def disturb(ctx, accumulator, rng, probability):
             (writes, rng.random() < probability, _spare(rng))):
         ctx.set(port.enable, enable << tile // CONFIG.acc_bank_tiles)
         ctx.set(port.index, tile)
+    ctx.set(writes.spares, ~ctx.get(writes.enable))
     ctx.set(reads.next_enable, rng.random() < probability)
     ctx.set(reads.next_index, _spare(rng))
 

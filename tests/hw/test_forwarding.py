@@ -50,6 +50,7 @@ def test_results_are_those_of_one_addition_after_another(config, seed):
                 written = additions[cycle - 2]
                 bank = written["dst"] // unit.config.acc_bank_tiles
                 assert ctx.get(unit.write.enable) == written["valid"] << bank
+                assert ctx.get(unit.write.enable) == ctx.get(~unit.write.spares)
                 if written["valid"]:
                     check_write(ctx, unit, written, exact)
                     memory[written["dst"]] = list(exact[written["dst"]])
