@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.boards.board import Board
 from microtron.boards.catalogue import board as board_of
+from microtron.boards.catalogue import boards
 from microtron.boards.firmware.image import build_image
 from microtron.boards.processors import PROCESSORS
 from microtron.boards.soc.fitting import Measured
 from microtron.boards.soc.simulate import SimulatedBoard
+from microtron.boards.soc.steps import PINS
 from microtron.isa.errors import ExecutionError
 from microtron.runtime.model import Model
 from microtron.runtime.monitor.client import Monitor
@@ -23,24 +26,27 @@ from ...models import golden_path, model_path, needs_models
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 BOARD = board_of("ulx3s")
+SYSTEMS = [*(replace(BOARD, cpu=processor) for processor in PROCESSORS),
+           *(board for board in boards() if board.flow in PINS and board.memory.timing is not None
+             and board.name != BOARD.name)]
 LIMITS = {"timeout": 20_000_000, "patience": 2_000_000_000}     # cycles
 
 
-def check(network: BoardNetwork, model: Model, inputs: dict[str, np.ndarray]) -> None:
+def check(network: BoardNetwork, model: Model, inputs: dict[str, np.ndarray],
+          board: Board = BOARD) -> None:
     """The outputs of the functional simulator, in the time that the exact one foretells."""
     found, outcome = network.run(inputs, **LIMITS)
     right = model.run(inputs, device="functional")
     for output in model.outputs:
         np.testing.assert_array_equal(found[output], right[output])
-    assert BOARD.memory.timing is not None
+    assert board.memory.timing is not None
     measured = Measured(model.programs, outcome.accelerator_cycles)
-    assert abs(measured.error(BOARD.memory.timing)) <= 0.02
+    assert abs(measured.error(board.memory.timing)) <= 0.02
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("processor", PROCESSORS)
-def test_digits_are_what_the_functional_simulator_says_and_take_the_time_predicted(processor):
-    board = replace(BOARD, cpu=processor)
+@pytest.mark.parametrize("board", SYSTEMS, ids=lambda board: f"{board.name} {board.cpu}")
+def test_digits_are_what_the_functional_simulator_says_and_take_the_time_predicted(board):
     model = microtron.compile(DIGITS / "digits.onnx", "tiny")
     other = microtron.compile(DIGITS / "digits.onnx", "small")
     name, = model.inputs
@@ -52,7 +58,7 @@ def test_digits_are_what_the_functional_simulator_says_and_take_the_time_predict
             {name: images[0][None, None]}, **LIMITS)
     network = BoardNetwork(monitor, build_image(model, board).content)
     for image in images:
-        check(network, model, {name: image[None, None]})
+        check(network, model, {name: image[None, None]}, board)
 
 
 @pytest.mark.soak
