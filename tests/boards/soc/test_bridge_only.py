@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
 
 import pytest
+from litedram.dfii import DFIInjector
+from migen import run_simulation
 
 from microtron.boards.catalogue import board as board_of
 from microtron.boards.processors import NONE
+from microtron.boards.soc.memories import StartStep
 from microtron.boards.soc.simulate import SimulatedBoard
+from microtron.boards.soc.starter import MARGIN, Starter
 from microtron.boards.soc.steps import FACTS, gateware
 from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
@@ -23,6 +28,7 @@ BOARD = replace(board_of("ulx3s"), cpu=NONE)
 STARTED = 25_000            # cycles, by when memory works
 
 
+@pytest.mark.soak
 def test_programs_run_as_soon_as_memory_is_started():
     line = SimulatedBoard(BOARD, LEAST)
     assert line.read(1, STARTED) == b""
@@ -31,6 +37,30 @@ def test_programs_run_as_soon_as_memory_is_started():
         device.load(program())
         device.run()
         assert is_copied(device, program())
+
+
+def test_memory_gets_every_step_once_with_time_for_each_before_the_controller_has_it():
+    steps = [StartStep(0, 0, 0b1110, True, 20), StartStep(0x400, 1, 0b1011, False, 0),
+             StartStep(0x21, 2, 0b1111, False, 5)]
+    injector = DFIInjector(addressbits=11, bankbits=2, nranks=1, databits=32)
+    commands, phase = [], injector.ext_dfi.phases[0]
+
+    def watched():
+        for cycle in count():
+            yield
+            if not (yield injector.ext_dfi_sel):
+                break
+            if not (yield phase.cs_n):
+                commands.append(((yield phase.address), (yield phase.bank), (yield phase.ras_n),
+                                 (yield phase.cas_n), (yield phase.we_n), cycle))
+            assert (yield phase.cke)        # since the first step
+        commands.append(cycle)
+
+    run_simulation(Starter(steps, injector), watched())
+    (*precharge, first), (*mode, second), over = commands
+    assert (precharge, mode) == ([0x400, 1, 0, 1, 0], [0x21, 2, 0, 0, 0])
+    for before, after, wait in ((0, first, 20), (first, second, 0), (second, over, 5)):
+        assert after - before >= wait + MARGIN
 
 
 def test_nothing_of_a_processor_is_left(tmp_path):
