@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from microtron.boards.tools import NEXTPNR_ECP5, NEXTPNR_GOWIN, NEXTPNR_XILINX, Need
+from microtron.boards.zynq.flow import LUTS_ENABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,7 @@ class Family:
     logic: str                      # cells that plain logic becomes, which keep no names
     tool: Need                      # nextpnr
     options: tuple[str, ...]
+    registers: tuple[str, ...] = ()     # passes in place of its own for registers
     files: Mapping[str, str] = field(default_factory=dict)      # written beside the design
 
 
@@ -43,7 +45,8 @@ FAMILIES = {
                  # Four times the default: `tiny` is placed 7 % faster, with 8 % less wire.
                  "--placer-heap-timingweight", "40")),
     "xc7": Family(
-        part="xc7z020clg400-1", synthesis="synth_xilinx -flatten -abc9 -family xc7",
+        part="xc7z020clg400-1", synthesis="synth_xilinx -flatten -family xc7",
+        registers=LUTS_ENABLE,      # as a build for a board does, or nothing routes
         cells={"lut": "LUT[1-6]", "register": "FD[RSCP]E", "dsp": "DSP48E1",
                "bram": "RAMB(18|36)E1", "lutram": r"RAM\d+[MXD].*"},
         weights={"RAMB18E1": 0.5},  # counted in blocks of 36 Kibit, as AMD does

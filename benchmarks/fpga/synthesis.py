@@ -71,8 +71,9 @@ def synthesize(text: str, family: Family, unit: str | None = None) -> Synthesis:
     command = f"{family.synthesis} -top {top}"
     # Yosys applies `no_rw_check` where it finds a memory and a register behind it, so they are
     # taken apart first; a design that has been through Verilog gives the same.
-    passes = (f"hierarchy -top {top}", "memory_nordff",
-              f"{command} -run begin:map_luts", f"select {top}",
+    before_luts = ((f"{command} -run begin:map_ffs", *family.registers) if family.registers
+                   else (f"{command} -run begin:map_luts",))
+    passes = (f"hierarchy -top {top}", "memory_nordff", *before_luts, f"select {top}",
               "write_json -selected gates.json", "select -clear",
               f"{command} -run map_luts:check", f"select {top}",
               "write_json -selected cells.json")

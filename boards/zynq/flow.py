@@ -25,16 +25,18 @@ FAMILY = Path("/usr/share/prjxray/database/zynq7")      # where Debian has it
 # same together: if there are some hundred, it finds registers places far from where they belong,
 # and wires become too long to be routed. So LUTs do the enabling, and all resets that few share.
 SHARED = 1000                   # registers, for which a reset stays one
-SYNTHESIS = f"""\
-read_verilog top.v
-synth_xilinx -flatten -arch xc7 -top {SHELL} -run begin:map_ffs
-dfflegalize -cell $_DFFE_?P?P_ 01 -cell $_SDFFE_?P?P_ 01 -cell $_DLATCH_?P?_ 01 \
--mince 1000000 -minsrst {SHARED}
-techmap -map +/xilinx/ff_map.v
-synth_xilinx -flatten -arch xc7 -top {SHELL} -run map_luts:
-write_json design.json
-tee -q -o cells.json stat -json
-"""
+LUTS_ENABLE = (                 # passes of Yosys, in place of `map_ffs` of `synth_xilinx`
+    "dfflegalize -cell $_DFFE_?P?P_ 01 -cell $_SDFFE_?P?P_ 01 -cell $_DLATCH_?P?_ 01 "
+    f"-mince 1000000 -minsrst {SHARED}",
+    "techmap -map +/xilinx/ff_map.v")
+SYNTHESIS = "\n".join((
+    "read_verilog top.v",
+    f"synth_xilinx -flatten -arch xc7 -top {SHELL} -run begin:map_ffs",
+    *LUTS_ENABLE,
+    f"synth_xilinx -flatten -arch xc7 -top {SHELL} -run map_luts:",
+    "write_json design.json",
+    "tee -q -o cells.json stat -json",
+    ""))
 SOURCES = ("hw", "isa", "boards/zynq")
 
 
