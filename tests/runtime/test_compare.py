@@ -23,12 +23,10 @@ from microtron.runtime.differences import equal_line, explain, format_timing, sa
 from microtron.sim.cycle.run import registers_at, run_cycles
 
 from .test_rtl import FAULTS, copying, with_code
-from .test_rtl_programs import CONFIGS
 
 SLOWER = MemoryTiming(read_latency=33)
 PATH = Path("copy.mt")
-INT4 = CONFIGS["int4"]
-RELATIVE = dataclasses.replace(INT4, bus_bits=64, acc_banks=8, queue_depth=16)
+RELATIVE = dataclasses.replace(tiny, bus_bits=128, acc_banks=8, queue_depth=8)
 
 
 @pytest.fixture
@@ -158,9 +156,9 @@ def test_a_run_can_be_given_up_after_a_fault_while_the_bus_is_busy():
 
 
 def test_another_accelerator_may_differ_in_what_does_not_matter_to_the_program():
-    comparison = compare(copying(config=RELATIVE), config=INT4)
+    comparison = compare(copying(config=RELATIVE), config=tiny)
     assert not comparison.differences
-    assert comparison.case.program.config == INT4
+    assert comparison.case.program.config == tiny
     with pytest.raises(ExecutionError, match="batch 1 \\(asked for 2\\)"):
         compare(copying(), config=dataclasses.replace(tiny, batch=2))
 
@@ -212,13 +210,13 @@ def test_the_command_says_what_differs_and_exits_with_1(tmp_path, capsys, late):
 
 def test_the_command_keeps_the_program_it_made_for_another_accelerator(tmp_path, capsys, late):
     image.save(copying(config=RELATIVE), tmp_path / "copy.mt")
-    save_config(INT4, tmp_path / "other.toml")
+    save_config(tiny, tmp_path / "other.toml")
     code, said = command(capsys, "compare", tmp_path / "copy.mt", "--config",
                          tmp_path / "other.toml")
     assert code == 1
     kept, = tmp_path.glob("copy-*.mt")
     assert str(kept) in said.out
-    assert image.load(kept).config == INT4
+    assert image.load(kept).config == tiny
 
 
 def test_the_command_refuses_bad_input_with_2(tmp_path, capsys):
