@@ -93,7 +93,7 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
     ('tx = "L4"', "tx = { standard = 'LVCMOS33' }", "pins: serial: tx: at is missing"),
     ('options = ["SLEWRATE=FAST"]', 'options = "FAST"', "options is 'FAST', but must be a list"),
     ("[clock]", "clock = 3\n[other]", "there is no 'other'"),
-    ("tiny = 51.01", "small = -1", "routed: small is -1, but must be a number above"),
+    ("tiny = 57.2", "small = -1", "routed: small is -1, but must be a number above"),
     ("read_latency = 16", "read_latency = 0",
      "memory: read_latency is 0, but must be an integer from 1 to 10000"),
     ("read_latency = 16", "latency = 9", "there is no 'latency'"),
