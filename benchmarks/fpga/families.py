@@ -42,7 +42,7 @@ FAMILIES = {
         tool=NEXTPNR_ECP5,
         options=("--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained",
                  "--timing-allow-fail",
-                 # `tiny` takes 13 % less wire than with nextpnr's default, and routes 5 % faster.
+                 # `tiny` takes 13 % less wire than with nextpnr's default, and routes 4 % faster.
                  "--placer", "static")),
     "xc7": Family(
         part="xc7z020clg400-1", synthesis="synth_xilinx -flatten -family xc7",
