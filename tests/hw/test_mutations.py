@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 FAULTS = [
     ("tokens.py", "Mux(posted, ~taken & ~full, taken)", "Mux(posted, ~full, taken)",
      "test_tokens.py"),
-    ("fetch.py", "Mux(self.dispatched, room + 1 >= next_size, room >= next_size)", "room != 0",
+    ("fetch.py", "Mux(self.dispatched, room >= BURST - 1, room >= BURST)", "room != 0",
      "test_fetch.py"),
     ("control.py", "self.done.eq(~self.halt)", "self.done.eq(1)", "test_control.py"),
     ("reader.py", "is_error(bus.rresp)", "bus.rresp[0]", "test_reader.py"),
@@ -36,7 +36,7 @@ FAULTS = [
     ("packing.py", "self.together | self.fits | (room == 0)", "self.together | (room == 0)",
      "test_packing.py"),
     ("alu_lane.py", "AluOp.SHL: True", "AluOp.SHL: False", "test_alu_lane.py"),
-    ("alu_issue.py", "described_valid & ~ports.must_wait & may_follow",
+    ("alu_issue.py", "described_valid & (outside | ~ports.must_wait) & may_follow",
      "described_valid & may_follow", "test_alu.py"),
     ("alu_results.py", "Cat(meets_held, *meets).any()", "Cat(*meets).any()", "test_alu_rates.py"),
     ("sequencer.py", "at_final.eq(nest.once[name])", "at_final.eq(0)", "test_sequencer.py"),
@@ -92,6 +92,11 @@ def outcome(folder, copy, tests):
         env={**os.environ, "PYTHONPATH": str(folder)})
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.returncode
+
+
+@pytest.mark.parametrize(("file", "old"), [each[:2] for each in FAULTS])
+def test_what_a_fault_replaces_stands_in_the_hardware_once(file, old):
+    assert (ROOT / "hw" / file).read_text().count(old) == 1
 
 
 @pytest.mark.soak
