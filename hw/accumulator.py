@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, Signature
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer
-from .interfaces import fill_port, granted_read_port, index
+from .interfaces import fill_port, index
 from .logic import exponent, first, register, select
 from .scratchpad import UNRELATED
 
@@ -17,8 +17,8 @@ READ_LATENCY = 3                                        # from a granted read to
 ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept, and may come
 
 
-# Ports of GEMM and the ALU. Bit b of `enable` is a request for bank b, which `index` lies in: their
-# registers know the bank, so that nobody has to compare in the cycle of the request.
+# Bit b of `enable`, or of `banks`, means bank b, which `index` lies in: registers of the engines
+# know the bank, so that nobody has to compare in the cycle of the request.
 
 
 def addend_port(config: Config) -> Signature:
@@ -47,10 +47,16 @@ def sum_port(config: Config) -> Signature:
 
 
 def granted_write_port(config: Config) -> Signature:
-    """Writes a tile if the request is `granted`, which it may be before it is made. `asks` says
-    that there is a request."""
-    return Signature({"asks": Out(1), "enable": Out(config.acc_banks), "index": Out(index()),
+    """Writes a tile if the request is `granted`. Where there is none, nothing is."""
+    return Signature({"enable": Out(config.acc_banks), "index": Out(index()),
                       "granted": In(1), "data": Out(_tile_bits(config))})
+
+
+def granted_read_port(config: Config) -> Signature:
+    """Reads a tile if it is enabled and `granted`, which one in `banks` may be before it is
+    enabled; its data follow three cycles later. Where `banks` names none, nothing is granted."""
+    return Signature({"enable": Out(1), "banks": Out(config.acc_banks), "index": Out(index()),
+                      "granted": In(1), "data": In(_tile_bits(config))})
 
 
 def bank_of(config: Config, tile):
@@ -113,8 +119,8 @@ class Accumulator(wiring.Component):
     alu_write : In(granted_write_port)
         The ALU's results. Waits for GEMM.
     fill : In(fill_port)
-        LOAD's beats and padding. `ready` says that nothing more urgent is written to the bank of
-        `index` in this cycle.
+        LOAD's beats and padding. `ready` says that nothing more urgent is written to the bank in
+        this cycle.
     """
 
     def __init__(self, config: Config):
@@ -127,10 +133,10 @@ class Accumulator(wiring.Component):
         super().__init__({
             "gemm_read": In(addend_port(config)),
             "alu_b": In(operand_port(config)), "alu_a": In(operand_port(config)),
-            "store": In(granted_read_port(self.tile_bits)),
+            "store": In(granted_read_port(config)),
             "gemm_write": In(sum_port(config)),
             "alu_write": In(granted_write_port(config)),
-            "fill": In(fill_port(config, self.parts)),
+            "fill": In(fill_port(config, self.parts, config.acc_banks)),
         })
 
     def elaborate(self, platform):
@@ -141,10 +147,12 @@ class Accumulator(wiring.Component):
         m.d.comb += [
             self.alu_b.granted.eq(~blocked_b),
             self.alu_a.granted.eq(~blocked_a & ~(self.alu_b.asks & together)),
-            self.store.granted.eq(~self._is_read(self.store.index)),
-            self.alu_write.granted.eq(self._spared(self.alu_write.index)),
-            self.fill.ready.eq(self._spared(self.fill.index) & ~(
-                self.alu_write.asks & self._together(self.alu_write.index, self.fill.index))),
+            # Whether there is a request for the tile comes late, so nobody asks that here.
+            self.store.granted.eq((self.store.banks & ~(
+                self.gemm_read.enable | self.alu_b.enable | self.alu_a.enable)).any()),
+            self.alu_write.granted.eq((self.alu_write.enable & self.gemm_write.spares).any()),
+            self.fill.ready.eq(~(self.fill.banks & (
+                ~self.gemm_write.spares | self.alu_write.enable)).any()),
         ]
         filling = self._arrange(m)
         read_ports = []
@@ -158,17 +166,6 @@ class Accumulator(wiring.Component):
         for name, reader in readers.items():
             self._deliver(m, name, reader, words)
         return m
-
-    # Whether there is a request for the tile comes late, so nobody asks that here.
-
-    def _is_read(self, tile):
-        """Whether GEMM or the ALU reads from the bank of a tile."""
-        read = self.gemm_read.enable | self.alu_b.enable | self.alu_a.enable
-        return select(list(read), bank_of(self.config, tile))
-
-    def _spared(self, tile):
-        """Whether GEMM does not write to the bank of a tile."""
-        return select(list(self.gemm_write.spares), bank_of(self.config, tile))
 
     def _together(self, tile, other):
         return bank_of(self.config, tile) == bank_of(self.config, other)
@@ -208,7 +205,7 @@ class Accumulator(wiring.Component):
 
     def _wants(self, port, bank):
         if port in (self.store, self.fill):
-            return request(self.config, port.enable, port.index)[bank]
+            return port.enable & port.banks[bank]
         return port.enable[bank]
 
     def _deliver(self, m, name, reader, words):

@@ -120,8 +120,9 @@ class AluResults(Component):
         oldest = Signal(TICKET, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
         waiting, retire, renew = Signal(), Signal(), Signal()
-        asks, free = Signal(), Signal()     # it waits for a grant of acc; for nothing any more
-        of_bank = Signal.like(self.acc.enable, name="of_bank")      # asks, by banks
+        of_bank = Signal.like(self.acc.enable, name="of_bank")      # it waits for a grant of acc
+        free = Signal()                     # it waits for nothing any more
+        posts = Signal(len(Engine), reset_less=True)        # `oldest.post`, if it is the last
         arrives, some = self.finished[-1], Signal()
         self.crowded = Signal()             # no ticket is free: for the memory of tickets
         halted = Signal()                   # then no result waits to be written
@@ -147,15 +148,14 @@ class AluResults(Component):
         m.d.comb += renew.eq(~waiting | retire)
         with m.If(renew):
             m.d.sync += [oldest.eq(next_ticket), waiting.eq(comes),
-                         asks.eq(comes & next_ticket.to_acc), of_bank.eq(request(
+                         of_bank.eq(request(
                              self.config, comes & next_ticket.to_acc, next_ticket.dst)),
+                         posts.eq(Mux(next_ticket.last, next_ticket.post, 0)),
                          free.eq(comes & ~next_ticket.to_acc & ~next_ticket.outside),
                          result.eq(_widened(Cat(next_result), next_ticket.narrow))]
         with m.If(self.halts | halted):
-            m.d.sync += [halted.eq(1), waiting.eq(0), asks.eq(0), free.eq(0),
-                         of_bank.eq(0)]
+            m.d.sync += [halted.eq(1), waiting.eq(0), free.eq(0), of_bank.eq(0)]
         m.d.comb += [
-            self.acc.asks.eq(asks),
             self.acc.enable.eq(of_bank),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),
@@ -163,9 +163,9 @@ class AluResults(Component):
             self.out.index.eq(oldest.dst),
             self.out.data.eq(Cat(result.word_select(lane, LANE_BITS)[:self.config.out_bits]
                                  for lane in range(self.lanes))),
-            retire.eq(free | (asks & self.acc.granted)),
+            retire.eq(free | self.acc.granted),
             self.end.eq(retire & oldest.last),
-            self.post.eq(Mux(self.end, oldest.post, 0)),
+            self.post.eq(Mux(retire, posts, 0)),
             self.position.eq(oldest.position),
             self.fault.eq(waiting & oldest.outside),
         ]

@@ -183,10 +183,11 @@ class Fetch(Component):
         over = Signal()                                     # halted or finished
         m.d.comb += [
             valid.eq(buffer.take.valid & ~over),
-            self.dispatched.eq(valid & Cat(
+            # Whether there is an instruction at all does not matter to those behind it.
+            buffer.take.ready.eq(~over & Cat(
                 oldest.sync & was_idle, (goes & queue.ready for goes, queue
                                          in zip(oldest.engines, queues, strict=True))).any()),
-            buffer.take.ready.eq(self.dispatched),
+            self.dispatched.eq(buffer.take.valid & buffer.take.ready),
         ]
         for goes, queue in zip(oldest.engines, queues, strict=True):
             m.d.comb += [queue.valid.eq(valid & goes), queue.payload.word.eq(oldest.word),

@@ -1,7 +1,7 @@
 """GEMM: runs micro-ops in three loops, one tile product a cycle."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
@@ -18,11 +18,12 @@ from ..isa.instructions import (
 )
 from .accumulator import READ_LATENCY, addend_port, request, sum_port
 from .forwarding import ForwardingAdder
-from .interfaces import commands, events, index, read_port, tokens
+from .gemm_decode import JUDGED, counts_of
+from .interfaces import events, index, read_port, tokens
 from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack, widths_of
 from .logic import exponent
 from .mac import MacArray, tree_stages
-from .sequencer import Sequencer, judge_counts, offset_bits
+from .sequencer import Sequencer, offset_bits
 from .start import start_next
 
 assert instructions_of(Engine.GEMM) == (Gemm, Window), "another instruction needs hardware here"
@@ -98,7 +99,7 @@ def product_slot(config: Config) -> data.StructLayout:
 
 def located_slot(config: Config) -> data.StructLayout:
     """A slot that is `outside`, by one of its indices, must not have an effect."""
-    return data.StructLayout({"slot": product_slot(config), "outside": 5 + config.has_windows,
+    return data.StructLayout({"slot": product_slot(config), "outside": 4 + config.has_windows,
                               **_with_windows(config, "adds")})
 
 
@@ -140,7 +141,7 @@ class GemmEngine(wiring.Component):
 
     Members
     -------
-    commands : In(stream of COMMAND)
+    commands : In(stream of JUDGED)
         Gemms and windows, in order. Each is taken in the cycle of its start.
     tokens : Out(tokens)
         Taken at the start of an instruction, posted at its end.
@@ -165,7 +166,7 @@ class GemmEngine(wiring.Component):
         self.config = config
         tile_bits = {buffer: 8 * config.tile_bytes(buffer) for buffer in Buffer}
         super().__init__({
-            "commands": In(commands),
+            "commands": In(stream.Signature(JUDGED)),
             "tokens": Out(tokens),
             "events": Out(events),
             "uop": Out(read_port(tile_bits[Buffer.UOP])),
@@ -197,20 +198,18 @@ class GemmEngine(wiring.Component):
     def _accept(self, m, nests, closed):
         """Take a command, with its tokens, when the sequencer can take it."""
         command = self.commands.payload
-        gemm = unpack(Gemm, command.word)
+        gemm, counts = unpack(Gemm, command.word), counts_of(self.config, command)
         nest, tag = nests.payload, nests.payload.tag
         m.d.comb += nests.valid.eq(start_next(m, self, nests.ready & ~closed))
-        m.d.comb += [nest.count.eq(gemm.count), tag.flags.eq(gemm.flags), tag.uop.eq(gemm.uop),
+        m.d.comb += [nest.count.eq(counts["step"]), nest.once.eq(command.once),
+                     nest.never.eq(command.never), tag.flags.eq(gemm.flags), tag.uop.eq(gemm.uop),
                      tag.task.post.eq(gemm.post), tag.task.position.eq(command.position)]
         for number, loop in enumerate(LOOPS):
-            m.d.comb += nest.loops[loop].eq(gemm.loops[number])
+            m.d.comb += nest.loops[loop].eq(counts[loop])
             for name in operands(self.config):
                 m.d.comb += nest.strides[name][loop].eq(getattr(gemm, f"{name}_stride")[number])
         if self.config.has_windows:
-            # Fields are where a gemm has them, and zero where it has its count.
-            m.d.comb += [tag.window.eq(opcode_of(command.word) == Window.opcode),
-                         nest.count.eq(gemm.count | tag.window)]
-        m.d.comb += judge_counts(nest)
+            m.d.comb += tag.window.eq(opcode_of(command.word) == Window.opcode)
 
     def _issue(self, m, slots, halted):
         """Stages 0 to 2: read the micro-op. Returns the slot in the cycle its micro-op is there."""
@@ -268,13 +267,14 @@ class GemmEngine(wiring.Component):
         tiles = {buffer: self.config.tiles(buffer) for buffer in Buffer}
         located = Signal(located_slot(self.config), name=f"stage_{READ}")
         slot = located.slot
-        of_operands = (issued.outside, Mux(
-            issued.out, _outside(at["src"], self.config.gemm_out_tiles),
-            _outside(at["src"], tiles[Buffer.INP])), _outside(wgt, tiles[Buffer.WGT]))
-        of_sum = (_outside(at["dst"], tiles[Buffer.ACC]),
-                  issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC]))
+        adds = issued.adds if self.config.has_windows else Const(1, 1)
+        outside_of = [
+            issued.outside | (adds & issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC])),
+            adds & _outside(at["dst"], tiles[Buffer.ACC]),
+            Mux(issued.out, _outside(at["src"], self.config.gemm_out_tiles),
+                _outside(at["src"], tiles[Buffer.INP])),
+            _outside(wgt, tiles[Buffer.WGT])]
         m.d.sync += [
-            located.outside.eq(Cat(of_operands[0], of_sum[0], *of_operands[1:], of_sum[1])),
             slot.valid.eq(issued.valid), slot.ends.eq(issued.ends),
             slot.clear.eq(issued.start & ~issued.bias), slot.depthwise.eq(issued.depthwise),
             slot.out.eq(issued.out), slot.row.eq(at["wgt"][:row_bits]),
@@ -297,12 +297,11 @@ class GemmEngine(wiring.Component):
                      checked.reads.eq(slot.valid & works & ~slot.clear),
                      checked.ends.eq(slot.ends & works)]
         if self.config.has_windows:
-            beside = issued.window & at["wgt"][:exponent(WINDOW_ROWS)].any()
-            m.d.sync += [located.outside.eq(Cat(
-                             *of_operands, beside, (each & issued.adds for each in of_sum))),
-                         located.adds.eq(issued.adds), slot.window.eq(issued.window),
+            outside_of.append(issued.window & at["wgt"][:exponent(WINDOW_ROWS)].any())
+            m.d.sync += [located.adds.eq(issued.adds), slot.window.eq(issued.window),
                          checked.valid.eq(slot.valid & works & located.adds),
                          checked.reads.eq(slot.valid & works & located.adds & ~slot.clear)]
+        m.d.sync += located.outside.eq(Cat(outside_of))
         return {READ: slot, STOP: checked}
 
     def _compute(self, m, stages):

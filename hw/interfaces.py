@@ -74,18 +74,13 @@ def read_port(tile_bits: int) -> Signature:
     return Signature({"enable": Out(1), "index": Out(index()), "data": In(tile_bits)})
 
 
-def granted_read_port(tile_bits: int) -> Signature:
-    """Like `read_port`, for a shared memory: only a read that is `granted` takes place, and its
-    data follow three cycles later. It may be granted before it is enabled."""
-    return Signature({"enable": Out(1), "index": Out(index()), "granted": In(1),
-                      "data": In(tile_bits)})
-
-
-def fill_port(config: Config, parts: int) -> Signature:
+def fill_port(config: Config, parts: int, banks: int = 0) -> Signature:
     """Writes a beat of the bus, or a whole tile of padding, into a scratchpad.
 
     enable      there is something to write; it stays until it is `ready`
     index       the tile
+    banks       where the memory is shared: the bank of the tile, one bit for each; known before
+                `enable`, and none for what is not to be written there
     part        which beat of the tile, where a tile is wider than the bus
     whole       write all parts: padding
     lanes       where several tiles share a beat: which of them to write, each to the lane of
@@ -98,7 +93,7 @@ def fill_port(config: Config, parts: int) -> Signature:
     return Signature({
         "enable": Out(1), "index": Out(index()), "part": Out(range(max(parts, 2))),
         "whole": Out(1), "lanes": Out(config.bus_bytes), "data": Out(config.bus_bits),
-        "widen": Out(1), "ready": In(1)})
+        "widen": Out(1), "ready": In(1), **({"banks": Out(banks)} if banks else {})})
 
 
 def bits_for(count: int) -> int:

@@ -8,9 +8,9 @@ from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
 from .buffered import StagedQueue
-from .interfaces import FAULT, fill_port, read_beat
+from .interfaces import FAULT, read_beat
 from .layouts import instructions_of, unpack
-from .load_writer import PORTS, LoadWriter, fill_parts
+from .load_writer import PORTS, LoadWriter, fill_port_of
 from .transfer import QUEUE_DEPTH, TransferEngine
 
 assert instructions_of(Engine.LOAD) == (Load,), "another instruction needs hardware here"
@@ -61,8 +61,7 @@ class LoadEngine(TransferEngine):
     def __init__(self, config: Config):
         super().__init__(config, Load, {
             "beats": In(stream.Signature(read_beat(config))),
-            **{target: Out(fill_port(config, fill_parts(config, target)))
-               for target in PORTS},
+            **{target: Out(fill_port_of(config, target)) for target in PORTS},
         })
 
     def elaborate(self, platform):

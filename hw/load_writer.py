@@ -2,12 +2,13 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, Signature
 from amaranth.utils import exact_log2
 
 from ..isa.config import INDEX_BITS, Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Engine, Load
+from .accumulator import request
 from .buffered import RegisterSlice
 from .interfaces import FAULT, fill_port, read_beat
 from .layouts import POSITION_BITS, buffers_of
@@ -20,11 +21,18 @@ TARGETS = covering(buffers_of(Load), {
     Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
     Buffer.ACC8: "acc"})
 PORTS = tuple(dict.fromkeys(TARGETS.values()))
+SHARED = TARGETS[Buffer.ACC]                # others never refuse
 
 
 def fill_parts(config: Config, target: str) -> int:
     """Parts that the fill port of a scratchpad can name."""
     return max(parts_of(config, buffer) for buffer, name in TARGETS.items() if name == target)
+
+
+def fill_port_of(config: Config, target: str) -> Signature:
+    """The fill port of a scratchpad; that of the accumulator, which is shared, has banks."""
+    return fill_port(config, fill_parts(config, target),
+                     config.acc_banks if target == SHARED else 0)
 
 
 class LoadWriter(Component):
@@ -54,6 +62,8 @@ class LoadWriter(Component):
         To the scratchpads. A write stays until its port is ready.
     stop : In(1)
         Write nothing, swallow beats. What was written in the cycle before may end a load.
+    goes_on : In(1)
+        The opposite of `stop`, for what must not wait for a long wire.
     end : Out(1)
         A load is complete since the cycle before. From a register, as the next two.
     end_post : Out(len(Engine))
@@ -76,9 +86,8 @@ class LoadWriter(Component):
         super().__init__({
             "instructions": In(stream.Signature(self.steps.prepared_layout)),
             "beats": In(stream.Signature(read_beat(config))),
-            **{target: Out(fill_port(config, fill_parts(config, target)))
-               for target in PORTS},
-            "stop": In(1),
+            **{target: Out(fill_port_of(config, target)) for target in PORTS},
+            "stop": In(1), "goes_on": In(1, init=1),
             "end": Out(1), "end_post": Out(len(Engine)), "end_position": Out(POSITION_BITS),
             "fault": Out(FAULT),
             "busy": Out(1), "wait_memory": Out(1), "bytes": Out(range(config.bus_bytes + 1)),
@@ -101,8 +110,9 @@ class LoadWriter(Component):
     def _write_layout(self):
         step = self.step.shape()
         return data.StructLayout({
-            "targets": len(PORTS), "widen": 1, "data": self.config.bus_bits, "whole": 1,
-            "index": INDEX_BITS, "broken": 1, "ends": 1, **{name: step[name].shape for name in (
+            "targets": len(PORTS), "banks": self.config.acc_banks, "widen": 1,
+            "data": self.config.bus_bits, "whole": 1, "index": INDEX_BITS,
+            "broken": 1, "ends": 1, **{name: step[name].shape for name in (
                 "outside", "part", "word_lanes", "bytes", "post", "position")},
         })
 
@@ -124,10 +134,12 @@ class LoadWriter(Component):
             *(write.targets[number].eq(enable & Cat(step.buffer == buffer for buffer, name
                                                     in TARGETS.items() if name == target).any())
               for number, target in enumerate(PORTS)),
+            write.banks.eq(request(self.config, write.targets[PORTS.index(SHARED)], step.index)),
+            write.bytes.eq(Mux(enable, step.bytes, 0)),
             write.widen.eq((step.buffer == Buffer.ACC8) | ~step.data),
             write.ends.eq(step.last & ~step.outside & ~(step.data & beat.error)),
             *(write[name].eq(step[name]) for name in (
-                "index", "outside", "part", "word_lanes", "bytes", "post", "position")),
+                "index", "outside", "part", "word_lanes", "post", "position")),
         ]
 
     def _padding(self):
@@ -157,26 +169,27 @@ class LoadWriter(Component):
     def _write(self, m):
         """Do the oldest write, unless it has to wait or something is wrong with it."""
         write, pending = self.writes.take.payload, self.writes.take.valid
-        ports = [getattr(self, target) for target in PORTS]
-        for target, port, addressed in zip(PORTS, ports, write.targets, strict=True):
+        shared = getattr(self, SHARED)
+        for target, addressed in zip(PORTS, write.targets, strict=True):
+            port = getattr(self, target)
             m.d.comb += [
-                port.enable.eq(pending & addressed & ~self.stop),
+                port.enable.eq(pending & addressed & self.goes_on),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
                 port.data.eq(write.data), port.widen.eq(Const(target == "acc") & write.widen),
             ]
-        waits, goes, ends = Signal(), Signal(), Signal()
+        goes, ends = Signal(), Signal()
         m.d.comb += [
-            waits.eq((write.targets & ~Cat(port.ready for port in ports)).any()),
-            goes.eq(pending & ~waits & ~self.stop),
-            self.writes.take.ready.eq(~waits),
+            shared.banks.eq(write.banks),
+            goes.eq(pending & shared.ready & self.goes_on),
+            self.writes.take.ready.eq(shared.ready),
             ends.eq(goes & write.ends),
-            self.bytes.eq(Mux(goes & write.targets.any(), write.bytes, 0)),
+            self.bytes.eq(Mux(goes, write.bytes, 0)),
             self.fault.position.eq(write.position),
         ]
         m.d.sync += [self.end.eq(ends), self.end_post.eq(Mux(ends, write.post, 0)),
                      self.end_position.eq(write.position)]
-        with m.If(pending & ~self.stop):
+        with m.If(pending & self.goes_on):
             with m.If(write.outside):
                 m.d.comb += self.fault.cause.eq(Fault.INDEX)
             with m.Elif(write.broken):

@@ -38,15 +38,19 @@ def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
         "bases": data.StructLayout({operand: INDEX_BITS for operand in operands}),
         "strides": data.StructLayout({operand: walk for operand in operands}),
         "announces": 1,
-        "once": data.StructLayout({level: 1 for level in _levels(steps)}),
-        "never": data.StructLayout({level: 1 for level in _levels(steps)}),
+        **judgement_layout(steps=steps),
         "tag": tag,
     })
 
 
-def judge_counts(nest: data.View, counts: Mapping[str, Value] | None = None) -> list:
-    """Drive what a nest says about its counts: those that it has, or that it is going to have."""
-    counts = counts or _counts(nest)
+def judgement_layout(*, steps: bool) -> dict[str, data.StructLayout]:
+    """What a nest says about its counts."""
+    of_levels = data.StructLayout({level: 1 for level in _levels(steps)})
+    return {"once": of_levels, "never": of_levels}
+
+
+def judge_counts(nest: data.View, counts: Mapping[str, Value]) -> list:
+    """Drive what a nest says about the counts that it has, or is going to have."""
     return [*(nest.once[level].eq(count == 1) for level, count in counts.items()),
             *(nest.never[level].eq(count == 0) for level, count in counts.items())]
 

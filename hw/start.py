@@ -25,7 +25,8 @@ def start_next(m: Module, engine: Component, able: Value, wait: Value | None = N
         tokens.wait.eq(Mux(command.valid, wait, 0)),
         could_start.eq(command.valid & able),
         starts.eq(could_start & tokens.granted),
-        command.ready.eq(starts),
+        # Whether there is a command at all does not matter to those behind it.
+        command.ready.eq(able & tokens.granted),
         tokens.take.eq(starts),
         events.start.eq(starts),
         events.start_position.eq(position),

@@ -6,9 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..isa.config import Config
 from ..isa.faults import Fault
-from ..isa.instructions import Buffer, Engine, Store
+from ..isa.instructions import Engine, Store
+from .accumulator import granted_read_port
 from .buffered import RegisteredQueue
-from .interfaces import FAULT, granted_read_port, read_port, write_beat
+from .interfaces import FAULT, read_port, write_beat
 from .layouts import POSITION_BITS, instructions_of
 from .store_reader import StoreReader, word_bits
 from .transfer import QUEUE_DEPTH, TransferEngine
@@ -71,7 +72,7 @@ class StoreEngine(TransferEngine):
             "beats": Out(stream.Signature(write_beat(config))),
             "answers": In(stream.Signature(1)),
             "out": Out(read_port(word_bits(config))),
-            "acc": Out(granted_read_port(8 * config.tile_bytes(Buffer.ACC))),
+            "acc": Out(granted_read_port(config)),
         })
 
     def elaborate(self, platform):

@@ -9,9 +9,9 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import Buffer, Store
-from .accumulator import READ_LATENCY
+from .accumulator import READ_LATENCY, granted_read_port, request
 from .buffered import RegisteredQueue, RegisterSlice
-from .interfaces import FAULT, granted_read_port, read_port, write_beat
+from .interfaces import FAULT, read_port, write_beat
 from .layouts import buffers_of
 from .logic import register
 from .store_steps import StoreSteps
@@ -54,6 +54,8 @@ class StoreReader(Component):
         Complete beats, in order; bytes without strobe are zero. One that is not taken stays.
     stop : In(1)
         Read nothing, offer nothing.
+    goes_on : In(1)
+        The opposite of `stop`, for what must not wait for a long wire.
     fault : Out(FAULT)
         The step at hand is outside its scratchpad. Raised for one cycle.
     bytes : Out(range(bus_bytes + 1))
@@ -68,9 +70,9 @@ class StoreReader(Component):
         super().__init__({
             "instructions": In(stream.Signature(self.steps.prepared_layout)),
             "out": Out(read_port(word_bits(config))),
-            "acc": Out(granted_read_port(8 * config.tile_bytes(Buffer.ACC))),
+            "acc": Out(granted_read_port(config)),
             "beats": Out(stream.Signature(write_beat(config))),
-            "stop": In(1),
+            "stop": In(1), "goes_on": In(1, init=1),
             "fault": Out(FAULT),
             "bytes": Out(range(config.bus_bytes + 1)),
             "busy": Out(1),
@@ -82,13 +84,14 @@ class StoreReader(Component):
         wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
         step = steps.steps.payload
         m.submodules.reads = self.reads = reads = RegisterSlice(data.StructLayout({
-            "step": step.shape(), "from_out": 1, "from_acc": 1, "freely": 1}))
+            "step": step.shape(), "from_out": 1, "banks": self.config.acc_banks, "freely": 1}))
         read = step.read & ~step.outside
         m.d.comb += [
             reads.put.valid.eq(steps.steps.valid), steps.steps.ready.eq(reads.put.ready),
             reads.put.payload.step.eq(step),
             reads.put.payload.from_out.eq(read & (step.buffer == Buffer.OUT)),
-            reads.put.payload.from_acc.eq(read & (step.buffer == Buffer.ACC)),
+            reads.put.payload.banks.eq(request(
+                self.config, read & (step.buffer == Buffer.ACC), step.index)),
             reads.put.payload.freely.eq(~step.outside & ~(step.read & (step.buffer == Buffer.ACC))),
         ]
         self.step = reads.take.payload.step
@@ -103,14 +106,15 @@ class StoreReader(Component):
         room = Signal(init=1)                           # reserved != QUEUE_DEPTH
         reserves, frees = Signal(), Signal()
         attempt, taken = Signal(name="attempt"), Signal(name="taken")
+        ready, read = self.reads.take.ready, self.reads.take.payload
         m.d.comb += [
-            attempt.eq(self.reads.take.valid & room & ~self.stop),
-            self.out.enable.eq(attempt & self.reads.take.payload.from_out),
-            self.acc.enable.eq(attempt & self.reads.take.payload.from_acc),
+            attempt.eq(self.reads.take.valid & room & self.goes_on),
+            self.out.enable.eq(attempt & read.from_out),
+            self.acc.enable.eq(attempt), self.acc.banks.eq(read.banks),
             self.out.index.eq(step.index), self.acc.index.eq(step.index),
-            taken.eq(attempt & (self.reads.take.payload.freely
-                                | (self.reads.take.payload.from_acc & self.acc.granted))),
-            self.reads.take.ready.eq(taken),
+            # Whether there is a step at all does not matter to those behind it.
+            ready.eq(room & self.goes_on & (read.freely | self.acc.granted)),
+            taken.eq(self.reads.take.valid & ready),
             self.busy.eq(self.instructions.valid | self.reads.take.valid | (self.reserved != 0)),
             self.fault.position.eq(step.position),
         ]

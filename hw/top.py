@@ -13,6 +13,7 @@ from .axi import connect_flat, flat_ports, lite_channels, read_channels, write_c
 from .control import Control
 from .fetch import Fetch
 from .gemm import GemmEngine
+from .gemm_decode import JUDGED, GemmDecoder
 from .layouts import COMMAND, POSITION_BITS, unpack
 from .lite import LiteSlave
 from .load import LoadEngine
@@ -83,11 +84,14 @@ class Accelerator(Component):
                         Engine.GEMM: unit("gemm", GemmEngine(config)),
                         Engine.ALU: unit("alu", AluEngine(config)),
                         Engine.STORE: unit("store", StoreEngine(config))}
-        kept = {Engine.ALU: decoded_layout(config)}         # by the queues; all others: commands
+        # What the queues keep; of all others, commands.
+        kept = {Engine.GEMM: JUDGED, Engine.ALU: decoded_layout(config)}
         self.queues = {engine: unit(f"{engine.name.lower()}_queue",
                                     CommandQueue(config, kept.get(engine, COMMAND)))
                        for engine in Engine}
-        m.submodules.alu_decoder = self.alu_decoder = AluDecoder(config)
+        self.decoders = {Engine.GEMM: GemmDecoder(config), Engine.ALU: AluDecoder(config)}
+        for engine, decoder in self.decoders.items():
+            m.submodules[f"{engine.name.lower()}_decoder"] = decoder
         self._join_control(m, slave)
         self._join_engines(m)
         self._join_memory(m)
@@ -126,13 +130,13 @@ class Accelerator(Component):
         at_rest = []
         for engine, each in self.engines.items():
             name, queue = engine.name.lower(), self.queues[engine]
-            if engine == Engine.ALU:
-                connect(m, self.fetch.alu, self.alu_decoder.commands)
-                connect(m, self.alu_decoder.decoded, queue.put)
-                waits = queue.coming.wait
-            else:
-                connect(m, getattr(self.fetch, name), queue.put)
-                waits = unpack(Instruction, queue.coming.word).wait
+            dispatched = getattr(self.fetch, name)
+            if engine in self.decoders:
+                connect(m, dispatched, self.decoders[engine].commands)
+                dispatched = self.decoders[engine].decoded
+            connect(m, dispatched, queue.put)
+            waits = (queue.coming.wait if engine == Engine.ALU
+                     else unpack(Instruction, queue.coming.word).wait)
             connect(m, queue.take, each.commands)
             connect(m, each.tokens, self.tokens.port(engine))
             connect(m, each.events, getattr(self.control, name))

@@ -86,7 +86,7 @@ class TransferEngine(Component):
         set_box(m, walker.boxes.payload, fields, command.position, base=segment.base,
                 size=self._window_bytes(segment))
         m.d.comb += [
-            walker.stop.eq(self.stop), mover.stop.eq(self.stop),
+            walker.stop.eq(self.stop), mover.stop.eq(self.stop), mover.goes_on.eq(self.goes_on),
             walker.boxes.valid.eq(started),
             queue.put.valid.eq(started),
             self.events.fault.eq(self.fault),

@@ -192,13 +192,12 @@ class Bench:
             ctx.set(port.granted, granted)
             ctx.set(port.data, model.data)
             model.clock(bits_of(acc[tile]) if granted else None)
-        if ctx.get(unit.acc.enable):
-            granted = not self._waits()
-            ctx.set(unit.acc.granted, granted)
-            if granted:
-                tile = ctx.get(unit.acc.index)
-                assert tile not in wanted.values(), "read and written in one cycle"
-                self._write(self.memory.acc, tile, ctx.get(unit.acc.data))
+        granted = ctx.get(unit.acc.enable) != 0 and not self._waits()
+        ctx.set(unit.acc.granted, granted)
+        if granted:
+            tile = ctx.get(unit.acc.index)
+            assert tile not in wanted.values(), "read and written in one cycle"
+            self._write(self.memory.acc, tile, ctx.get(unit.acc.data))
         if ctx.get(unit.out.enable):
             self._write(self.memory.out, ctx.get(unit.out.index), ctx.get(unit.out.data))
 

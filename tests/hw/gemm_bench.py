@@ -10,6 +10,7 @@ from amaranth.lib.wiring import Out, connect
 
 from microtron.hw.accumulator import READERS, Accumulator
 from microtron.hw.gemm import GemmEngine
+from microtron.hw.gemm_decode import GemmDecoder
 from microtron.hw.scratchpad import Scratchpad
 from microtron.isa.bounds import index_range
 from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags, Window
@@ -23,11 +24,12 @@ FIRSTS = (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_INNER)
 
 
 class GemmBench(wiring.Component):
-    """The engine and the memories it reads and writes."""
+    """The engine behind its decoder, and the memories it reads and writes."""
 
     def __init__(self, config):
         self.config = config
-        self.engine = GemmEngine(config)
+        self.engine, self.decoder = GemmEngine(config), GemmDecoder(config)
+        self.commands = self.decoder.commands
         self.pads = {buffer: Scratchpad(config, buffer, brief=buffer == Buffer.INP)
                      for buffer in FILLED}
         self.acc = Accumulator(config)
@@ -36,6 +38,8 @@ class GemmBench(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.engine, m.submodules.acc = self.engine, self.acc
+        m.submodules.decoder = self.decoder
+        connect(m, self.decoder.decoded, self.engine.commands)
         for buffer, pad in self.pads.items():
             name = buffer.name.lower()
             m.submodules[name] = pad
@@ -103,10 +107,10 @@ def run(config, instructions, pads, *, seed=0, offered=1.0, granted=1.0, halt_at
             offers = number < len(instructions) and rng.random() < offered
             halted = halt_at is not None and cycle >= halt_at
             ctx.set(engine.halts, cycle + 1 == halt_at)
-            ctx.set(engine.commands.valid, offers)
+            ctx.set(bench.commands.valid, offers)
             if number < len(instructions):
                 word = int.from_bytes(instructions[number].encode(), "little")
-                ctx.set(engine.commands.payload, {"word": word, "position": POSITION + number})
+                ctx.set(bench.commands.payload, {"word": word, "position": POSITION + number})
             grant(ctx, engine, rng, granted)
             disturb(ctx, bench.acc, rng)
             started = observe(ctx, engine, result, cycle, offers, halted)
@@ -134,6 +138,7 @@ def disturb(ctx, acc, rng):
     for name in READERS[1:]:
         ctx.set(getattr(acc, name).enable, rng.random() < 0.5)
         ctx.set(getattr(acc, name).index, rng.randrange(acc.config.tiles(Buffer.ACC)))
+    ctx.set(acc.store.banks, 1 << rng.randrange(acc.config.acc_banks))
 
 
 def observe(ctx, engine, result, cycle, offers, halted):

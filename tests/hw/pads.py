@@ -6,15 +6,16 @@ from microtron.isa.instructions import Buffer
 
 
 class Fillable:
-    """A scratchpad behind a fill port, as its interface describes it. `stall`: refusals."""
+    """A scratchpad behind a fill port, as its interface describes it. `stall`: refusals; `spared`:
+    where the memory is shared, the signal that nobody else wants the bank."""
 
-    def __init__(self, bench, port, config, buffer, rng, stall=0.0):
+    def __init__(self, bench, port, config, buffer, rng, stall=0.0, spared=None):
         self.bench, self.config, self.buffer, self.rng, self.stall = (
             bench, config, buffer, rng, stall)
         self.tile, self.bus = config.tile_bytes(buffer), config.bus_bytes
         self.content = np.frombuffer(rng.randbytes(
             max(config.tiles(buffer) * self.tile, self.bus)), np.uint8).copy()
-        self.ready = bench.pin(port.ready)
+        self.ready = bench.pin(port.ready if spared is None else spared)
         self.enable, self.index, self.part, self.whole, self.lanes, self.data, self.widen = map(
             bench.probe, (port.enable, port.index, port.part, port.whole, port.lanes, port.data,
                           port.widen))
@@ -69,17 +70,18 @@ class Fillable:
 
 
 class Readable:
-    """A scratchpad behind a read port. With `granted`, it is the accumulator, which answers a cycle
+    """A scratchpad behind a read port. With `spared`, it is the accumulator, which answers a cycle
     later, and refuses reads at random."""
 
-    def __init__(self, bench, port, config, buffer, rng, stall=0.0):
+    def __init__(self, bench, port, config, buffer, rng, stall=0.0, spared=None):
         self.config, self.buffer, self.rng, self.stall = config, buffer, rng, stall
         self.tile, self.word = config.tile_bytes(buffer), len(port.data) // 8
         self.content = np.frombuffer(rng.randbytes(
             max(config.tiles(buffer) * self.tile, self.word)), np.uint8).copy()
         self.data = bench.pin(port.data)
-        self.enable, self.index = bench.probe(port.enable), bench.probe(port.index)
-        self.granted = bench.pin(port.granted) if hasattr(port, "granted") else None
+        wanted = port.enable if spared is None else port.enable & port.banks.any()
+        self.enable, self.index = bench.probe(wanted), bench.probe(port.index)
+        self.granted = None if spared is None else bench.pin(spared)
         self.fetched = self.read = None
 
     def drive(self):

@@ -115,10 +115,14 @@ def announce(ctx, unit, requests, rng):
 def drive(ctx, unit, requests):
     for name, tile in requests.items():
         port = getattr(unit, name)
-        bank = 0 if name in ("store", "fill") else (tile or 0) // unit.config.acc_bank_tiles
-        ctx.set(port.enable, (tile is not None) << bank)
+        banks = (tile is not None) << (tile or 0) // unit.config.acc_bank_tiles
+        if name in ("store", "fill"):
+            ctx.set(port.banks, banks)
+            ctx.set(port.enable, tile is not None)
+        else:
+            ctx.set(port.enable, banks)
         ctx.set(port.index, 0 if tile is None else tile)
-        if name in (*OPERANDS, "alu_write"):
+        if name in OPERANDS:
             ctx.set(port.asks, tile is not None)
         if name == "gemm_write":
             ctx.set(port.spares, ~ctx.get(port.enable))

@@ -12,6 +12,7 @@ from microtron.hw.alu_decode import decoded_layout
 from microtron.hw.alu_results import TICKET
 from microtron.hw.counters import COUNTER_BITS
 from microtron.hw.fetch import BUFFERED
+from microtron.hw.gemm_decode import JUDGED
 from microtron.hw.load_steps import LoadSteps
 from microtron.hw.logic import exponent
 from microtron.hw.store_steps import StoreSteps
@@ -107,6 +108,7 @@ def expected_memories(config):
            for bank in range(config.acc_banks)},
         **{f"{engine.name.lower()}_queue.behind.storage": (config.queue_depth, command)
            for engine in Engine},
+        "gemm_queue.behind.storage": (config.queue_depth, JUDGED.size),
         "alu_queue.behind.storage": (config.queue_depth, decoded_layout(config).size),
         "fetch.buffer.storage": (16, BUFFERED.size),
         "control.counters.memory": (32, COUNTER_BITS - exponent(64 * config.bus_bytes)),

@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib import wiring
 
 from microtron.hw.load import LoadEngine
@@ -64,7 +64,7 @@ class Machine:
             Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC)
         self.pads = {buffer: bench.add((Readable if self.stores else Fillable)(
             bench, getattr(engine, PADS[buffer]), config, buffer, rng,
-            refusals if buffer == Buffer.ACC else 0)) for buffer in buffers}
+            *((refusals, unit.spared) if buffer == Buffer.ACC else ()))) for buffer in buffers}
         self.pads_before = {buffer: pad.content.copy() for buffer, pad in self.pads.items()}
         self.commander = bench.add(Commander(bench, engine, instructions, rng, stall=stall,
                                              halt_at=halt_at))
@@ -162,9 +162,11 @@ class Halt:
 
 
 class Joined(Elaboratable):
-    """An engine and its half of the memory engine."""
+    """An engine and its half of the memory engine. `spared`: nobody else wants the bank of the
+    accumulator that the engine wants, if it does."""
 
     def __init__(self, config, stores):
+        self.spared = Signal()
         self.engine = StoreEngine(config) if stores else LoadEngine(config)
         self.port = Writer(config) if stores else Reader(config)
 
@@ -175,9 +177,11 @@ class Joined(Elaboratable):
             wiring.connect(m, engine.requests, port.requests)
             wiring.connect(m, engine.beats, port.beats)
             wiring.connect(m, engine.answers, port.answers)
+            m.d.comb += engine.acc.granted.eq(engine.acc.banks.any() & self.spared)
         else:
             wiring.connect(m, engine.requests, port.requests[Client.LOAD])
             wiring.connect(m, port.beats[Client.LOAD], engine.beats)
+            m.d.comb += engine.acc.ready.eq(~engine.acc.banks.any() | self.spared)
         return m
 
 
