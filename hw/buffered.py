@@ -76,12 +76,17 @@ class RegisteredQueue(Component):
     coming : Out(shape)
         If the oldest item is taken now, or there is none: the oldest one of the next cycle, if
         there is one then.
+    place : Out(range(depth))
+        Its number, counted from the first item of all on, modulo the places: `depth`, if these
+        are reserved.
+    renews : Out(1)
+        The oldest item is taken now, or there is none.
     """
 
     def __init__(self, shape: ShapeLike, depth: int, *, reserved: bool = False):
         self.shape, self.depth, self.reserved = shape, depth, reserved
         super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape)),
-                          "coming": Out(shape)})
+                          "coming": Out(shape), "place": Out(range(depth)), "renews": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -96,6 +101,7 @@ class RegisteredQueue(Component):
             (self.depth, "behind")))                # items that are not the head
         head = Signal(width, reset_less=True)
         held = Signal()                             # the head; nothing is behind one that is not
+        vacant = Signal(init=1)                     # or not: for all that changes with the head
         some = Signal()                             # behind != 0
         enters = Signal()                           # an item
         m.d.comb += [
@@ -104,7 +110,7 @@ class RegisteredQueue(Component):
             # Written in any case: whether there is an item is known later than its place, which
             # is free.
             written.addr.eq(produce), written.data.eq(put.payload),
-            read.addr.eq(consume),
+            read.addr.eq(consume), self.place.eq(consume),
             Value.cast(self.coming).eq(Mux(some, read.data, put.payload)),
         ]
         # What enters gets a place even where it becomes the head at once, and leaves it at once:
@@ -115,11 +121,13 @@ class RegisteredQueue(Component):
             m.d.sync += consume.eq(Mux(consume == places - 1, 0, consume + 1))
         with m.If(held & Mux(take.ready, some & ~enters, enters)):
             m.d.sync += behind.eq(Mux(enters, behind + 1, behind - 1))
+        keeps = (held & ~take.ready) | some | enters
         m.d.sync += [
-            held.eq((held & ~take.ready) | some | enters),
+            held.eq(keeps), vacant.eq(~keeps),
             some.eq(held & Mux(take.ready, some & ((behind != 1) | enters), some | enters)),
         ]
-        with m.If(take.ready | ~held):
+        m.d.comb += self.renews.eq(take.ready | vacant)
+        with m.If(self.renews):
             m.d.sync += head.eq(self.coming)
         if self.reserved:
             m.d.comb += [put.ready.eq(1), written.en.eq(1)]
@@ -137,6 +145,8 @@ class StagedQueue(Component):
     """A queue with a register in front: what enters may have been found out late.
 
         put ──► entering ──► RegisteredQueue ──► take
+
+    With two places there is no more than that register and the head.
 
     Rate: one in and one out a cycle. Latency: what enters an empty queue can leave two cycles
     later.
@@ -166,22 +176,38 @@ class StagedQueue(Component):
     def elaborate(self, platform):
         m = Module()
         put, take = self.put, self.take
-        m.submodules.behind = behind = RegisteredQueue(self.shape, self.depth, reserved=True)
         entering = Signal(self.shape, reset_less=True)
         held = Signal()                             # it
         count = Signal(range(self.depth + 1))
         room = Signal(init=1)                       # count != depth
         enters, leaves = Signal(name="enters"), Signal(name="leaves")
-        connect(m, behind.take, flipped(take))
         m.d.comb += [
             put.ready.eq(room), enters.eq(put.valid & room), leaves.eq(take.valid & take.ready),
-            behind.put.valid.eq(held), behind.put.payload.eq(entering),
-            self.coming.eq(behind.coming), self.empty.eq(~held & ~take.valid),
+            self.empty.eq(~held & ~take.valid),
         ]
-        m.d.sync += [
-            entering.eq(put.payload), held.eq(enters),
-            room.eq(leaves | (room & ~(enters & (count == self.depth - 1)))),
-        ]
+        m.d.sync += room.eq(leaves | (room & ~(enters & (count == self.depth - 1))))
         with m.If(enters ^ leaves):
             m.d.sync += count.eq(Mux(enters, count + 1, count - 1))
+        if self.depth == 2:
+            self._pass_on(m, entering, held, enters, room)
+            return m
+        m.submodules.behind = behind = RegisteredQueue(self.shape, self.depth, reserved=True)
+        connect(m, behind.take, flipped(take))
+        m.d.comb += [behind.put.valid.eq(held), behind.put.payload.eq(entering),
+                     self.coming.eq(behind.coming)]
+        m.d.sync += [entering.eq(put.payload), held.eq(enters)]
         return m
+
+    def _pass_on(self, m, entering, held, enters, room):
+        """One item waits where it entered: there is no room for others then."""
+        take = self.take
+        head = Signal(self.shape, reset_less=True)
+        moves = Signal()                            # to the head
+        m.d.comb += [take.payload.eq(head), self.coming.eq(entering),
+                     moves.eq(take.ready | ~take.valid)]
+        with m.If(room):
+            m.d.sync += entering.eq(self.put.payload)
+        with m.If(moves):
+            m.d.sync += head.eq(entering)
+        m.d.sync += [take.valid.eq(held | (take.valid & ~take.ready)),
+                     held.eq(enters | (held & ~moves))]

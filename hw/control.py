@@ -5,7 +5,7 @@ from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from ..isa import registers
@@ -14,11 +14,11 @@ from ..isa.faults import Fault
 from ..isa.instructions import SEGMENTS, Engine
 from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names, register_map
 from .counters import Counters
-from .interfaces import FAULT, events, segment_table
+from .interfaces import FAULT, events, segment_lookup
 from .layouts import POSITION_BITS
-from .logic import covering, exponent, select
+from .logic import covering, exponent, register, select
+from .segments import PARTS, WORD, SegmentTable
 
-WORD = 8 * REGISTER_BYTES
 OFFSET_BITS = ceil_log2(WINDOW_BYTES)
 READ_LATENCY = 4                # cycles from an offset to its register
 GROUP = 8                       # registers that are chosen from in one of them
@@ -67,8 +67,8 @@ class Control(Component):
         Address of the program, as the driver set it.
     program_count : Out(32)
         Its instructions, as the driver set it.
-    segments : Out(segment_table)
-        The windows of DRAM, as the driver set them.
+    load_window, store_window : In(segment_lookup)
+        The windows of DRAM that engines ask for, as the driver set them.
     reset : Out(1)
         Begin anew; high for one cycle before each run.
     running : Out(1)
@@ -90,7 +90,7 @@ class Control(Component):
             "fetch_fault": In(FAULT), "dispatched": In(1), "finished": In(1),
             "overflow": In(len(Engine)), "quiet": In(1),
             "program_base": Out(config.address_bits), "program_count": Out(POSITION_BITS),
-            "segments": Out(segment_table(config)),
+            "load_window": In(segment_lookup(config)), "store_window": In(segment_lookup(config)),
             "reset": Out(1), "running": Out(1), "halt": Out(1), "halts": Out(1),
             "interrupt": Out(1),
         })
@@ -100,6 +100,8 @@ class Control(Component):
         self.done, self.failed = Signal(), Signal()
         self.interrupt_enable = Signal()
         self.fault = Signal(FAULT)
+        # No driver writes in the cycle in which that changes.
+        self.may_write = register(m, ~self.running & ~self.reset, "may_write")
         start = Signal()
         m.d.sync += start.eq(self._written(registers.Control.START))
         self._look(m)
@@ -112,7 +114,8 @@ class Control(Component):
             **{name: Const(value, WORD)
                for name, value in registers.identity_of(self.config).items() if value},
         }
-        self._read(m, readable, self._counters(m))
+        self.offset = register(m, self.read_offset, "offset")   # as counters take longer
+        self._read(m, readable, self._counters(m), self._segments(m))
         return m
 
     def _look(self, m):
@@ -196,7 +199,7 @@ class Control(Component):
         return first
 
     def _settings(self, m):
-        """The registers a driver writes: program and segments."""
+        """The registers of the program, which a driver writes."""
         registers = {}
 
         def setting(name, width):
@@ -204,8 +207,7 @@ class Control(Component):
                 registers[name] = Const(0, WORD)
                 return Const(0, 0)
             value = Signal(width, name=name)
-            with m.If(self.write_enable & ~self.running & ~self.reset
-                      & (self.write_offset == _offsets[name])):
+            with m.If(self.write_enable & self.may_write & (self.write_offset == _offsets[name])):
                 m.d.sync += value.eq(self.write_data)
             registers[name] = value
             return value
@@ -214,15 +216,33 @@ class Control(Component):
         m.d.comb += self.program_base.eq(Cat(setting("program_low", WORD),
                                              setting("program_high", high)))
         m.d.comb += self.program_count.eq(setting("program_count", WORD))
-        for number in range(SEGMENTS):
-            segment = self.segments[number]
-            m.d.comb += [
-                segment.base.eq(Cat(setting(f"segment{number}_low", WORD),
-                                    setting(f"segment{number}_high", high))),
-                segment.size.eq(setting(f"segment{number}_size", WORD)),
-                segment.writable.eq(setting(f"segment{number}_access", 1)),
-            ]
         return registers
+
+    def _segments(self, m):
+        """The registers of segments. Returns that whose offset was there three cycles before; zero
+        if it was another one."""
+        m.submodules.segments = table = SegmentTable(self.config)
+        connect(m, flipped(self.load_window), table.load)
+        connect(m, flipped(self.store_window), table.store)
+        size = REGISTER_BYTES * len(PARTS)
+        places = [(_offsets["segment0_low"] + size * number) // size for number in range(SEGMENTS)]
+        assert [place % SEGMENTS ^ SEGMENTS // 2 for place in places] == [*range(SEGMENTS)]
+
+        def locate(offset):
+            """Whether a register is a segment's, of which one, and which part of it."""
+            number = offset[exponent(size):]
+            return (number.matches(*places) & ~offset[:exponent(REGISTER_BYTES)].any(),
+                    number[:exponent(SEGMENTS)] ^ SEGMENTS // 2,
+                    offset[exponent(REGISTER_BYTES):exponent(size)])
+
+        meant, number, part = locate(self.write_offset)
+        writes = self.write_enable & self.may_write & meant
+        m.d.comb += [table.write.eq(Mux(writes, 1 << part, 0)), table.write_number.eq(number),
+                     table.write_data.eq(self.write_data)]
+        meant, number, part = (register(m, each, name) for each, name in zip(
+            locate(self.offset), ("segment_meant", "segment_number", "segment_part"), strict=True))
+        m.d.comb += table.read_number.eq(number)
+        return register(m, Mux(meant, select(list(table.read), part), 0), "segment_chosen")
 
     def _counters(self, m):
         """Add up what the engines told, from the first running cycle to the last."""
@@ -256,22 +276,20 @@ class Control(Component):
         word = Mux(high[-1], counters.value[WORD:], counters.value[:WORD])
         return Mux(meant[-1], word, 0)
 
-    def _read(self, m, readable, counter):
+    def _read(self, m, readable, *others):
         """Find out the group, then choose from it, then take what any of the groups gave, or the
-        counters did."""
+        counters or segments did."""
         groups: dict[int, dict[int, Value]] = {}
-        for register in register_map():
-            if register.name in readable:
-                group, place = divmod(register.offset // REGISTER_BYTES, GROUP)
-                groups.setdefault(group, {})[place] = readable[register.name]
-        place = Signal(exponent(GROUP))
-        offset = Signal.like(self.read_offset)      # a cycle later, since counters take longer
-        m.d.sync += [offset.eq(self.read_offset), place.eq(offset[exponent(REGISTER_BYTES):])]
-        candidates = [counter]                  # zero, but for the one of the register's group
+        for each in register_map():
+            if each.name in readable:
+                group, place = divmod(each.offset // REGISTER_BYTES, GROUP)
+                groups.setdefault(group, {})[place] = readable[each.name]
+        place = register(m, self.offset[exponent(REGISTER_BYTES):][:exponent(GROUP)], "place")
+        candidates = [*others]                  # zero, but for the one of the register's group
         for number, members in groups.items():
             meant = Signal(name=f"meant_{number}")
             chosen = Signal(WORD, name=f"chosen_{number}")
-            m.d.sync += meant.eq(offset.matches(*(
+            m.d.sync += meant.eq(self.offset.matches(*(
                 (number * GROUP + each) * REGISTER_BYTES for each in members)))
             values = [members.get(each, Const(0)) for each in range(GROUP)]
             m.d.sync += chosen.eq(Mux(meant, select(values, place), 0))
@@ -279,4 +297,4 @@ class Control(Component):
         m.d.sync += self.read_data.eq(reduce(or_, candidates))
 
 
-_offsets = {register.name: register.offset for register in register_map()}
+_offsets = {each.name: each.offset for each in register_map()}

@@ -2,6 +2,7 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.config import Config
@@ -15,9 +16,10 @@ from .logic import exponent, is_among, register
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
 AHEAD = 2 * BURST   # instructions fetched before they are wanted
 
-# An instruction in the buffer: a word that could be read or is `broken`, and what it is, if so.
-BUFFERED = data.StructLayout({"word": 8 * INSTRUCTION_BYTES, "broken": 1, "illegal": 1,
-                              "engines": len(Engine), "sync": 1, "end": 1})
+# What is known of an instruction in the buffer: a word that could be read or is `broken`, and what
+# it is, if so.
+JUDGEMENT = data.StructLayout({"broken": 1, "illegal": 1, "engines": len(Engine), "sync": 1,
+                               "end": 1})
 
 
 class Fetch(Component):
@@ -29,9 +31,9 @@ class Fetch(Component):
 
     Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: the
     first request comes in the second cycle; an instruction can leave four cycles after its last
-    beat came: it is judged, together with whom it is for, before it enters the buffer. A sync
-    leaves in the second cycle in which all is idle. Back-pressure: an instruction waits for room
-    in the queue of its engine, and all behind it wait with it.
+    beat came: it is judged, together with whom it is for, while its word waits in the buffer. A
+    sync leaves in the second cycle in which all is idle. Back-pressure: an instruction waits for
+    room in the queue of its engine, and all behind it wait with it.
 
     Members
     -------
@@ -78,14 +80,15 @@ class Fetch(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.buffer = buffer = RegisteredQueue(BUFFERED, AHEAD, reserved=True)
+        m.submodules.buffer = buffer = RegisteredQueue(JUDGEMENT, AHEAD, reserved=True)
         self.position = Signal(POSITION_BITS)               # the one to dispatch next
         self.halted = Signal()                              # from the cycle after `halts`
         with m.If(self.halts):
             m.d.sync += self.halted.eq(1)
         self._request(m)
-        self._assemble(m, buffer)
-        self._dispatch(m, buffer)
+        word, complete, broken = self._assemble(m)
+        self._judge(m, buffer.put, word, complete, broken)
+        self._dispatch(m, buffer, self._keep(m, buffer, word, complete))
         return m
 
     def _request(self, m):
@@ -130,13 +133,14 @@ class Fetch(Component):
         with m.If(went):                                    # the next one waits no sooner
             m.d.sync += request.address.eq(request.address + BURST * INSTRUCTION_BYTES)
 
-    def _assemble(self, m, buffer):
-        """Collect the beats of an instruction; the buffer has room, for it was reserved."""
+    def _assemble(self, m):
+        """Collect the beats of an instruction; the buffer has room, for it was reserved. Returns
+        the word, whether it is complete, and whether one of its beats was broken."""
         beats = INSTRUCTION_BYTES // self.config.bus_bytes
         payload = self.beats.payload
         word = Signal(8 * INSTRUCTION_BYTES, reset_less=True)
         number = Signal(range(max(beats, 2)))
-        broken, complete = Signal(), Signal()               # a beat of it was; all are there
+        broken, complete = Signal(), Signal()
         first, last = number == 0, number == beats - 1
         m.d.comb += self.beats.ready.eq(1)
         m.d.sync += complete.eq(self.beats.valid & last)
@@ -146,36 +150,52 @@ class Fetch(Component):
                 number.eq(Mux(last, 0, number + 1)),
                 broken.eq((broken & ~first) | payload.error),
             ]
-        compared, judged = Signal(), Signal()
-        m.d.sync += [compared.eq(complete), judged.eq(compared)]
-        judgement = self._judge(m, word, broken)
-        m.d.comb += [buffer.put.valid.eq(judged),
-                     buffer.put.payload.eq(register(m, judgement.as_value(), "entering"))]
+        return word, complete, broken
 
-    def _judge(self, m, word, broken):
-        """Whether the word of the cycle before is an instruction, and whose; one that is broken is
-        nobody's. Rules are compared in the first cycle, and put together in the second."""
-        buffered, legal = Signal(BUFFERED), {}
+    def _judge(self, m, judgements, word, complete, broken):
+        """Whether a complete word is an instruction, and whose; one that is broken is nobody's.
+        Rules are compared in the first cycle, and put together in the second."""
+        judgement, legal = Signal(JUDGEMENT), {}
         for instruction in self.config.instructions:
             name = instruction.__name__.lower()
             meant = register(m, opcode_of(word) == instruction.opcode, f"is_{name}")
             breaks = register(m, Cat(breaches(instruction, word)), f"{name}_breaks")
             legal[instruction] = meant & ~breaks.any()
-        word, broken = register(m, word, "compared_word"), register(m, broken, "compared_broken")
+        broken = register(m, broken, "compared_broken")
         m.d.comb += [
-            buffered.word.eq(word), buffered.broken.eq(broken),
-            buffered.illegal.eq(~Cat(*legal.values()).any()),
-            buffered.sync.eq(legal[Sync] & ~broken),
-            buffered.end.eq(is_among(unpack(Sync, word).action, SyncAction,
-                                     {SyncAction.BARRIER: False, SyncAction.END: True})),
-            *(buffered.engines[engine].eq(~broken & Cat(
+            judgement.broken.eq(broken),
+            judgement.illegal.eq(~Cat(*legal.values()).any()),
+            judgement.sync.eq(legal[Sync] & ~broken),
+            judgement.end.eq(register(m, is_among(
+                unpack(Sync, word).action, SyncAction,
+                {SyncAction.BARRIER: False, SyncAction.END: True}), "is_end")),
+            *(judgement.engines[engine].eq(~broken & Cat(
                 holds for instruction, holds in legal.items()
                 if instruction.engine == engine and instruction is not Sync).any())
               for engine in Engine),
         ]
-        return buffered
+        compared, judged = Signal(), Signal()
+        m.d.sync += [compared.eq(complete), judged.eq(compared)]
+        m.d.comb += [judgements.valid.eq(judged),
+                     judgements.payload.eq(register(m, judgement.as_value(), "entering"))]
 
-    def _dispatch(self, m, buffer):
+    def _keep(self, m, buffer, word, complete):
+        """Words lie where their judgements will, and are there before. Returns the word of the
+        oldest one."""
+        m.submodules.words = words = Memory(shape=len(word), depth=AHEAD, init=[])
+        written, read = words.write_port(), words.read_port(domain="comb")
+        arriving = Signal(range(AHEAD))
+        with m.If(complete):
+            m.d.sync += arriving.eq(arriving + 1)
+        # Written in any case: the place is free, since a word leaves its own when it is the oldest.
+        m.d.comb += [written.addr.eq(arriving), written.data.eq(word), written.en.eq(1),
+                     read.addr.eq(buffer.place)]
+        oldest = Signal(len(word), reset_less=True)
+        with m.If(buffer.renews):
+            m.d.sync += oldest.eq(read.data)
+        return oldest
+
+    def _dispatch(self, m, buffer, word):
         """Hand the oldest instruction to its engine, or execute it here."""
         oldest = buffer.take.payload
         queues = [getattr(self, engine.name.lower()) for engine in Engine]
@@ -190,7 +210,7 @@ class Fetch(Component):
             self.dispatched.eq(buffer.take.valid & buffer.take.ready),
         ]
         for goes, queue in zip(oldest.engines, queues, strict=True):
-            m.d.comb += [queue.valid.eq(valid & goes), queue.payload.word.eq(oldest.word),
+            m.d.comb += [queue.valid.eq(valid & goes), queue.payload.word.eq(word),
                          queue.payload.position.eq(self.position)]
         m.d.sync += was_idle.eq(self.idle & ~self.dispatched)
         with m.If(self.dispatched):

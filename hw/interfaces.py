@@ -19,10 +19,11 @@ FAULT = data.StructLayout({"cause": Shape.cast(Fault), "position": POSITION_BITS
 commands = stream.Signature(COMMAND)
 
 
-def segment_table(config: Config) -> data.ArrayLayout:
-    """The windows into DRAM, as the control registers hold them. Size 0: no window."""
+def segment_lookup(config: Config) -> Signature:
+    """Asks the control registers for a window into DRAM, which they tell at once. Size 0: there is
+    none. Stable while a program runs."""
     segment = data.StructLayout({"base": config.address_bits, "size": SIZE_BITS, "writable": 1})
-    return data.ArrayLayout(segment, SEGMENTS)
+    return Signature({"number": Out(range(SEGMENTS)), "segment": In(segment)})
 
 
 def burst_request(config: Config) -> data.StructLayout:

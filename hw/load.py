@@ -48,8 +48,8 @@ class LoadEngine(TransferEngine):
         `wait_memory` the cycles in which a write waits for its beat.
     halts : In(1)
         Start, request, write and post nothing from the next cycle on.
-    segments : In(segment_table)
-        The windows of DRAM. Stable while a program runs.
+    window : Out(segment_lookup)
+        The window of DRAM of the next instruction.
     requests : Out(stream of burst_request)
         Bursts in the order of the rows. One that is not taken holds up the request side only.
     beats : In(stream of read_beat)

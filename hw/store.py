@@ -52,8 +52,8 @@ class StoreEngine(TransferEngine):
         or in which all have been and answers are awaited.
     halts : In(1)
         Start, request, offer and post nothing from the next cycle on.
-    segments : In(segment_table)
-        The windows of DRAM. Stable while a program runs.
+    window : Out(segment_lookup)
+        The window of DRAM of the next instruction.
     requests : Out(stream of burst_request)
         Bursts in the order of the rows. One that is not taken holds up the request side only.
     beats : Out(stream of write_beat)

@@ -123,8 +123,8 @@ class Accelerator(Component):
             m.d.comb += each.halt.eq(control.halt)
         for each in (fetch, load, gemm, alu, store):
             m.d.comb += each.halts.eq(control.halts)
-        for each in (load, store):
-            m.d.comb += each.segments.eq(control.segments)
+        connect(m, load.window, control.load_window)
+        connect(m, store.window, control.store_window)
 
     def _join_engines(self, m):
         at_rest = []

@@ -6,16 +6,15 @@ from amaranth.lib.wiring import Component, In, Member, Out, connect
 
 from ..isa.config import Config
 from ..isa.faults import Fault
-from ..isa.instructions import SEGMENTS, Instruction
+from ..isa.instructions import Instruction
 from .buffered import RegisterSlice
 from .interfaces import (
     FAULT,
     WIDEST_BUS_BYTES,
-    bits_for,
     burst_request,
     commands,
     events,
-    segment_table,
+    segment_lookup,
     tokens,
 )
 from .layouts import buffers_of, unpack
@@ -52,8 +51,8 @@ class TransferEngine(Component):
         What the control unit counts and reports.
     halts : In(1)
         Start, request and post nothing from the next cycle on.
-    segments : In(segment_table)
-        The windows of DRAM. Stable while a program runs.
+    window : Out(segment_lookup)
+        The window of DRAM of the next instruction.
     requests : Out(stream of burst_request)
         Bursts in the order of the rows. A burst that is not taken stops the walker, nothing else.
     """
@@ -65,7 +64,7 @@ class TransferEngine(Component):
         self.instruction = instruction
         super().__init__({
             "commands": In(commands), "tokens": Out(tokens), "events": Out(events),
-            "halts": In(1), "segments": In(segment_table(config)),
+            "halts": In(1), "window": Out(segment_lookup(config)),
             "requests": Out(stream.Signature(burst_request(config))),
             **members,
         })
@@ -82,10 +81,11 @@ class TransferEngine(Component):
         started = start_next(m, self, walker.boxes.ready & queue.put.ready & self.goes_on)
         command = self.commands.payload
         fields = unpack(self.instruction, command.word)
-        segment = self.segments[fields.segment[:bits_for(SEGMENTS)]]
+        segment = self.window.segment
         set_box(m, walker.boxes.payload, fields, command.position, base=segment.base,
                 size=self._window_bytes(segment))
         m.d.comb += [
+            self.window.number.eq(fields.segment),
             walker.stop.eq(self.stop), mover.stop.eq(self.stop), mover.goes_on.eq(self.goes_on),
             walker.boxes.valid.eq(started),
             queue.put.valid.eq(started),

@@ -181,7 +181,7 @@ class StreamPassesInOrder(ItemsPassInOrder):
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
             {**({name: (f"unit.{name}", pointer) for name in ("produce", "consume")}
                 if pointer else {}), "behind": ("unit.behind", range(depth)),
-             **{name: (f"unit.{name}", 1) for name in ("some", "room", "full")},
+             **{name: (f"unit.{name}", 1) for name in ("some", "vacant", "room", "full")},
              **{f"word_{at}": (f"unit.storage[{at}]", width) for at in range(self.words)}})
 
     def attach(self, m):
@@ -197,7 +197,7 @@ class StreamPassesInOrder(ItemsPassInOrder):
         produce, consume = getattr(self, "produce", 0), getattr(self, "consume", 0)
         m.d.comb += self.invariant(
             count == self.behind + shows, shows | (self.behind == 0), ~followed | (ahead < count),
-            self.some != (self.behind == 0), *self._invariants_of_room(),
+            self.some != (self.behind == 0), self.vacant != shows, *self._invariants_of_room(),
             produce == around(consume + self.behind, self.words))
         if self.words > 1:
             m.d.comb += self.invariant(produce < self.words, consume < self.words)
@@ -218,6 +218,7 @@ class ReservedPassesInOrder(StreamPassesInOrder):
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
             {**{name: (f"unit.{name}", ceil_log2(depth)) for name in ("produce", "consume")},
              "behind": ("unit.behind", range(depth)), "some": ("unit.some", 1),
+             "vacant": ("unit.vacant", 1),
              **{f"word_{at}": (f"unit.storage[{at}]", width) for at in range(depth)}})
 
     def attach(self, m):
@@ -253,13 +254,15 @@ class StagedPassesInOrder(ItemsPassInOrder):
 
     def __init__(self, unit, *, depth: int, width: int):
         self.unit, self.depth, self.buffered = unit, depth, True
+        queue = {} if depth == 2 else {
+            **{name: (f"unit.behind.{name}", ceil_log2(depth)) for name in ("produce", "consume")},
+            "behind": ("unit.behind.behind", range(depth)),
+            **{name: (f"unit.behind.{name}", 1) for name in ("some", "vacant")},
+            **{f"word_{at}": (f"unit.behind.storage[{at}]", width) for at in range(depth)}}
         Claim.__init__(
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
             {"counted": ("unit.count", range(depth + 1)), "room": ("unit.room", 1),
-             "held": ("unit.held", 1), "entering": ("unit.entering", width),
-             **{name: (f"unit.behind.{name}", ceil_log2(depth)) for name in ("produce", "consume")},
-             "behind": ("unit.behind.behind", range(depth)), "some": ("unit.behind.some", 1),
-             **{f"word_{at}": (f"unit.behind.storage[{at}]", width) for at in range(depth)}})
+             "held": ("unit.held", 1), "entering": ("unit.entering", width), **queue})
 
     def attach(self, m):
         put, take = self.unit.put, self.unit.take
@@ -271,18 +274,28 @@ class StagedPassesInOrder(ItemsPassInOrder):
         return self.unit.empty
 
     def _add_invariants(self, m, count, followed, ahead, value, shows, shown):
-        words = Array(getattr(self, f"word_{at}") for at in range(self.depth))
         m.d.comb += Assert(self.unit.put.ready == (count != self.depth))
+        m.d.comb += self.invariant(self.counted == count, self.room == (count != self.depth),
+                                   ~followed | (ahead < count))
+        if self.depth == 2:
+            m.d.comb += self.invariant(count == shows + self.held)
+            inside = shown
+        else:
+            inside = self._behind(m, count, ahead, shows, shown)
+        m.d.comb += self.invariant(~followed | (Mux(
+            self.held & (ahead + 1 == count), self.entering, inside) == value))
+
+    def _behind(self, m, count, ahead, shows, shown):
+        """The invariants of the queue behind the register. Returns the item that has so many ahead
+        of it there."""
+        words = Array(getattr(self, f"word_{at}") for at in range(self.depth))
         m.d.comb += self.invariant(
-            self.counted == count, count == self.behind + shows + self.held,
-            self.room == (count != self.depth), shows | (self.behind == 0),
-            self.some != (self.behind == 0), ~followed | (ahead < count),
+            count == self.behind + shows + self.held, shows | (self.behind == 0),
+            self.some != (self.behind == 0), self.vacant != shows,
             self.produce == around(self.consume + self.behind, self.depth),
             self.produce < self.depth, self.consume < self.depth)
         stored = words[around(self.consume + (ahead - 1)[:len(ahead)], self.depth)]
-        inside = Mux(ahead == 0, shown, stored)
-        m.d.comb += self.invariant(~followed | (Mux(
-            self.held & (ahead + 1 == count), self.entering, inside) == value))
+        return Mux(ahead == 0, shown, stored)
 
 
 class CommandsPassInOrder(StagedPassesInOrder):

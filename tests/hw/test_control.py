@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib.wiring import Component, In, connect, flipped
 
 from microtron.hw.axi import lite_channels
@@ -11,7 +11,7 @@ from microtron.hw.control import Control
 from microtron.hw.lite import LiteSlave
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
-from microtron.isa.instructions import Engine
+from microtron.isa.instructions import SEGMENTS, Engine
 from microtron.isa.registers import (
     IDENTITY,
     Status,
@@ -137,11 +137,37 @@ def test_settings_are_kept_and_reach_the_engines(seed):
             assert await driver.read(name) == value
         assert ctx.get(control.program_base) == written["program_low"]
         assert ctx.get(control.program_count) == written["program_count"]
-        assert ctx.get(control.segments[3].size) == written["segment3_size"]
-        assert ctx.get(control.segments[7].base) == written["segment7_low"]
-        assert ctx.get(control.segments[5].writable) == written["segment5_access"]
+        for number in range(SEGMENTS):
+            for window in (control.load_window, control.store_window):
+                ctx.set(window.number, number)
+                segment = ctx.get(window.segment)
+                assert segment.base == written[f"segment{number}_low"]
+                assert segment.size == written[f"segment{number}_size"]
+                assert segment.writable == written[f"segment{number}_access"]
 
     drive(scenario, seed)
+
+
+def test_a_reset_clears_what_a_driver_set():
+    unit, reset = Both(), Signal()
+
+    async def testbench(ctx):
+        driver = Driver(unit, ctx, random.Random(0))
+        settings = [each.name for each in register_map() if each.name.startswith("segment1_")]
+        for name in settings:
+            await driver.write(name, 1)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        for name in settings:
+            assert await driver.read(name) == 0
+        for window in (unit.control.load_window, unit.control.store_window):
+            ctx.set(window.number, 1)
+            assert ctx.get(window.segment.size) == 0
+        await driver.write("segment1_low", 7)
+        assert [await driver.read(name) for name in settings] == [7, 0, 0, 0]
+
+    simulate(ResetInserter(reset)(unit), testbench)
 
 
 def test_a_write_with_missing_bytes_is_refused():

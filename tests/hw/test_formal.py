@@ -158,6 +158,17 @@ def test_a_fault_in_the_staged_queue_has_a_counterexample(right, wrong):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
+    ("with m.If(room):", "with m.If(1):"),                          # overwrites the one that waits
+    ("with m.If(moves):", "with m.If(1):"),                         # overwrites the head
+    ("(held & ~moves)", "held"),                                    # shows one again
+    ("take.valid.eq(held | (take.valid & ~take.ready))", "take.valid.eq(held)"),    # loses one
+    ("self.empty.eq(~held & ~take.valid)", "self.empty.eq(~held)"),     # overlooks the last
+])
+def test_a_fault_in_a_staged_queue_of_two_places_has_a_counterexample(right, wrong):
+    assert counterexample(staged_queue(2, broken(StagedQueue, right, wrong)), steps=10)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [
     ("self.grant + 1", "self.grant"),                               # the same again
     ("with m.If(self.served)", "with m.If(0)"),                     # fixed priority
     ("(head + place) % self.clients", "place"),                     # fixed priority

@@ -11,7 +11,7 @@ from amaranth.hdl import UnusedElaboratable
 from microtron.hw.alu_decode import decoded_layout
 from microtron.hw.alu_results import TICKET
 from microtron.hw.counters import COUNTER_BITS
-from microtron.hw.fetch import BUFFERED
+from microtron.hw.fetch import JUDGEMENT
 from microtron.hw.gemm_decode import JUDGED
 from microtron.hw.load_steps import LoadSteps
 from microtron.hw.logic import exponent
@@ -110,7 +110,11 @@ def expected_memories(config):
            for engine in Engine},
         "gemm_queue.behind.storage": (config.queue_depth, JUDGED.size),
         "alu_queue.behind.storage": (config.queue_depth, decoded_layout(config).size),
-        "fetch.buffer.storage": (16, BUFFERED.size),
+        "fetch.buffer.storage": (16, JUDGEMENT.size),
+        "fetch.words": (16, 8 * INSTRUCTION_BYTES),
+        "control.segments.low": (8, 32), "control.segments.size": (8, 32),
+        **({"control.segments.high": (8, config.address_bits - 32)} if config.address_bits > 32
+           else {}),
         "control.counters.memory": (32, COUNTER_BITS - exponent(64 * config.bus_bytes)),
         "load.queue.behind.storage": (4, prepared_bits(LoadSteps, config)),
         "store.queue.storage": (3, prepared_bits(StoreSteps, config)),  # the last is in a register

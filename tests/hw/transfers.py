@@ -70,7 +70,6 @@ class Machine:
                                              halt_at=halt_at))
         self.quiet = bench.probe(port.quiet)
         bench.add(Halt(bench, port, self.commander))
-        _set_segments(bench, engine)
 
     def run(self, limit=20_000):
         """Until every instruction has ended, or the engine is halted and the bus is quiet."""
@@ -182,12 +181,10 @@ class Joined(Elaboratable):
             wiring.connect(m, engine.requests, port.requests[Client.LOAD])
             wiring.connect(m, port.beats[Client.LOAD], engine.beats)
             m.d.comb += engine.acc.ready.eq(~engine.acc.banks.any() | self.spared)
+        segment = engine.window.segment
+        with m.Switch(engine.window.number):
+            for number, (base, size) in enumerate(zip(SEGMENT_BASES, SEGMENT_SIZES, strict=True)):
+                with m.Case(number):
+                    m.d.comb += [segment.base.eq(base), segment.size.eq(size),
+                                 segment.writable.eq(number > 0)]
         return m
-
-
-def _set_segments(bench, engine):
-    for number, (base, size) in enumerate(zip(SEGMENT_BASES, SEGMENT_SIZES, strict=True)):
-        segment = engine.segments[number]
-        for signal, value in ((segment.base, base), (segment.size, size),
-                              (segment.writable, number > 0)):
-            bench.pin(signal).value = value
