@@ -18,9 +18,9 @@ class SegmentTable(Component):
     """Keeps what `isa.registers` says of segments: in memories, since to choose one of eight takes
     more logic than to keep it.
 
-    Rate: a write and a read by the driver and a lookup by either engine a cycle. Latency: none; what
-    is written can be read in the next cycle. After a reset, all is zero: memory keeps its contents,
-    but what has not been written since does not count.
+    Rate: a write and a read by the driver and a lookup by either engine a cycle. Latency: none;
+    what is written can be read in the next cycle. After a reset, all is zero: memory keeps its
+    contents, but what has not been written since does not count.
 
     Members
     -------
