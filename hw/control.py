@@ -4,7 +4,6 @@ from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
@@ -54,7 +53,8 @@ class Control(Component):
     load, gemm, alu, store : In(events)
         What each engine tells in every cycle.
     fetch_fault : In(FAULT)
-        What is wrong with the program, as FETCH sees it.
+        What is wrong with the program, as FETCH sees it. Its position, as that of any fault, stays
+        for another cycle.
     dispatched : In(1)
         FETCH hands out an instruction, for the counter.
     finished : In(1)
@@ -120,12 +120,13 @@ class Control(Component):
 
     def _look(self, m):
         """Note what the units told in the cycle before; nothing of an earlier run."""
-        told = {**{engine.name.lower(): Value.cast(getattr(self, engine.name.lower()).fault)
-                   for engine in Engine},
+        # Who raises a fault goes on to tell its position.
+        self.faults = {"fetch_fault": self.fetch_fault, **{
+            engine.name.lower(): getattr(self, engine.name.lower()).fault for engine in Engine}}
+        told = {**{name: Value.cast(fault.cause) for name, fault in self.faults.items()},
                 **{f"{engine.name.lower()}_end": getattr(self, engine.name.lower()).end_position
                    for engine in Engine},
-                **{name: Value.cast(getattr(self, name))
-                   for name in ("fetch_fault", "dispatched")}}
+                "dispatched": self.dispatched}
         for engine in Engine:
             events = getattr(self, engine.name.lower())
             told |= {f"{engine.name.lower()}_{name}": getattr(events, name)
@@ -136,11 +137,9 @@ class Control(Component):
         self.seen["overflow"] = self.overflow           # it comes a cycle late
         self.counting = Signal()            # what was seen belongs to a running cycle
         m.d.sync += self.counting.eq(self.running)
-        self.raised = {name: Signal(name=f"{name}_raised") for name in (
-            "fetch_fault", *(engine.name.lower() for engine in Engine))}
+        self.raised = {name: Signal(name=f"{name}_raised") for name in self.faults}
         for name, raised in self.raised.items():
-            fault = data.View(FAULT, told[name])
-            m.d.sync += raised.eq(~self.reset & (fault.cause != Fault.NONE))
+            m.d.sync += raised.eq(~self.reset & (self.faults[name].cause != Fault.NONE))
 
     def _status(self, m, start):
         status = Signal(WORD)
@@ -185,12 +184,16 @@ class Control(Component):
     def _first_fault(self, m, start):
         """Of the faults raised in the cycle before, the one that is reported."""
         first, seen = Signal(FAULT), self.seen
-        with m.If(self.raised["fetch_fault"]):
-            m.d.comb += first.eq(seen["fetch_fault"])
+
+        def report(name):
+            with m.If(self.raised[name]):
+                m.d.comb += [first.cause.eq(seen[name]),
+                             first.position.eq(self.faults[name].position)]
+
+        report("fetch_fault")
         for engine in Engine:
             name = engine.name.lower()
-            with m.If(self.raised[name]):
-                m.d.comb += first.eq(seen[name])
+            report(name)
             with m.If(seen["overflow"][engine]):
                 m.d.comb += [first.cause.eq(Fault.TOKEN_OVERFLOW),
                              first.position.eq(seen[f"{name}_end"])]
