@@ -11,6 +11,7 @@ from .requantizer import LANE_BITS, SCALING, SHIFT_BITS, Requantizer
 
 STAGES = 1 + requantizer.STAGES         # cycles from operands to result
 CONTROLS = 1 + requantizer.SCALINGS
+LIMITED = 1 + requantizer.LIMITED       # the first control that needs zero point and limits
 AMOUNT_BITS = 5                         # of a shift by the right operand
 
 # What a vector is to become: the same in all its lanes.

@@ -7,8 +7,8 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from ..isa.instructions import PARAMETER_TILES, Buffer
 from .accumulator import READ_LATENCY
-from .alu_lane import CONTROL, CONTROLS, STAGES, AluLane
-from .logic import register, select
+from .alu_lane import CONTROL, CONTROLS, LIMITED, STAGES, AluLane
+from .logic import recalled, register, select
 from .requantizer import LANE_BITS
 
 
@@ -99,9 +99,7 @@ class AluLanes(Component):
             operands = (left, _constant(work, right), *parameters)
         else:
             work, operands = self._choose_part(m, operands, travelling)
-        controls = [work.control]
-        for stage in range(1, CONTROLS):
-            controls.append(register(m, controls[-1], f"control_{stage}"))
+        controls = self._delay(m, work.control)
         for number, each in enumerate(zip(*operands, strict=True)):
             m.submodules[f"lane_{number}"] = lane = AluLane()
             left, right, bias, multiplier, shift = each
@@ -112,6 +110,15 @@ class AluLanes(Component):
                 *(lane.controls[stage].eq(each) for stage, each in enumerate(controls)),
             ]
         return m
+
+    def _delay(self, m, control):
+        """A control by stage. What is needed late waits for that in a memory."""
+        controls = [control]
+        for stage in range(1, CONTROLS):
+            controls.append(register(m, controls[-1], f"control_{stage}"))
+        m.d.sync += _limits(controls[LIMITED]).eq(
+            recalled(m, _limits(control), LIMITED - 1, "limits"))
+        return controls
 
     def _choose_part(self, m, operands, travelling):
         """The operands of one part after another, lane by lane, and the work to do on them."""
@@ -150,6 +157,11 @@ class AluLanes(Component):
                 m.d.sync += tile.eq(self.right)
             tiles.append(tile)
         return tiles
+
+
+def _limits(control):
+    scaling = control.scaling
+    return Cat(scaling.narrow, scaling.zero_point, scaling.low, scaling.high)
 
 
 def _constant(work, lanes):

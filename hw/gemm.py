@@ -21,7 +21,7 @@ from .forwarding import ForwardingAdder
 from .gemm_decode import JUDGED, counts_of
 from .interfaces import events, index, read_port, tokens
 from .layouts import POSITION_BITS, instructions_of, opcode_of, unpack, widths_of
-from .logic import exponent
+from .logic import exponent, recalled
 from .mac import MacArray, tree_stages
 from .sequencer import Sequencer, offset_bits
 from .start import start_next
@@ -39,7 +39,7 @@ assert {*FIRSTS, GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS,
 # The micro-op is there, tiles are read, `stopped` is set, tiles are there, products are there.
 MICRO_OP, READ, STOP, TILES, PRODUCT = 2, 3, 4, 5, 7
 
-# What travels with an instruction's slots; only the last one posts and ends.
+# What belongs to an instruction; only the last of its slots posts and ends. It travels beside them.
 TASK = data.StructLayout({"post": len(Engine), "position": POSITION_BITS})
 
 
@@ -83,7 +83,6 @@ def issued_layout(config: Config) -> data.StructLayout:
         "depthwise": 1,
         "out": 1,                       # activations are results
         "offsets": data.StructLayout(offsets),
-        "task": TASK,
         **_with_windows(config, "window", "adds"),      # it ends a sum: all slots of gemms do
     })
 
@@ -93,7 +92,7 @@ def product_slot(config: Config) -> data.StructLayout:
     `clear`; `reads` says that it is to be read."""
     return data.StructLayout({
         "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "out": 1, "row": index(),
-        "src": index(), "wgt": index(), "tile": index(), "dst": index(), "task": TASK,
+        "src": index(), "wgt": index(), "tile": index(), "dst": index(),
         **_with_windows(config, "window")})
 
 
@@ -236,9 +235,9 @@ class GemmEngine(wiring.Component):
             issued[0].depthwise.eq(_has(flags, GemmFlags.DEPTHWISE)),
             issued[0].out.eq(_has(flags, GemmFlags.OUT)),
             issued[0].offsets.eq(slot.at),
-            issued[0].task.eq(slot.tag.task),
             issued[1].eq(issued[0]),
         ]
+        self.task = data.View(TASK, recalled(m, slot.tag.task.as_value(), READ, "task"))
         if self.config.has_windows:
             self._slide(m, slot, issued[0])
         return issued[1]
@@ -280,14 +279,13 @@ class GemmEngine(wiring.Component):
             slot.out.eq(issued.out), slot.row.eq(at["wgt"][:row_bits]),
             slot.src.eq(at["src"]), slot.wgt.eq(wgt),
             slot.tile.eq(Mux(issued.bias, micro_op.bias, at["dst"])), slot.dst.eq(at["dst"]),
-            slot.task.eq(issued.task),
         ]
         outside, works, stopped = Signal(), Signal(), Signal()
         m.d.comb += [outside.eq(slot.valid & located.outside.any()),
                      works.eq(~outside & ~stopped)]
         fault_position = Signal(POSITION_BITS)
         with m.If(~stopped):
-            m.d.sync += [stopped.eq(outside), fault_position.eq(slot.task.position)]
+            m.d.sync += [stopped.eq(outside), fault_position.eq(self.task.position)]
         with m.If(outside):
             m.d.sync += closed.eq(1)
         m.d.comb += [self.events.fault.cause.eq(Mux(stopped, Fault.INDEX, Fault.NONE)),
@@ -338,7 +336,12 @@ class GemmEngine(wiring.Component):
         """Post tokens with the last write; count the instructions between start and end."""
         slot, before = (stages[write_stage(self.config) - ago] for ago in (0, 1))
         ends = before.ends & ~self.halts & ~halted
-        m.d.sync += [slot.ends.eq(ends), slot.task.post.eq(Mux(ends, before.task.post, 0))]
+        task = data.View(TASK, recalled(
+            m, self.task.as_value(), write_stage(self.config) - 1 - READ, "last_task"))
+        post, position = (Signal.like(each, name=name) for name, each
+                          in (("post", task.post), ("position", task.position)))
+        m.d.sync += [slot.ends.eq(ends), post.eq(Mux(ends, task.post, 0)),
+                     position.eq(task.position)]
         in_flight, started, ended = Signal(range(write_stage(self.config) + 2)), Signal(), Signal()
         m.d.sync += [started.eq(self.events.start), ended.eq(self.events.end)]
         with m.If(started & ~ended):                # both are counted a cycle late
@@ -347,8 +350,8 @@ class GemmEngine(wiring.Component):
             m.d.sync += in_flight.eq(in_flight - 1)
         m.d.comb += [
             self.events.end.eq(slot.ends),
-            self.events.end_position.eq(slot.task.position),
-            self.tokens.post.eq(slot.task.post),
+            self.events.end_position.eq(position),
+            self.tokens.post.eq(post),
             self.events.busy.eq(started | (in_flight != ended)),
         ]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib.memory import Memory
 
 Kind = TypeVar("Kind")
 Entry = TypeVar("Entry")
@@ -55,3 +56,15 @@ def register(m: Module, value: Value, name: str) -> Signal:
     later = Signal.like(value, name=name, reset_less=True)
     m.d.sync += later.eq(value)
     return later
+
+
+def recalled(m: Module, value: Value, cycles: int, name: str) -> Value:
+    """The value some cycles later, from a memory: for many bits and cycles that takes less room
+    than registers. Until then it means nothing."""
+    m.submodules[name] = memory = Memory(shape=len(value), depth=cycles, init=[])
+    written, read = memory.write_port(), memory.read_port(domain="comb")
+    place = Signal(range(cycles), name=f"{name}_place")
+    m.d.sync += place.eq(Mux(place == cycles - 1, 0, place + 1))
+    m.d.comb += [written.addr.eq(place), written.data.eq(value), written.en.eq(1),
+                 read.addr.eq(place)]       # what is overwritten at the end of this cycle
+    return read.data

@@ -19,6 +19,7 @@ QUOTIENT_BITS = LANE_BITS + 1           # what is left of a product after a shif
  CLAMP) = range(11)
 STAGES = CLAMP                          # registers: what CLAMP computes is there in its cycle
 SCALINGS = CLAMP + 1
+LIMITED = FINE                          # the first that looks at zero point and limits
 
 # What is done to a value, apart from its operands: the same in all lanes of a vector.
 SCALING = data.StructLayout({
