@@ -237,7 +237,7 @@ class GemmEngine(wiring.Component):
             issued[0].offsets.eq(slot.at),
             issued[1].eq(issued[0]),
         ]
-        self.task = data.View(TASK, recalled(m, slot.tag.task.as_value(), READ, "task"))
+        self.task = data.View(TASK, recalled(m, slot.tag.task.as_value(), READ, "read_task"))
         if self.config.has_windows:
             self._slide(m, slot, issued[0])
         return issued[1]

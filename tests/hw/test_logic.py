@@ -11,7 +11,7 @@ from microtron.hw.alu_decode import AluDecoder
 from microtron.hw.alu_lane import AluLane, wraps
 from microtron.hw.control import Control
 from microtron.hw.fetch import Fetch
-from microtron.hw.logic import covering, first, is_among, select
+from microtron.hw.logic import covering, first, is_among, recalled, select
 from microtron.hw.requantizer import Requantizer
 from microtron.isa.config import tiny
 from microtron.isa.instructions import ISA, Engine, Gemm, SyncAction
@@ -87,5 +87,20 @@ def test_choices_are_those_of_python():
             assert ctx.get(chosen) == values[each]
             assert ctx.get(among) == (each in (Engine.LOAD, Engine.ALU))
             assert ctx.get(earliest) == (6, 3, 4, 3)[each]
+
+    simulate(m, testbench)
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 3, 8])
+def test_a_value_is_recalled_after_so_many_cycles(cycles):
+    m, value = Module(), Signal(8)
+    later = recalled(m, value, cycles, "kept")
+
+    async def testbench(ctx):
+        for number in range(40):
+            ctx.set(value, number)
+            if number >= cycles:
+                assert ctx.get(later) == number - cycles
+            await ctx.tick()
 
     simulate(m, testbench)

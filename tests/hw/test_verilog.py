@@ -9,9 +9,11 @@ import pytest
 from amaranth.hdl import UnusedElaboratable
 
 from microtron.hw.alu_decode import decoded_layout
+from microtron.hw.alu_lane import LIMITED
 from microtron.hw.alu_results import TICKET
 from microtron.hw.counters import COUNTER_BITS
 from microtron.hw.fetch import JUDGEMENT
+from microtron.hw.gemm import READ, TASK, write_stage
 from microtron.hw.gemm_decode import JUDGED
 from microtron.hw.load_steps import LoadSteps
 from microtron.hw.logic import exponent
@@ -106,10 +108,10 @@ def expected_memories(config):
            for name, word in scratchpads.items()},
         **{f"accumulator.bank_{bank}": (config.acc_bank_tiles, tile[Buffer.ACC])
            for bank in range(config.acc_banks)},
-        **{f"{engine.name.lower()}_queue.behind.storage": (config.queue_depth, command)
-           for engine in Engine},
-        "gemm_queue.behind.storage": (config.queue_depth, JUDGED.size),
-        "alu_queue.behind.storage": (config.queue_depth, decoded_layout(config).size),
+        **({f"{engine.name.lower()}_queue.behind.storage": (config.queue_depth, bits)
+            for engine, bits in ((Engine.LOAD, command), (Engine.GEMM, JUDGED.size),
+                                 (Engine.ALU, decoded_layout(config).size),
+                                 (Engine.STORE, command))} if config.queue_depth > 2 else {}),
         "fetch.buffer.storage": (16, JUDGEMENT.size),
         "fetch.words": (16, 8 * INSTRUCTION_BYTES),
         "control.segments.low": (8, 32), "control.segments.size": (8, 32),
@@ -124,6 +126,9 @@ def expected_memories(config):
         **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)
            for part in range(config.vector_cycles)},
         "alu.results.ticket_memory": (16, TICKET.size),
+        "gemm.read_task": (READ, TASK.size),
+        "gemm.last_task": (write_stage(config) - 1 - READ, TASK.size),
+        "alu.lanes.limits": (LIMITED - 1, 25),
     }
 
 
