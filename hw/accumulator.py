@@ -18,7 +18,8 @@ ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept
 
 
 # Bit b of `enable`, or of `banks`, means bank b, which `index` lies in: registers of the engines
-# know the bank, so that nobody has to compare in the cycle of the request.
+# know the bank, so that nobody has to compare in the cycle of the request. `spares` is the opposite
+# of `enable`, which whole tiles wait for: others learn from it whether they may read or write.
 
 
 def addend_port(config: Config) -> Signature:
@@ -26,30 +27,30 @@ def addend_port(config: Config) -> Signature:
     the second cycle after `enable`, there is a tile of zeros instead. Whether there will be a
     request in the next cycle, and for which tile, is known already."""
     return Signature({"next_enable": Out(1), "next_index": Out(index()),
-                      "enable": Out(config.acc_banks), "index": Out(index()), "drop": Out(1),
-                      "data": In(_tile_bits(config))})
+                      "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
+                      "index": Out(index()), "drop": Out(1), "data": In(_tile_bits(config))})
 
 
 def operand_port(config: Config) -> Signature:
     """Reads a tile if the request is `granted`, which it may be before it is made; its data follow
     three cycles later. `asks` says that there is a request. In the next cycle, `index` is what
     `following` is now if the reader `moves`, and stays otherwise."""
-    return Signature({"asks": Out(1), "enable": Out(config.acc_banks), "index": Out(index()),
+    return Signature({"asks": Out(1), "enable": Out(config.acc_banks),
+                      "spares": Out(config.acc_banks), "index": Out(index()),
                       "following": Out(index()), "moves": Out(1), "granted": In(1),
                       "data": In(_tile_bits(config))})
 
 
 def sum_port(config: Config) -> Signature:
-    """Writes a tile. `spares` is the opposite of `enable`, which whole tiles wait for: others learn
-    from it whether they may write."""
+    """Writes a tile."""
     return Signature({"enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
                       "index": Out(index()), "data": Out(_tile_bits(config))})
 
 
 def granted_write_port(config: Config) -> Signature:
     """Writes a tile if the request is `granted`. Where there is none, nothing is."""
-    return Signature({"enable": Out(config.acc_banks), "index": Out(index()),
-                      "granted": In(1), "data": Out(_tile_bits(config))})
+    return Signature({"enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
+                      "index": Out(index()), "granted": In(1), "data": Out(_tile_bits(config))})
 
 
 def granted_read_port(config: Config) -> Signature:
@@ -148,11 +149,11 @@ class Accumulator(wiring.Component):
             self.alu_b.granted.eq(~blocked_b),
             self.alu_a.granted.eq(~blocked_a & ~(self.alu_b.asks & together)),
             # Whether there is a request for the tile comes late, so nobody asks that here.
-            self.store.granted.eq((self.store.banks & ~(
-                self.gemm_read.enable | self.alu_b.enable | self.alu_a.enable)).any()),
-            self.alu_write.granted.eq((self.alu_write.enable & self.gemm_write.spares).any()),
-            self.fill.ready.eq(~(self.fill.banks & (
-                ~self.gemm_write.spares | self.alu_write.enable)).any()),
+            self.store.granted.eq((self.store.banks & self.gemm_read.spares & self.alu_b.spares
+                                   & self.alu_a.spares).any()),
+            self.alu_write.granted.eq((~self.alu_write.spares & self.gemm_write.spares).any()),
+            self.fill.ready.eq(~(self.fill.banks & ~(
+                self.gemm_write.spares & self.alu_write.spares)).any()),
         ]
         filling = self._arrange(m)
         read_ports = []

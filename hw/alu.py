@@ -106,8 +106,7 @@ class AluEngine(Component):
     def _accept(self, m, nests, stops):
         """Take a command, with its tokens, when the sequencer can take it."""
         closed = Signal()                   # after a halt, or a step that was outside
-        with m.If(self.halts | stops):
-            m.d.sync += closed.eq(1)
+        m.d.sync += closed.eq(closed | self.halts | stops)
         decoded = self.commands.payload
         m.d.comb += [nests.payload.eq(decoded.nest),
                      nests.valid.eq(start_next(m, self, nests.ready & ~closed,

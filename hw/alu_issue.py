@@ -225,19 +225,22 @@ class AluIssue(Component):
         self._issue(m, front, clear, taken)
         for port, name in ((self.left, "left"), (self.right, "right")):
             asks = Signal(name=f"{name}_asks")
-            of_bank = Signal.like(port.enable, name=f"{name}_of_bank")
-            m.d.comb += [port.asks.eq(asks), port.enable.eq(of_bank), port.index.eq(front[name]),
-                         port.following.eq(described[name]), port.moves.eq(renew)]
+            of_bank = Signal(self.config.acc_banks, name=f"{name}_of_bank")
+            spares = Signal(self.config.acc_banks, name=f"{name}_spares",
+                            init=2**self.config.acc_banks - 1)
+            m.d.comb += [port.asks.eq(asks), port.enable.eq(of_bank), port.spares.eq(spares),
+                         port.index.eq(front[name]), port.following.eq(described[name]),
+                         port.moves.eq(renew)]
             first = described[f"reads_{name}"] & next_clear
             again = front[f"reads_{name}"] & still_clear
             with m.If(renew):
-                m.d.sync += [asks.eq(first),
-                             of_bank.eq(request(self.config, first, described[name]))]
+                wanted = request(self.config, first, described[name])
+                m.d.sync += [asks.eq(first), of_bank.eq(wanted), spares.eq(~wanted)]
             with m.Elif(~clear):
-                m.d.sync += [asks.eq(again),
-                             of_bank.eq(request(self.config, again, front[name]))]
+                wanted = request(self.config, again, front[name])
+                m.d.sync += [asks.eq(again), of_bank.eq(wanted), spares.eq(~wanted)]
             with m.Elif(port.granted):
-                m.d.sync += [asks.eq(0), of_bank.eq(0)]
+                m.d.sync += [asks.eq(0), of_bank.eq(0), spares.eq(~0)]
 
     def _pause(self, m):
         """Returns whether, in the next cycle, the lanes can do with another step being read: its

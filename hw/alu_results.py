@@ -120,7 +120,8 @@ class AluResults(Component):
         oldest = Signal(TICKET, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
         waiting, retire, renew = Signal(), Signal(), Signal()
-        of_bank = Signal.like(self.acc.enable, name="of_bank")      # it waits for a grant of acc
+        of_bank = Signal(self.config.acc_banks)     # it waits for a grant of acc
+        spares = Signal(self.config.acc_banks, init=2**self.config.acc_banks - 1)   # the opposite
         free = Signal()                     # it waits for nothing any more
         posts = Signal(len(Engine), reset_less=True)        # `oldest.post`, if it is the last
         arrives, some = self.finished[-1], Signal()
@@ -146,17 +147,18 @@ class AluResults(Component):
 
         comes = some | arrives
         m.d.comb += renew.eq(~waiting | retire)
+        wanted = request(self.config, comes & next_ticket.to_acc, next_ticket.dst)
         with m.If(renew):
             m.d.sync += [oldest.eq(next_ticket), waiting.eq(comes),
-                         of_bank.eq(request(
-                             self.config, comes & next_ticket.to_acc, next_ticket.dst)),
-                         posts.eq(Mux(next_ticket.last, next_ticket.post, 0)),
+                         of_bank.eq(wanted), spares.eq(~wanted),
+                         posts.eq(next_ticket.post & next_ticket.last.replicate(len(posts))),
                          free.eq(comes & ~next_ticket.to_acc & ~next_ticket.outside),
                          result.eq(_widened(Cat(next_result), next_ticket.narrow))]
         with m.If(self.halts | halted):
-            m.d.sync += [halted.eq(1), waiting.eq(0), free.eq(0), of_bank.eq(0)]
+            m.d.sync += [halted.eq(1), waiting.eq(0), free.eq(0), of_bank.eq(0),
+                         spares.eq(~0)]
         m.d.comb += [
-            self.acc.enable.eq(of_bank),
+            self.acc.enable.eq(of_bank), self.acc.spares.eq(spares),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),
             self.out.enable.eq(waiting & oldest.to_out),

@@ -320,9 +320,11 @@ class GemmEngine(wiring.Component):
             self.acc_read.drop.eq(adder.drop),
             adder.tile.eq(self.acc_read.data), adder.sums.eq(array.sums),
         ]
-        acc_enable = Signal.like(self.acc_read.enable, name="acc_enable")
-        m.d.sync += acc_enable.eq(request(self.config, acc_next.reads, acc_next.tile))
-        m.d.comb += self.acc_read.enable.eq(acc_enable)
+        acc_enable = Signal(self.config.acc_banks)
+        acc_spares = Signal(self.config.acc_banks, init=2**self.config.acc_banks - 1)
+        wanted = request(self.config, acc_next.reads, acc_next.tile)
+        m.d.sync += [acc_enable.eq(wanted), acc_spares.eq(~wanted)]
+        m.d.comb += [self.acc_read.enable.eq(acc_enable), self.acc_read.spares.eq(acc_spares)]
         if self.config.has_windows:
             m.d.comb += array.window.eq(tiles.window)
         if self.config.gemm_out_tiles:

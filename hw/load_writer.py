@@ -173,7 +173,8 @@ class LoadWriter(Component):
         for target, addressed in zip(PORTS, write.targets, strict=True):
             port = getattr(self, target)
             m.d.comb += [
-                port.enable.eq(pending & addressed & self.goes_on),
+                # The banks say whether it is the accumulator.
+                port.enable.eq(pending & (addressed | (target == SHARED)) & self.goes_on),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
                 port.data.eq(write.data), port.widen.eq(Const(target == "acc") & write.widen),
@@ -184,10 +185,12 @@ class LoadWriter(Component):
             goes.eq(pending & shared.ready & self.goes_on),
             self.writes.take.ready.eq(shared.ready),
             ends.eq(goes & write.ends),
-            self.bytes.eq(Mux(goes, write.bytes, 0)),
+            # These as an AND, or a reset would be made of it, which is a longer way.
+            self.bytes.eq(write.bytes & goes.replicate(len(write.bytes))),
             self.fault.position.eq(write.position),
         ]
-        m.d.sync += [self.end.eq(ends), self.end_post.eq(Mux(ends, write.post, 0)),
+        m.d.sync += [self.end.eq(ends),
+                     self.end_post.eq(write.post & ends.replicate(len(write.post))),
                      self.end_position.eq(write.position)]
         with m.If(pending & self.goes_on):
             with m.If(write.outside):

@@ -136,8 +136,11 @@ def grant(ctx, engine, rng, granted):
 def disturb(ctx, acc, rng):
     """Other engines read what they like: GEMM must not notice."""
     for name in READERS[1:]:
-        ctx.set(getattr(acc, name).enable, rng.random() < 0.5)
-        ctx.set(getattr(acc, name).index, rng.randrange(acc.config.tiles(Buffer.ACC)))
+        port = getattr(acc, name)
+        ctx.set(port.enable, rng.random() < 0.5)
+        ctx.set(port.index, rng.randrange(acc.config.tiles(Buffer.ACC)))
+        if hasattr(port, "spares"):
+            ctx.set(port.spares, ~ctx.get(port.enable))
     ctx.set(acc.store.banks, 1 << rng.randrange(acc.config.acc_banks))
 
 

@@ -16,8 +16,9 @@ class Fillable:
         self.content = np.frombuffer(rng.randbytes(
             max(config.tiles(buffer) * self.tile, self.bus)), np.uint8).copy()
         self.ready = bench.pin(port.ready if spared is None else spared)
+        wanted = port.enable if spared is None else port.enable & port.banks.any()
         self.enable, self.index, self.part, self.whole, self.lanes, self.data, self.widen = map(
-            bench.probe, (port.enable, port.index, port.part, port.whole, port.lanes, port.data,
+            bench.probe, (wanted, port.index, port.part, port.whole, port.lanes, port.data,
                           port.widen))
         self.written_at, self.tiles_written = [], set()
 

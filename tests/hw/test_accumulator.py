@@ -124,7 +124,7 @@ def drive(ctx, unit, requests):
         ctx.set(port.index, 0 if tile is None else tile)
         if name in OPERANDS:
             ctx.set(port.asks, tile is not None)
-        if name == "gemm_write":
+        if hasattr(port, "spares"):
             ctx.set(port.spares, ~ctx.get(port.enable))
 
 
