@@ -15,6 +15,7 @@ from .synthesis import AREA, NETLIST, Design, synthesized
 from .system_design import system_design
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
+ABSORBED = "absorbed.json"          # the netlist that is placed
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
@@ -45,10 +46,14 @@ def back_end(board: Board, design: Design) -> Build:
     product = f"{board.name}.bit"
     steps = (
         *synthesized(board, design, "synth_ecp5"),
+        Step(name="absorb", doing="moving registers into multipliers and block RAMs",
+             inputs=(NETLIST,), outputs=(ABSORBED,),
+             work=Call("microtron.boards.absorbed:absorb_file", {
+                 "source": NETLIST, "to": ABSORBED}, sources=("boards/absorbed.py",))),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
-             inputs=(NETLIST, design.pins, AREA), outputs=("design.config", "timing.json"),
+             inputs=(ABSORBED, design.pins, AREA), outputs=("design.config", "timing.json"),
              work=Command(tools.NEXTPNR_ECP5, (
-                 *nextpnr_options(board), "--json", NETLIST, "--lpf", design.pins,
+                 *nextpnr_options(board), "--json", ABSORBED, "--lpf", design.pins,
                  "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
                  "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
                  # The static placer takes a third less wire on whole systems; without it, the

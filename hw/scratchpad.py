@@ -130,14 +130,13 @@ class Scratchpad(wiring.Component):
             if self.buffer == Buffer.UOP:
                 fetched_data = port.data.word_select(fetched_lane, self.tile_bits)
         tile_data = Signal.like(fetched_data, name="tile_data", reset_less=True)
-        with m.If(fetched):
+        # On some FPGAs, block RAMs have that register too, but none with a reset.
+        shown = Mux(register(m, fetched, "shown"), tile_data, 0) if brief else tile_data
+        with m.If(fetched | brief):
             m.d.sync += tile_data.eq(fetched_data)
-        if brief:
-            with m.Else():
-                m.d.sync += tile_data.eq(0)
-        m.d.comb += read.data.eq(tile_data)
+        m.d.comb += read.data.eq(shown)
         if chooses and self.buffer != Buffer.UOP:
             data_lane = Signal.like(lane, name="data_lane", reset_less=True)
             with m.If(fetched):
                 m.d.sync += data_lane.eq(fetched_lane)
-            m.d.comb += read.data.eq(tile_data.word_select(data_lane, self.tile_bits))
+            m.d.comb += read.data.eq(shown.word_select(data_lane, self.tile_bits))

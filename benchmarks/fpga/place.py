@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from microtron.boards import absorbed
 from microtron.boards.cached import cached
 from microtron.boards.tools import Tool
 from microtron.isa.errors import MicrotronError
@@ -40,7 +41,10 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
     def make(folder: Path) -> None:
         for name, text in family.files.items():
             (folder / name).write_text(text)
-        shutil.copy(design / "cells.json", folder)
+        if family.absorbs:
+            absorbed.absorb_file(design / "cells.json", folder / "cells.json")
+        else:
+            shutil.copy(design / "cells.json", folder)
         done = subprocess.run([*tool.command, *options], cwd=folder, capture_output=True,
                               text=True, check=False)
         if done.returncode:
@@ -50,8 +54,9 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
         _compress(folder / DELAYS)
 
     doing = "placing and routing" if route else "placing"
+    absorber = (Path(absorbed.__file__).read_text(),) if family.absorbs else ()
     folder = cached(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
-                                                   *family.files.values()), make,
+                                                   *family.files.values(), *absorber), make,
                     f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
     used = json.loads((folder / USED).read_text())["utilization"]
     return Placed(seed, _clock((folder / LOG).read_text()),
