@@ -83,17 +83,25 @@ class StoreReader(Component):
         m.submodules.steps = steps = self.steps
         wiring.connect(m, wiring.flipped(self.instructions), steps.instructions)
         step = steps.steps.payload
+        kept = data.StructLayout({name: field.shape for name, field in step.shape()
+                                  if name != "position"})
         m.submodules.reads = self.reads = reads = RegisterSlice(data.StructLayout({
-            "step": step.shape(), "from_out": 1, "banks": self.config.acc_banks, "freely": 1}))
+            "step": kept, "from_out": 1, "banks": self.config.acc_banks, "freely": 1}))
         read = step.read & ~step.outside
         m.d.comb += [
             reads.put.valid.eq(steps.steps.valid), steps.steps.ready.eq(reads.put.ready),
-            reads.put.payload.step.eq(step),
+            *(reads.put.payload.step[name].eq(step[name]) for name in kept.members),
             reads.put.payload.from_out.eq(read & (step.buffer == Buffer.OUT)),
             reads.put.payload.banks.eq(request(
                 self.config, read & (step.buffer == Buffer.ACC), step.index)),
             reads.put.payload.freely.eq(~step.outside & ~(step.read & (step.buffer == Buffer.ACC))),
         ]
+        # Only the position of a step outside matters, and after the first no other is taken.
+        found, position = Signal(), Signal.like(step.position, name="position", reset_less=True)
+        with m.If(~found):
+            m.d.sync += [found.eq(step.outside & reads.put.valid & reads.put.ready),
+                         position.eq(step.position)]
+        m.d.comb += self.fault.position.eq(position)
         self.step = reads.take.payload.step
         landing = self._take(m)
         self._land(m, landing)
@@ -116,7 +124,6 @@ class StoreReader(Component):
             ready.eq(room & self.goes_on & (read.freely | self.acc.granted)),
             taken.eq(self.reads.take.valid & ready),
             self.busy.eq(self.instructions.valid | self.reads.take.valid | (self.reserved != 0)),
-            self.fault.position.eq(step.position),
         ]
         with m.If(attempt & step.outside):
             m.d.comb += self.fault.cause.eq(Fault.INDEX)
