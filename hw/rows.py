@@ -87,7 +87,7 @@ class RowWalker(Component):
     fault : Out(FAULT)
         The row at hand cannot be walked. Raised for one cycle.
     stop : In(1)
-        Take and issue nothing.
+        Issue nothing. No box may be offered then.
     busy : Out(1)
         A box is held, or a burst of one.
     """
@@ -134,7 +134,7 @@ class RowWalker(Component):
         last_byte = offered.offset + self._by_buffer(
             lambda tile: offered.tiles << exact_log2(tile)) - 1
         m.d.comb += [
-            self.boxes.ready.eq(self.free & ~self.stop),
+            self.boxes.ready.eq(self.free),
             self.last_row.eq(self.empty | (ends_plane & (planes_left == 1))),
             next_start.eq(plane_start + box.plane_stride),
             next_end.eq(plane_end + box.plane_stride),
