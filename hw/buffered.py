@@ -1,5 +1,8 @@
 """Places between two units, whose outputs on both sides come from registers."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.memory import Memory
@@ -146,7 +149,8 @@ class StagedQueue(Component):
 
         put ──► entering ──► RegisteredQueue ──► take
 
-    With two places there is no more than that register and the head.
+    With two places there is no more than that register and the head, or a memory whose reads have a
+    register: that may be block RAM.
 
     Rate: one in and one out a cycle. Latency: what enters an empty queue can leave two cycles
     later.
@@ -155,6 +159,7 @@ class StagedQueue(Component):
     ----------
     shape : of an item
     depth : places, two or more, that in front included
+    attributes : of the memory, if two places are to have one
 
     Members
     -------
@@ -168,8 +173,8 @@ class StagedQueue(Component):
         There is no item.
     """
 
-    def __init__(self, shape: ShapeLike, depth: int):
-        self.shape, self.depth = shape, depth
+    def __init__(self, shape: ShapeLike, depth: int, attributes: Mapping[str, Any] | None = None):
+        self.shape, self.depth, self.attributes = shape, depth, attributes
         super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape)),
                           "coming": Out(shape), "empty": Out(1)})
 
@@ -201,13 +206,31 @@ class StagedQueue(Component):
     def _pass_on(self, m, entering, held, enters, room):
         """One item waits where it entered: there is no room for others then."""
         take = self.take
-        head = Signal(self.shape, reset_less=True)
         moves = Signal()                            # to the head
-        m.d.comb += [take.payload.eq(head), self.coming.eq(entering),
-                     moves.eq(take.ready | ~take.valid)]
+        m.d.comb += [self.coming.eq(entering), moves.eq(take.ready | ~take.valid)]
         with m.If(room):
             m.d.sync += entering.eq(self.put.payload)
-        with m.If(moves):
-            m.d.sync += head.eq(entering)
+        if self.attributes:
+            self._remember(m, held, enters, moves)
+        else:
+            head = Signal(self.shape, reset_less=True)
+            m.d.comb += take.payload.eq(head)
+            with m.If(moves):
+                m.d.sync += head.eq(entering)
         m.d.sync += [take.valid.eq(held | (take.valid & ~take.ready)),
                      held.eq(enters | (held & ~moves))]
+
+    def _remember(self, m, held, enters, moves):
+        """The same with a memory: `entering` is left with what somebody wants to know of what is
+        coming. No item waits where the next one enters, so that can be written in every cycle."""
+        m.submodules.places = places = Memory(shape=Shape.cast(self.shape).width, depth=2, init=[],
+                                              attrs=self.attributes)
+        written, read = places.write_port(), places.read_port()
+        produce, consume = Signal(name="produce"), Signal(name="consume")
+        m.d.comb += [written.addr.eq(produce), written.data.eq(self.put.payload), written.en.eq(1),
+                     read.addr.eq(consume), read.en.eq(moves),
+                     Value.cast(self.take.payload).eq(read.data)]
+        with m.If(enters):
+            m.d.sync += produce.eq(~produce)
+        with m.If(moves & held):
+            m.d.sync += consume.eq(~consume)

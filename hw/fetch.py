@@ -12,6 +12,7 @@ from .buffered import RegisteredQueue
 from .interfaces import FAULT, burst_request, commands, read_beat
 from .layouts import POSITION_BITS, breaches, opcode_of, unpack
 from .logic import exponent, is_among, register
+from .targets import small_memory
 
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
 AHEAD = 2 * BURST   # instructions fetched before they are wanted
@@ -88,7 +89,7 @@ class Fetch(Component):
         self._request(m)
         word, complete, broken = self._assemble(m)
         self._judge(m, buffer.put, word, complete, broken)
-        self._dispatch(m, buffer, self._keep(m, buffer, word, complete))
+        self._dispatch(m, buffer, self._keep(m, buffer, word, complete, platform))
         return m
 
     def _request(self, m):
@@ -179,10 +180,11 @@ class Fetch(Component):
         m.d.comb += [judgements.valid.eq(judged),
                      judgements.payload.eq(register(m, judgement.as_value(), "entering"))]
 
-    def _keep(self, m, buffer, word, complete):
+    def _keep(self, m, buffer, word, complete, platform):
         """Words lie where their judgements will, and are there before. Returns the word of the
         oldest one."""
-        m.submodules.words = words = Memory(shape=len(word), depth=AHEAD, init=[])
+        m.submodules.words = words = Memory(shape=len(word), depth=AHEAD, init=[],
+                                            attrs=small_memory(platform))
         written, read = words.write_port(), words.read_port(domain="comb")
         arriving = Signal(range(AHEAD))
         with m.If(complete):

@@ -1,5 +1,8 @@
 """The command queue between FETCH and an engine."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from amaranth.lib import data
 
 from ..isa.config import Config
@@ -16,6 +19,7 @@ class CommandQueue(StagedQueue):
     Parameters
     ----------
     shape : of a command, if it is not COMMAND
+    attributes : of the memory for two commands, if there is to be one
 
     Members
     -------
@@ -30,5 +34,6 @@ class CommandQueue(StagedQueue):
         No command is in the queue.
     """
 
-    def __init__(self, config: Config, shape: data.StructLayout = COMMAND):
-        super().__init__(shape, config.queue_depth)
+    def __init__(self, config: Config, shape: data.StructLayout = COMMAND,
+                 attributes: Mapping[str, Any] | None = None):
+        super().__init__(shape, config.queue_depth, attributes)

@@ -21,7 +21,7 @@ from .queue import CommandQueue
 from .reader import Client, Reader
 from .scratchpad import Scratchpad
 from .store import StoreEngine
-from .targets import Target
+from .targets import Target, small_memory
 from .tokens import Tokens
 from .writer import Writer
 
@@ -86,9 +86,10 @@ class Accelerator(Component):
                         Engine.STORE: unit("store", StoreEngine(config))}
         # What the queues keep; of all others, commands.
         kept = {Engine.GEMM: JUDGED, Engine.ALU: decoded_layout(config)}
-        self.queues = {engine: unit(f"{engine.name.lower()}_queue",
-                                    CommandQueue(config, kept.get(engine, COMMAND)))
-                       for engine in Engine}
+        # Of two commands each, there is block RAM for three queues; the ALU's are the widest.
+        self.queues = {engine: unit(f"{engine.name.lower()}_queue", CommandQueue(
+            config, kept.get(engine, COMMAND),
+            small_memory(platform) if engine != Engine.ALU else None)) for engine in Engine}
         self.decoders = {Engine.GEMM: GemmDecoder(config), Engine.ALU: AluDecoder(config)}
         for engine, decoder in self.decoders.items():
             m.submodules[f"{engine.name.lower()}_decoder"] = decoder
