@@ -1,6 +1,6 @@
-"""Registers of an ECP5 design that its multipliers and block RAMs have inside.
+"""Registers of an ECP5 design that its multipliers and block RAMs have inside, at their outputs.
 
-Yosys leaves them in slices, where the wires from and to a block take longer than the block itself.
+Yosys leaves them in slices, and the wires there may take as long as the block itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ Bit = int | str                     # a wire, or a constant: "0", "1", "x"
 Cell = dict[str, Any]
 
 REGISTER, MULTIPLIER, MEMORY = "TRELLIS_FF", "MULT18X18D", "DP16KD"
-FACTORS = ("A", "B")
 ALWAYS = "1 "                       # a register's CEMUX where nothing enables it
 
 
@@ -35,13 +34,10 @@ class Absorber:
 
     def __init__(self, module: Mapping[str, Any]):
         self.cells: dict[str, Cell] = module["cells"]
-        self.driver: dict[Bit, str] = {}        # the cell that drives a wire
         self.readers: dict[Bit, list[tuple[str, str]]] = {}     # the ports that read it
         for name, cell in self.cells.items():
             for port, bit in _bits(cell):
-                if cell["port_directions"][port] == "output":
-                    self.driver[bit] = name
-                else:
+                if cell["port_directions"][port] != "output":
                     self.readers.setdefault(bit, []).append((name, port))
         for each in module["ports"].values():
             for bit in each["bits"]:
@@ -58,32 +54,20 @@ class Absorber:
         return moved
 
     def _into_multiplier(self, name: str, cell: Cell) -> int:
-        """Factors and product; nextpnr knows the times of a multiplier with both or with none."""
-        if any(each.startswith("REG_") for each in cell["parameters"]):
-            return 0
-        factors = {port: self._before(bit) for port, bit in _bits(cell)
-                   if port[0] in FACTORS and port[1:].isdigit() and bit not in ("0", "x")}
+        """The product. Factors stay where they are: the wire from a far adder to a multiplier takes
+        as long as the multiplier, and better has a cycle for itself."""
         products = self._behind(name, "P")
-        if not products or not factors or None in factors.values():
+        timings = {_timing(self.cells[each]) for each in (products or {}).values()}
+        if not products or len(timings) != 1 or any(
+                each.startswith("REG_") for each in cell["parameters"]):
             return 0
-        timings = {_timing(self.cells[each])
-                   for each in (*factors.values(), *products.values()) if each is not None}
-        if len(timings) != 1 or (timing := timings.pop()).enable != "1":
-            return 0
-        for port, register in factors.items():
-            assert register is not None
-            self._connect(name, cell, port, self.cells[register]["connections"]["DI"][0])
-        self._take(name, cell, products)
-        for part in ("INPUTA", "INPUTB", "OUTPUT"):
-            cell["parameters"] |= {f"REG_{part}_CLK": "CLK0", f"REG_{part}_CE": "CE0",
-                                   f"REG_{part}_RST": "RST0"}
-        for port, bit in (("CLK0", timing.clock), ("CE0", "1"), ("RST0", "0")):
+        timing = timings.pop()
+        self._take(cell, products)
+        cell["parameters"] |= {"REG_OUTPUT_CLK": "CLK0", "REG_OUTPUT_CE": "CE0",
+                               "REG_OUTPUT_RST": "RST0"}
+        for port, bit in (("CLK0", timing.clock), ("CE0", timing.enable), ("RST0", "0")):
             self._connect(name, cell, port, bit)
-        unread = {each for each in factors.values() if each is not None and not self.readers.get(
-            self.cells[each]["connections"]["Q"][0])}
-        for each in unread:
-            self._remove(each)
-        return len(products) + len(unread)
+        return len(products)
 
     def _into_memory(self, name: str, cell: Cell) -> int:
         """What is read; both sides, since a wide word is read from both."""
@@ -96,16 +80,11 @@ class Absorber:
         timing = timings.pop()
         if {cell["connections"]["CLKA"][0], cell["connections"]["CLKB"][0]} != {timing.clock}:
             return 0
-        self._take(name, cell, words)
+        self._take(cell, words)
         for side in ("A", "B"):
             cell["parameters"][f"REGMODE_{side}"] = "OUTREG"
             self._connect(name, cell, f"OCE{side}", timing.enable)
         return len(words)
-
-    def _before(self, bit: Bit) -> str | None:
-        """The register that drives a wire, if it is one that can move."""
-        name = self.driver.get(bit)
-        return name if name is not None and self._can_move(name) else None
 
     def _behind(self, name: str, prefix: str) -> dict[str, str] | None:
         """The registers behind the outputs of a cell, by port; none, if others read these too."""
@@ -128,13 +107,12 @@ class Absorber:
                     and parameters["CEMUX"] in (ALWAYS, "CE")
                     and cell["connections"].get("LSR", ["0"]) == ["0"])
 
-    def _take(self, name: str, cell: Cell, registers: Mapping[str, str]) -> None:
+    def _take(self, cell: Cell, registers: Mapping[str, str]) -> None:
         """Put outputs in the place of the registers behind them."""
         for port, register in registers.items():
             bit = self.cells[register]["connections"]["Q"][0]
             self._remove(register)
             cell["connections"][port] = [bit]
-            self.driver[bit] = name
 
     def _connect(self, name: str, cell: Cell, port: str, bit: Bit) -> None:
         for before in cell["connections"].get(port, ()):
