@@ -168,6 +168,8 @@ class AluIssue(Component):
         ports, no_spare = self.tickets, Signal(init=1)      # ~spare_valid, for those that compare
         m.d.comb += [
             ports.moves.eq(taken | gap),
+            ports.reads_left.eq(Mux(no_spare, step.reads_left, spare.reads_left)),
+            ports.reads_right.eq(Mux(no_spare, step.reads_right, spare.reads_right)),
             ports.following_left.eq(Mux(no_spare, step.left, spare.left)),
             ports.following_right.eq(Mux(no_spare, step.right, spare.right)),
         ]
@@ -201,7 +203,7 @@ class AluIssue(Component):
     def _advance(self, m, described, taken):
         """Move a step to the front, and request what it reads once that has been written."""
         ports, outside = self.tickets, described[0].ticket.outside
-        unjudged, (described, described_valid) = described[0], self._inside(m, *described)
+        described, described_valid = self._inside(m, *described)
         front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
         valid, vacant, clear = Signal(name="front_valid"), Signal(init=1), Signal()
         renew = self.renew
@@ -210,7 +212,6 @@ class AluIssue(Component):
         m.d.comb += [
             renew.eq(~valid | taken),
             ports.next_held.eq(described_valid), ports.next_dst.eq(described.ticket.dst),
-            ports.reads_left.eq(unjudged.reads_left), ports.reads_right.eq(unjudged.reads_right),
             ports.ticket.eq(front.ticket), ports.held.eq(valid), ports.enter.eq(self.issued),
             still_clear.eq((front.ticket.outside | ~(before & ports.pending).any()) & may_follow),
             next_clear.eq(described_valid & (outside | ~ports.must_wait) & may_follow),

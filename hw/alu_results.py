@@ -37,10 +37,10 @@ tickets = Signature({
     "enter": Out(1),            # ... and does in this cycle; only while there is room
     "next_held": Out(1),        # there is a step behind it, which is going to write ...
     "next_dst": Out(index()),
-    "reads_left": Out(1),       # ... and read tiles of acc ...
-    "reads_right": Out(1),
     "moves": Out(1),            # ... or is none, or moves up: in the next cycle, the step behind
-    "following_left": Out(index()),     # reads these tiles, and otherwise the same
+    "reads_left": Out(1),       # reads tiles of acc ...
+    "reads_right": Out(1),
+    "following_left": Out(index()),     # ... these, and otherwise the same
     "following_right": Out(index()),
     "before": In(DEPTH),        # tickets whose writes to its tiles are still to come
     "must_wait": In(1),         # there is one
@@ -215,10 +215,10 @@ class AluResults(Component):
         following = {"left": ports.following_left[:bits], "right": ports.following_right[:bits]}
         is_held = {side: Signal(name=f"{side}_is_held", reset_less=True) for side in reads}
         with m.If(ports.moves):
-            m.d.sync += [is_held[side].eq(Mux(ports.next_held, tile == will_enter, tile == entered))
-                         for side, tile in following.items()]
-        meets_held = ports.held & ports.ticket.to_acc & Cat(
-            reads[side] & is_held[side] for side in reads).any()
+            m.d.sync += [is_held[side].eq(
+                reads[side] & Mux(ports.next_held, tile == will_enter, tile == entered))
+                for side, tile in following.items()]
+        meets_held = ports.held & ports.ticket.to_acc & Cat(*is_held.values()).any()
         meets = []
         for number in range(DEPTH):
             target = Signal(bits, name=f"target_{number}", reset_less=True)
@@ -228,10 +228,9 @@ class AluResults(Component):
                          for side in reads}
             with m.If(ports.moves):
                 m.d.sync += [is_target[side].eq(
-                    Mux(entering[number], tile == entered, tile == target))
+                    reads[side] & Mux(entering[number], tile == entered, tile == target))
                     for side, tile in following.items()]
-            meets.append(pending[number] & Cat(
-                reads[side] & is_target[side] for side in reads).any())
+            meets.append(pending[number] & Cat(*is_target.values()).any())
             m.d.comb += ports.before[number].eq(meets[number] | (meets_held & entering[number]))
         m.d.comb += [ports.pending.eq(pending), ports.must_wait.eq(Cat(meets_held, *meets).any())]
 
