@@ -6,7 +6,7 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import Component, In, Out, connect, flipped
+from amaranth.lib.wiring import Component, In, Out
 
 
 class RegisterSlice(Component):
@@ -147,10 +147,10 @@ class RegisteredQueue(Component):
 class StagedQueue(Component):
     """A queue with a register in front: what enters may have been found out late.
 
-        put ──► entering ──► RegisteredQueue ──► take
+        put ──► places ──► head ──► take
 
-    With two places there is no more than that register and the head, or a memory whose reads have a
-    register: that may be block RAM.
+    With two places these are a register and the head, or a memory whose reads have a register: that
+    may be block RAM.
 
     Rate: one in and one out a cycle. Latency: what enters an empty queue can leave two cycles
     later.
@@ -181,8 +181,7 @@ class StagedQueue(Component):
     def elaborate(self, platform):
         m = Module()
         put, take = self.put, self.take
-        entering = Signal(self.shape, reset_less=True)
-        held = Signal()                             # it
+        held = Signal()                             # one that has just entered
         count = Signal(range(self.depth + 1))
         room = Signal(init=1)                       # count != depth
         enters, leaves = Signal(name="enters"), Signal(name="leaves")
@@ -194,18 +193,37 @@ class StagedQueue(Component):
         with m.If(enters ^ leaves):
             m.d.sync += count.eq(Mux(enters, count + 1, count - 1))
         if self.depth == 2:
-            self._pass_on(m, entering, held, enters, room)
+            self._pass_on(m, held, enters, room)
             return m
-        m.submodules.behind = behind = RegisteredQueue(self.shape, self.depth, reserved=True)
-        connect(m, behind.take, flipped(take))
-        m.d.comb += [behind.put.valid.eq(held), behind.put.payload.eq(entering),
-                     self.coming.eq(behind.coming)]
-        m.d.sync += [entering.eq(put.payload), held.eq(enters)]
+        m.d.sync += held.eq(enters)
+        self._line_up(m, held, enters)
         return m
 
-    def _pass_on(self, m, entering, held, enters, room):
+    def _line_up(self, m, held, enters):
+        """Items are in their places when they join the line, a cycle later."""
+        take = self.take
+        m.submodules.line = line = RegisteredQueue(1, self.depth, reserved=True)
+        m.submodules.places = places = Memory(shape=Shape.cast(self.shape).width, depth=self.depth,
+                                              init=[])
+        written, read = places.write_port(), places.read_port(domain="comb")
+        head = Signal(self.shape, reset_less=True)
+        arriving = Signal(range(self.depth))
+        m.d.comb += [
+            # Written in any case: an item leaves its place when it is the oldest.
+            written.addr.eq(arriving), written.data.eq(self.put.payload), written.en.eq(1),
+            read.addr.eq(line.place), Value.cast(self.coming).eq(read.data),
+            line.put.valid.eq(held), line.take.ready.eq(take.ready),
+            take.valid.eq(line.take.valid), take.payload.eq(head),
+        ]
+        with m.If(enters):
+            m.d.sync += arriving.eq(Mux(arriving == self.depth - 1, 0, arriving + 1))
+        with m.If(line.renews):
+            m.d.sync += head.eq(self.coming)
+
+    def _pass_on(self, m, held, enters, room):
         """One item waits where it entered: there is no room for others then."""
         take = self.take
+        entering = Signal(self.shape, reset_less=True)
         moves = Signal()                            # to the head
         m.d.comb += [self.coming.eq(entering), moves.eq(take.ready | ~take.valid)]
         with m.If(room):

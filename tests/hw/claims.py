@@ -254,15 +254,16 @@ class StagedPassesInOrder(ItemsPassInOrder):
 
     def __init__(self, unit, *, depth: int, width: int):
         self.unit, self.depth, self.buffered = unit, depth, True
-        queue = {} if depth == 2 else {
-            **{name: (f"unit.behind.{name}", ceil_log2(depth)) for name in ("produce", "consume")},
-            "behind": ("unit.behind.behind", range(depth)),
-            **{name: (f"unit.behind.{name}", 1) for name in ("some", "vacant")},
-            **{f"word_{at}": (f"unit.behind.storage[{at}]", width) for at in range(depth)}}
+        queue = {"entering": ("unit.entering", width)} if depth == 2 else {
+            **{name: (f"unit.line.{name}", ceil_log2(depth)) for name in ("produce", "consume")},
+            "behind": ("unit.line.behind", range(depth)),
+            "arriving": ("unit.arriving", range(depth)),
+            **{name: (f"unit.line.{name}", 1) for name in ("some", "vacant")},
+            **{f"word_{at}": (f"unit.places[{at}]", width) for at in range(depth)}}
         Claim.__init__(
             self, {"put": 1, "item": width, "take": 1, "choose": 1},
             {"counted": ("unit.count", range(depth + 1)), "room": ("unit.room", 1),
-             "held": ("unit.held", 1), "entering": ("unit.entering", width), **queue})
+             "held": ("unit.held", 1), **queue})
 
     def attach(self, m):
         put, take = self.unit.put, self.unit.take
@@ -279,23 +280,23 @@ class StagedPassesInOrder(ItemsPassInOrder):
                                    ~followed | (ahead < count))
         if self.depth == 2:
             m.d.comb += self.invariant(count == shows + self.held)
-            inside = shown
+            inside = Mux(self.held & (ahead + 1 == count), self.entering, shown)
         else:
-            inside = self._behind(m, count, ahead, shows, shown)
-        m.d.comb += self.invariant(~followed | (Mux(
-            self.held & (ahead + 1 == count), self.entering, inside) == value))
+            inside = self._lined_up(m, count, ahead, shows, shown)
+        m.d.comb += self.invariant(~followed | (inside == value))
 
-    def _behind(self, m, count, ahead, shows, shown):
-        """The invariants of the queue behind the register. Returns the item that has so many ahead
-        of it there."""
+    def _lined_up(self, m, count, ahead, shows, shown):
+        """The invariants of a line of items in memory. Returns the item that has so many ahead of
+        it."""
         words = Array(getattr(self, f"word_{at}") for at in range(self.depth))
         m.d.comb += self.invariant(
             count == self.behind + shows + self.held, shows | (self.behind == 0),
             self.some != (self.behind == 0), self.vacant != shows,
             self.produce == around(self.consume + self.behind, self.depth),
-            self.produce < self.depth, self.consume < self.depth)
-        stored = words[around(self.consume + (ahead - 1)[:len(ahead)], self.depth)]
-        return Mux(ahead == 0, shown, stored)
+            self.arriving == around(self.produce + self.held, self.depth),
+            self.produce < self.depth, self.consume < self.depth, self.arriving < self.depth)
+        stored = words[around(self.consume + (ahead - shows)[:len(ahead)], self.depth)]
+        return Mux(shows & (ahead == 0), shown, stored)
 
 
 class CommandsPassInOrder(StagedPassesInOrder):

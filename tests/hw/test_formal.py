@@ -149,7 +149,7 @@ def test_a_fault_in_the_buffered_queue_has_a_counterexample(right, wrong):
 
 @pytest.mark.parametrize(("right", "wrong"), [
     ("put.ready.eq(room)", "put.ready.eq(1)"),                      # loses when full
-    ("held.eq(enters)", "held.eq(put.valid)"),                      # takes what it refuses
+    ("held.eq(enters)\n", "held.eq(put.valid)\n"),                  # takes what it refuses
     ("(room & ~(enters & (count == self.depth - 1)))", "room"),     # loses when full
     ("self.empty.eq(~held & ~take.valid)", "self.empty.eq(~take.valid)"),   # overlooks the last
 ])

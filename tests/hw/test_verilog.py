@@ -108,7 +108,7 @@ def expected_memories(config):
            for name, word in scratchpads.items()},
         **{f"accumulator.bank_{bank}": (config.acc_bank_tiles, tile[Buffer.ACC])
            for bank in range(config.acc_banks)},
-        **({f"{engine.name.lower()}_queue.behind.storage": (config.queue_depth, bits)
+        **({f"{engine.name.lower()}_queue.places": (config.queue_depth, bits)
             for engine, bits in ((Engine.LOAD, command), (Engine.GEMM, JUDGED.size),
                                  (Engine.ALU, decoded_layout(config).size),
                                  (Engine.STORE, command))} if config.queue_depth > 2 else {}),
@@ -118,7 +118,7 @@ def expected_memories(config):
         **({"control.segments.high": (8, config.address_bits - 32)} if config.address_bits > 32
            else {}),
         "control.counters.memory": (32, COUNTER_BITS - exponent(64 * config.bus_bytes)),
-        "load.queue.behind.storage": (4, prepared_bits(LoadSteps, config)),
+        "load.queue.places": (4, prepared_bits(LoadSteps, config)),
         "store.queue.storage": (3, prepared_bits(StoreSteps, config)),  # the last is in a register
         "store.awaited.storage": (config.writes_in_flight + 1, 38),
         "store.reader.queue.storage": (5, beat + beat // 8),
@@ -145,6 +145,9 @@ def test_scratchpads_and_queues_are_memories_of_the_right_size(design):
              for top, name, last in re.findall(r"^ *reg \[(\d+):0\] (\w+) \[(\d+):0\];", body,
                                                re.MULTILINE)}
     expected = expected_memories(config)
+    # In line, items have nothing but their order: synthesis drops that.
+    expected |= {place.replace(".places", ".line.storage"): (words, 1)
+                 for place, (words, _) in expected.items() if place.endswith("queue.places")}
     for place, (words, _) in expected.items():
         if words < 2:                       # one word needs no memory
             found[place] = expected[place]
