@@ -127,14 +127,14 @@ def _cut(text: str, width: int) -> str:
 def show_configs(configs: Mapping[str, Config]) -> None:
     """Configurations side by side."""
     table = Table(title="Configurations (scratchpads in KiB)", title_justify="left")
-    for column in ("name", "tile", "MACs", "bus", *(buffer.name.lower() for buffer in Buffer
-                                                    if buffer != Buffer.ACC8)):
+    for column in ("name", "tile", "MACs", "lanes", "bus", *(
+            buffer.name.lower() for buffer in Buffer if buffer != Buffer.ACC8)):
         table.add_column(column, justify="left" if column == "name" else "right")
     for name, config in configs.items():
         sizes = (config.uop_bytes, config.inp_bytes, config.wgt_bytes, config.acc_bytes,
                  config.out_bytes)
         table.add_row(name, f"{config.batch}×{config.block_in}×{config.block_out}",
-                      str(config.macs_per_cycle), str(config.bus_bits),
+                      str(config.macs_per_cycle), str(config.alu_lanes), str(config.bus_bits),
                       *(f"{size / 1024:g}" for size in sizes))
     Console().print(table)
 
