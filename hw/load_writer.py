@@ -61,7 +61,8 @@ class LoadWriter(Component):
     uop, inp, wgt, acc : Out(fill_port)
         To the scratchpads. A write stays until its port is ready.
     stop : In(1)
-        Write nothing, swallow beats. What was written in the cycle before may end a load.
+        Swallow beats, and write nothing from the next cycle on. What was written in the cycle
+        before may end a load.
     goes_on : In(1)
         The opposite of `stop`, for what must not wait for a long wire.
     end : Out(1)
@@ -71,7 +72,7 @@ class LoadWriter(Component):
     end_position : Out(32)
         Its number in the program.
     fault : Out(FAULT)
-        The oldest write cannot be done. Raised for one cycle.
+        The oldest write cannot be done. Raised for one cycle, and has no meaning during a stop.
     busy : Out(1)
         A load has arrived and is not complete.
     wait_memory : Out(1)
@@ -120,6 +121,9 @@ class LoadWriter(Component):
         """Take the next step, and its beat, and have them written."""
         step, beat, write = self.step, self.beats.payload, self.writes.put.payload
         taken, enable = Signal(), Signal()
+        bad, spoiled = Signal(), Signal()       # nothing is written from the first bad step on
+        with m.If(taken & bad):
+            m.d.sync += spoiled.eq(1)
         m.d.comb += [
             taken.eq(self.places.take.valid & (~step.data | self.beats.valid)
                      & self.writes.put.ready & ~self.stop),
@@ -130,14 +134,15 @@ class LoadWriter(Component):
             self.writes.put.valid.eq(taken),
             write.data.eq(Mux(step.data, self._from_beat(m), self._padding())),
             write.whole.eq(~step.data), write.broken.eq(step.data & beat.error),
-            enable.eq(~step.empty & ~step.outside & ~(step.data & beat.error)),
+            bad.eq(step.outside | write.broken),
+            enable.eq(~step.empty & ~bad & ~spoiled),
             *(write.targets[number].eq(enable & Cat(step.buffer == buffer for buffer, name
                                                     in TARGETS.items() if name == target).any())
               for number, target in enumerate(PORTS)),
             write.banks.eq(request(self.config, write.targets[PORTS.index(SHARED)], step.index)),
             write.bytes.eq(Mux(enable, step.bytes, 0)),
             write.widen.eq((step.buffer == Buffer.ACC8) | ~step.data),
-            write.ends.eq(step.last & ~step.outside & ~(step.data & beat.error)),
+            write.ends.eq(step.last & ~bad),
             *(write[name].eq(step[name]) for name in (
                 "index", "outside", "part", "word_lanes", "post", "position")),
         ]
@@ -170,11 +175,13 @@ class LoadWriter(Component):
         """Do the oldest write, unless it has to wait or something is wrong with it."""
         write, pending = self.writes.take.payload, self.writes.take.valid
         shared = getattr(self, SHARED)
+        may_write = Signal(init=1)          # a cycle later, since it has far to go
+        m.d.sync += may_write.eq(self.goes_on)
         for target, addressed in zip(PORTS, write.targets, strict=True):
             port = getattr(self, target)
             m.d.comb += [
                 # The banks say whether it is the accumulator.
-                port.enable.eq(pending & (addressed | (target == SHARED)) & self.goes_on),
+                port.enable.eq(pending & (addressed | (target == SHARED)) & may_write),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
                 port.data.eq(write.data), port.widen.eq(Const(target == "acc") & write.widen),
@@ -192,7 +199,7 @@ class LoadWriter(Component):
         m.d.sync += [self.end.eq(ends),
                      self.end_post.eq(write.post & ends.replicate(len(write.post))),
                      self.end_position.eq(write.position)]
-        with m.If(pending & self.goes_on):
+        with m.If(pending):                 # once there is a stop, nobody asks
             with m.If(write.outside):
                 m.d.comb += self.fault.cause.eq(Fault.INDEX)
             with m.Elif(write.broken):

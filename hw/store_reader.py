@@ -57,7 +57,7 @@ class StoreReader(Component):
     goes_on : In(1)
         The opposite of `stop`, for what must not wait for a long wire.
     fault : Out(FAULT)
-        The step at hand is outside its scratchpad. Raised for one cycle.
+        The step at hand is outside its scratchpad. Has no meaning during a stop.
     bytes : Out(range(bus_bytes + 1))
         Bytes of the step that was taken in the cycle before.
     busy : Out(1)
@@ -125,7 +125,7 @@ class StoreReader(Component):
             taken.eq(self.reads.take.valid & ready),
             self.busy.eq(self.instructions.valid | self.reads.take.valid | (self.reserved != 0)),
         ]
-        with m.If(attempt & step.outside):
+        with m.If(self.reads.take.valid & room & step.outside):
             m.d.comb += self.fault.cause.eq(Fault.INDEX)
         m.d.comb += [reserves.eq(taken & step.ends_beat),
                      frees.eq(self.beats.valid & self.beats.ready)]

@@ -126,9 +126,10 @@ class Machine:
             assert reported == [cause, position]
             assert position not in [each for _, each in commander.ends]
         happened = [cycle for cycle, _ in commander.starts + commander.ends]
-        if not self.stores:
-            happened += [cycle for pad in self.pads.values() for cycle in pad.written_at]
         assert max(happened, default=0) < stopped
+        if not self.stores:                 # what is on its way to a scratchpad is written
+            written = [cycle for pad in self.pads.values() for cycle in pad.written_at]
+            assert max(written, default=0) <= stopped
         late = [cycle for cycle in self.bus.offered_at if cycle > stopped]     # asked before
         assert len(late) <= (0 if self.stores else 1)       # one more address waits in the reader
         assert self.quiet.value
