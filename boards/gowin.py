@@ -18,6 +18,19 @@ from .system_design import system_design
 # grade C8 have.
 PART = re.compile(r"GW2AR?-LV(18|55)[A-Z]+\d+C\d/I\d")
 
+# Registers with different enables or resets do not share a slice, and the placer finds no place for
+# the last of some hundred kinds. So LUTs do what fewer registers than these have in common.
+SHARED = 12
+REGISTERS = (                   # passes of Yosys, in place of `map_ffs` of `synth_gowin`
+    "opt_clean",
+    "dfflegalize -cell $_DFF_?_ 0 -cell $_DFFE_?P_ 0 -cell $_SDFF_?P?_ r -cell $_SDFFE_?P?P_ r "
+    "-cell $_DFF_?P?_ r -cell $_DFFE_?P?P_ r -cell $_DLATCH_?_ x -cell $_DLATCH_?P?_ x "
+    f"-mince {SHARED} -minsrst {SHARED}",
+    "techmap -map +/gowin/cells_map.v", "techmap -map +/gowin/cells_latch.v",
+    "opt_expr -mux_undef", "simplemap")
+# Without muxes behind LUTs: a fifth less of them, and every LUT counts on these parts.
+SYNTHESIS = "synth_gowin -nowidelut"
+
 
 def family(board: Board) -> str:
     """How the tools call the die."""
@@ -41,8 +54,7 @@ def back_end(board: Board, design: Design) -> Build:
     """The steps from a design to its bitstream."""
     product = f"{board.name}.fs"
     steps = (
-        # Without muxes behind LUTs: a fifth less of them, and every LUT counts on these parts.
-        *synthesized(board, design, "synth_gowin -nowidelut"),
+        *synthesized(board, design, SYNTHESIS, REGISTERS),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=(NETLIST, design.pins, AREA), outputs=("placed.json", "timing.json"),
              work=Command(tools.NEXTPNR_GOWIN, (

@@ -12,7 +12,7 @@ from .steps import Call, Command, Step, Write
 NETLIST, CELLS, AREA = "design.json", "cells.json", "area.json"
 SCRIPT = """\
 {read}
-{synthesis} -top {top} -json {netlist}
+{synthesis}
 tee -q -o {cells} stat -json
 """
 
@@ -28,10 +28,16 @@ class Design:
     pins: str                       # the file of constraints
 
 
-def synthesized(board: Board, design: Design, synthesis: str) -> tuple[Step, ...]:
-    """The steps up to a netlist that fits the part; `synthesis` is the family's pass."""
-    script = SCRIPT.format(read=design.read, top=design.top, synthesis=synthesis, netlist=NETLIST,
-                           cells=CELLS)
+def synthesized(board: Board, design: Design, synthesis: str,
+                registers: tuple[str, ...] = ()) -> tuple[Step, ...]:
+    """The steps up to a netlist that fits the part; `synthesis` is the family's pass, `registers`
+    what is done in place of its own mapping of registers."""
+    command = f"{synthesis} -top {design.top}"
+    passes = [f"{command} -json {NETLIST}"]
+    if registers:
+        passes = [f"{command} -run begin:map_ffs", *registers,
+                  f"{command} -run map_luts: -json {NETLIST}"]
+    script = SCRIPT.format(read=design.read, synthesis="\n".join(passes), cells=CELLS)
     facts: Mapping[str, object] = {
         "flow": board.flow, "board": board.name, "device": board.part.device,
         "available": dict(board.part.resources)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from microtron.boards import gowin
 from microtron.boards.tools import NEXTPNR_ECP5, NEXTPNR_GOWIN, NEXTPNR_XILINX, Need
 from microtron.boards.zynq.flow import LUTS_ENABLE
 
@@ -59,7 +60,7 @@ FAMILIES = {
             "set_property IOSTANDARD LVCMOS33 [get_ports {name}]",
             "H16", "D19", "D20", "L20", "R14")}),
     "gowin": Family(
-        part="GW2AR-LV18QN88C8/I7", synthesis="synth_gowin",
+        part="GW2AR-LV18QN88C8/I7", synthesis=gowin.SYNTHESIS, registers=gowin.REGISTERS,
         cells={"lut": "LUT[1-4]|ALU", "register": "DFF.*", "dsp": "MULT(9X9|18X18|36X36).*",
                "bram": "SDPB|SDPX9B|DPB|DPX9B|SPX?9?|pROM", "lutram": "RAM16SDP[124]"},
         weights={}, logic=r"LUT[1-4]|MUX2_LUT\d|MUX2",
