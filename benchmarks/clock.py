@@ -63,18 +63,18 @@ def estimated(text: str, depth: int) -> Outcome:
                     paths, {})
 
 
-def routed(text: str, family: Family, seeds: int, depth: int, *, route: bool) -> Outcome:
+def routed(text: str, family: Family, seeds: range, depth: int, *, route: bool) -> Outcome:
     """The same after place and route, with the best of several seeds."""
     tool = find(family.tool)
     design = synthesize(text, family)
     owner = by_unit(design, units(text), depth)
-    runs = [place(design.folder, family, tool, seed, route=route) for seed in range(1, seeds + 1)]
+    runs = [place(design.folder, family, tool, seed, route=route) for seed in seeds]
     best = max(runs, key=lambda run: run.mhz)
     timing = sdf.PlacedTiming(sdf.read(best.delays))
     slowest = slowest_of_units(timing.ends(), lambda end: owner.get(base_name(end[0]), "?"))
     paths = {unit: as_path(timing.path_to(end), design.gates) for unit, end in slowest.items()}
     facts = {"part": family.part, "MHz": best.mhz, "routed": route,
-             "MHz by seed": ", ".join(f"{run.mhz:.1f}" for run in runs),
+             "MHz by seed": ", ".join(f"{run.seed}: {run.mhz:.1f}" for run in runs),
              "used": ", ".join(f"{kind} {used} of {there}"
                                for kind, (used, there) in best.used.items()),
              "tool": tool.version}
@@ -118,7 +118,8 @@ def measure(options: argparse.Namespace) -> Outcome:
         return of_unit(text, options.unit, options.paths)
     if options.family is None:
         return estimated(text, options.depth)
-    return routed(text, FAMILIES[options.family], options.seeds, options.depth,
+    return routed(text, FAMILIES[options.family],
+                  range(options.seed, options.seed + options.seeds), options.depth,
                   route=not options.no_route)
 
 
@@ -139,6 +140,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="place and route for this family (default: an estimate for ecp5)")
     parser.add_argument("--seeds", type=positive, default=1, metavar="N",
                         help="with --family: take the best of N runs (default: 1)")
+    parser.add_argument("--seed", type=positive, default=1, metavar="N",
+                        help="with --family: the first of these runs' seeds (default: 1)")
     parser.add_argument("--no-route", action="store_true",
                         help="with --family: stop when placed, and estimate the wires")
 
