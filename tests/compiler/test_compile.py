@@ -97,8 +97,8 @@ def test_a_kernel_runs_on_plain_arrays(device):
 REFUSED = {
     "no description": ({"spec": 3}, "int is not an operator; there are Conv2d, Depthwise, Grouped"),
     "a type": ({"spec": Conv2d}, "type is not an operator; there are Conv2d"),
-    "no preset": ({"config": "tinny"}, "config is 'tinny', but must be a Config or one of tiny"),
-    "no config": ({"config": None}, "config is None, but must be a Config or one of tiny"),
+    "no preset": ({"config": "tinny"}, "config is 'tinny', but must be a Config or one of micro"),
+    "no config": ({"config": None}, "config is None, but must be a Config or one of micro"),
     "a form for another config": ({"form": form_of(LAYER, base)}, "form"),
     "a form of another layer": ({"form": form_of(replace(LAYER, height=6), tiny)}, "form"),
     "a form of another operator": ({"form": dense.form_of(SPECS["dense"], tiny)}, "form"),
