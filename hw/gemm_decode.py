@@ -1,6 +1,6 @@
 """What GEMM's queue keeps of an instruction: the command, and what its counts mean."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import Component, In, Out
 
@@ -15,7 +15,7 @@ JUDGED = data.StructLayout({**{name: field.shape for name, field in COMMAND},
                             **judgement_layout(steps=True)})
 
 
-def counts_of(config: Config, command: data.View) -> dict[str, data.View]:
+def counts_of(config: Config, command: data.View) -> dict[str, Value]:
     """The counts of a gemm or a window, by level. A window has zero where a gemm has its count,
     and stands for one step."""
     gemm = unpack(Gemm, command.word)
