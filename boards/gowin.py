@@ -11,7 +11,7 @@ from .board import Board, Wire
 from .facts import BoardError
 from .flow import Build, Flow
 from .steps import Call, Command, Step
-from .synthesis import AREA, NETLIST, Design, synthesized
+from .synthesis import AREA, CELLS, NETLIST, Design, available, synthesized
 from .system_design import system_design
 
 # GW2AR is the die of GW2A with memory in its package; C is the revision of that die, which parts of
@@ -54,7 +54,11 @@ def back_end(board: Board, design: Design) -> Build:
     """The steps from a design to its bitstream."""
     product = f"{board.name}.fs"
     steps = (
-        *synthesized(board, design, SYNTHESIS, REGISTERS),
+        *synthesized(board, design, SYNTHESIS, REGISTERS, Step(
+            name="fit", doing="counting cells", inputs=(CELLS, NETLIST), outputs=(AREA,),
+            work=Call("microtron.boards.gowin_places:check", {
+                "netlist": NETLIST, "top": design.top, **available(board)},
+                sources=("boards/cells.py", "boards/gowin_places.py")))),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=(NETLIST, design.pins, AREA), outputs=("placed.json", "timing.json"),
              work=Command(tools.NEXTPNR_GOWIN, (

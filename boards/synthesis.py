@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import tools
@@ -28,19 +27,16 @@ class Design:
     pins: str                       # the file of constraints
 
 
-def synthesized(board: Board, design: Design, synthesis: str,
-                registers: tuple[str, ...] = ()) -> tuple[Step, ...]:
+def synthesized(board: Board, design: Design, synthesis: str, registers: tuple[str, ...] = (),
+                fit: Step | None = None) -> tuple[Step, ...]:
     """The steps up to a netlist that fits the part; `synthesis` is the family's pass, `registers`
-    what is done in place of its own mapping of registers."""
+    what is done in place of its own mapping of registers, `fit` what counts cells there."""
     command = f"{synthesis} -top {design.top}"
     passes = [f"{command} -json {NETLIST}"]
     if registers:
         passes = [f"{command} -run begin:map_ffs", *registers,
                   f"{command} -run map_luts: -json {NETLIST}"]
     script = SCRIPT.format(read=design.read, synthesis="\n".join(passes), cells=CELLS)
-    facts: Mapping[str, object] = {
-        "flow": board.flow, "board": board.name, "device": board.part.device,
-        "available": dict(board.part.resources)}
     return (
         *design.steps,
         Step(name="script", doing="writing the script for Yosys", outputs=("synthesis.ys",),
@@ -48,5 +44,13 @@ def synthesized(board: Board, design: Design, synthesis: str,
         Step(name="synthesis", doing="synthesizing: a minute or more",
              inputs=(*design.sources, "synthesis.ys"), outputs=(NETLIST, CELLS),
              work=Command(tools.YOSYS, ("synthesis.ys",))),
-        Step(name="fit", doing="counting cells", inputs=(CELLS,), outputs=(AREA,),
-             work=Call("microtron.boards.cells:check", facts, sources=("boards/cells.py",))))
+        fit or Step(name="fit", doing="counting cells", inputs=(CELLS,), outputs=(AREA,),
+                    work=Call("microtron.boards.cells:check",
+                              {"flow": board.flow, **available(board)},
+                              sources=("boards/cells.py",))))
+
+
+def available(board: Board) -> dict[str, object]:
+    """What a step that counts cells is told about a part."""
+    return {"board": board.name, "device": board.part.device,
+            "available": dict(board.part.resources)}
