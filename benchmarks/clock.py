@@ -15,7 +15,7 @@ from fpga.families import FAMILIES, Family
 from fpga.owners import area, by_unit
 from fpga.paths import INPUT, OUTPUT, REGISTER, Path, Timing
 from fpga.place import place
-from fpga.placed import as_path, base_name
+from fpga.placed import as_path, base_name, without_neighbours
 from fpga.synthesis import Synthesis, check_unit, elaborate, synthesize, units, yosys_version
 
 from microtron.boards.tools import find
@@ -70,7 +70,9 @@ def routed(text: str, family: Family, seeds: range, depth: int, *, route: bool) 
     owner = by_unit(design, units(text), depth)
     runs = [place(design.folder, family, tool, seed, route=route) for seed in seeds]
     best = max(runs, key=lambda run: run.mhz)
-    timing = sdf.PlacedTiming(sdf.read(best.delays))
+    delays = sdf.read(best.delays)
+    without_neighbours(delays, design.cells)
+    timing = sdf.PlacedTiming(delays)
     slowest = slowest_of_units(timing.ends(), lambda end: owner.get(base_name(end[0]), "?"))
     paths = {unit: as_path(timing.path_to(end), design.gates) for unit, end in slowest.items()}
     facts = {"part": family.part, "MHz": best.mhz, "routed": route,

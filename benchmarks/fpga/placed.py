@@ -6,12 +6,29 @@ import re
 
 from .netlist import Cell, Netlist
 from .paths import Path, Step
-from .sdf import Hop
+from .sdf import Delays, Hop
 
 # nextpnr splits a carry cell of ECP5 into two halves, and a LUT RAM into four bits.
 CARRY = re.compile(r"(.*)\$CCU2_COMB([01])")
 LUT_RAM = re.compile(r"(.*)\$DPRAM_COMB(\d)")
 READ_ADDRESS = {"D": "RAD[0]", "B": "RAD[1]", "C": "RAD[2]", "A": "RAD[3]"}
+
+
+# Of Xilinx 7: cells that nextpnr made from a carry or a LUT RAM.
+PART_OF = re.compile(r"(\$split\$.*|/\w+)$")
+PLAIN = re.compile(r"LUT[1-6]|INV")
+
+
+def without_neighbours(delays: Delays, cells: Netlist) -> None:
+    """Drop wires into a LUT that the netlist does not have. On Xilinx 7, two LUTs may share a place
+    and its pins, and nextpnr writes the inputs of both for each of them."""
+    for (name, pin), ((driver, _), _) in list(delays.wires.items()):
+        cell, source = cells.cells.get(name), PART_OF.sub("", driver)
+        if cell is None or not PLAIN.fullmatch(cell.kind) or source not in cells.cells:
+            continue
+        bits = set(cell.inputs.values())
+        if not bits & set(cells.cells[source].outputs.values()):
+            del delays.wires[name, pin]
 
 
 def as_path(hops: list[Hop], gates: Netlist) -> Path:

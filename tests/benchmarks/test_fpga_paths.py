@@ -193,3 +193,19 @@ def test_units_are_named_by_their_place_and_others_refused():
     synthesis.check_unit("store.reader", text)
     with pytest.raises(MicrotronError, match=r"no unit 'store.raeder'.* as store.reader"):
         synthesis.check_unit("store.raeder", text)
+
+
+def test_inputs_of_a_lut_in_the_same_place_are_no_wires_of_this_one():
+    def cell(name, kind, inputs, outputs):
+        return netlist.Cell(name, kind, None, inputs, outputs)
+
+    cells = {each.name: each for each in (
+        cell("first", "FDRE", {}, {"Q": 1}), cell("other", "FDRE", {}, {"Q": 2}),
+        cell("sum", "CARRY4", {}, {"O[0]": 3}), cell("lut", "LUT2", {"I0": 1, "I1": 3}, {"O": 4}),
+        cell("last", "FDRE", {"D": 4}, {"Q": 5}))}
+    delays = sdf.Delays(wires={
+        ("lut", "A1"): (("first", "Q"), 1.0), ("lut", "A2"): (("other", "Q"), 9.0),
+        ("lut", "A3"): (("sum$split$muxcy0$PACKED", "O0"), 1.0),
+        ("lut", "A4"): (("made by nextpnr", "O6"), 1.0), ("last", "D"): (("lut", "O6"), 1.0)})
+    placed.without_neighbours(delays, netlist.Netlist(cells, {}, {}, {}, {}))
+    assert set(delays.wires) == {("lut", "A1"), ("lut", "A3"), ("lut", "A4"), ("last", "D")}
