@@ -74,28 +74,19 @@ class Tokens(Component):
     def _counter(self, m, giver, taker):
         """One counter. Returns whether it holds a token, whether it holds several, and whether a
         post has overflowed it."""
-        name = f"{giver.name}_to_{taker.name}".lower()
-        count = Signal(self.config.token_bits, name=name)
+        count = Signal(self.config.token_bits, name=f"{giver.name}_to_{taker.name}".lower())
         posted = self.port(giver).post[taker]
         taken = self.port(taker).take & self.port(taker).wait[giver]
-        some, many = (Signal(name=f"{name}_{part}") for part in ("some", "many"))   # >= 1, >= 2
-        full, two, overflow = Signal(), Signal(), Signal(name=f"{name}_overflow")
-        # A take is known late, and decides on single registers only. The counter itself moves a
-        # cycle later, so that what it holds now is `count` and what has yet to happen to it.
-        grew, shrank = (Signal(name=f"{name}_{part}") for part in ("grew", "shrank"))
-        m.d.comb += [full.eq(self._holds(count, grew, shrank, self.config.token_limit)),
-                     two.eq(self._holds(count, grew, shrank, 2))]
-        m.d.sync += [overflow.eq(posted & ~taken & full), grew.eq(posted & ~taken & ~full),
-                     shrank.eq(taken & ~posted)]
-        with m.If(grew | shrank):
-            m.d.sync += count.eq(Mux(grew, count + 1, count - 1))
+        some, many = (Signal(name=f"{giver.name}_to_{taker.name}_{part}".lower())
+                      for part in ("some", "many"))             # count >= 1, count >= 2
+        full, overflow = Signal(), Signal(name=f"{giver.name}_to_{taker.name}_overflow".lower())
+        m.d.comb += full.eq(count == self.config.token_limit)
+        m.d.sync += overflow.eq(posted & ~taken & full)
+        # A take is known late: it decides whether the counter moves, the post which way.
+        with m.If(Mux(posted, ~taken & ~full, taken)):
+            m.d.sync += count.eq(Mux(posted, count + 1, count - 1))
         with m.If(posted & ~taken):
             m.d.sync += [some.eq(1), many.eq(some)]
         with m.Elif(taken & ~posted):
-            m.d.sync += [some.eq(many), many.eq(many & ~two)]
+            m.d.sync += [some.eq(many), many.eq(many & (count != 2))]
         return some, many, overflow
-
-    def _holds(self, count, grew, shrank, number):
-        """Whether a counter that has yet to grow or to shrink by one holds this number."""
-        above = count == number + 1 if number < self.config.token_limit else 0
-        return Mux(grew, count == number - 1, Mux(shrank, above, count == number))
