@@ -106,11 +106,12 @@ class AluEngine(Component):
     def _accept(self, m, nests, stops):
         """Take a command, with its tokens, when the sequencer can take it."""
         closed = Signal()                   # after a halt, or a step that was outside
-        m.d.sync += closed.eq(closed | self.halts | stops)
+        m.d.comb += self.tokens.bars.eq(closed | self.halts | stops)
+        m.d.sync += closed.eq(self.tokens.bars)
         decoded = self.commands.payload
         m.d.comb += [nests.payload.eq(decoded.nest),
-                     nests.valid.eq(start_next(m, self, nests.ready & ~closed,
-                                               decoded.wait, decoded.nest.tag.position))]
+                     nests.valid.eq(start_next(m, self, nests.ready, decoded.wait,
+                                               decoded.nest.tag.position, closed))]
 
     def _complete(self, m, results):
         """Post tokens, and count the instructions that have started and not ended."""

@@ -1,6 +1,6 @@
 """One lane of the ALU: eight operations and requantization through one multiplier."""
 
-from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
 
@@ -91,34 +91,50 @@ class AluLane(Component):
             m.d.comb += scale.scaling[stage].eq(self.controls[1 + stage].scaling)
         return m
 
+    def _multiplier(self):
+        """The parameter, the right operand, or a power of two: 1, if nothing is multiplied."""
+        control = self.controls[0]
+        takes_right = ~control.requantize & (control.op == AluOp.MUL)
+        exponent = Mux(control.op == AluOp.SHL, self.right[:AMOUNT_BITS], 0)
+        return ((self.multiplier & control.requantize.replicate(LANE_BITS))
+                | (self.right & takes_right.replicate(LANE_BITS))
+                | _power_of_two(exponent, ~control.requantize & ~takes_right))
+
     def _choose(self, m, chosen):
         """The operands of the requantizer, up to a choice that the comparison decides."""
         left, right, control = self.left, self.right, self.controls[0]
-        amount = right[:AMOUNT_BITS]
         right_is_less = Signal()
         m.d.comb += right_is_less.eq(right < left)
         m.d.sync += [
             chosen.left.eq(left), chosen.other.eq(right), chosen.takes_other.eq(0),
-            chosen.adds_other.eq(0), chosen.carry.eq(0), chosen.multiplier.eq(1),
-            chosen.shift.eq(0),
+            chosen.adds_other.eq(0), chosen.carry.eq(0), chosen.shift.eq(0),
+            chosen.multiplier.eq(self._multiplier()),
         ]
         with m.If(control.requantize):
             m.d.sync += [chosen.other.eq(self.bias), chosen.adds_other.eq(1),
-                         chosen.multiplier.eq(self.multiplier), chosen.shift.eq(self.shift)]
+                         chosen.shift.eq(self.shift)]
         operations = covering(AluOp, {
             AluOp.ADD: [chosen.adds_other.eq(1)],
             AluOp.SUB: [chosen.adds_other.eq(1), chosen.other.eq(~right), chosen.carry.eq(1)],
-            AluOp.MUL: [chosen.multiplier.eq(right)],
+            AluOp.MUL: [],          # a matter of its multiplier
             AluOp.MIN: [chosen.takes_other.eq(right_is_less)],
             AluOp.MAX: [chosen.takes_other.eq(~right_is_less)],
-            AluOp.SHR: [chosen.shift.eq(amount)],
-            AluOp.SHL: [chosen.multiplier.eq((Const(1, LANE_BITS) << amount)[:LANE_BITS])],
+            AluOp.SHR: [chosen.shift.eq(right[:AMOUNT_BITS])],
+            AluOp.SHL: [],
             AluOp.MOVE: [chosen.takes_other.eq(1)],
         })
         with m.Else(), m.Switch(control.op):
             for op, choices in operations.items():
                 with m.Case(op):
                     m.d.sync += choices
+
+
+def _power_of_two(exponent: Value, wanted: Value) -> Value:
+    """2**exponent, or zero: each bit from one of eight and one of four, which all bits share."""
+    low, high = exponent[:3], exponent[3:]
+    of_eight = [low == number for number in range(1 << len(low))]
+    of_four = [wanted & (high == number) for number in range(1 << len(high))]
+    return Cat(one & other for other in of_four for one in of_eight)
 
 
 def wraps(op: Value) -> Value:

@@ -46,7 +46,8 @@ tokens = Signature({
     "wait": Out(len(Engine)),       # engines whose tokens the next instruction wants, if any
     "granted": In(1),               # all of them are there; from a register
     "missing": In(len(Engine)),     # those that are not
-    "take": Out(1),                 # take them; only while granted
+    "take": Out(1),                 # take them, if there is an instruction; only while granted
+    "bars": Out(1),                 # grant nothing in the next cycle
     "post": Out(len(Engine)),       # give a token to each of these, this cycle
 })
 

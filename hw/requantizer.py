@@ -6,12 +6,13 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ..isa.arithmetic import INT32_HIGH, INT32_LOW
 from ..isa.instructions import Rounding
-from .logic import exponent, is_among, register
+from .logic import exponent, is_among, register, select
 
 LANE_BITS = 32
 HALF_BITS = LANE_BITS // 2
 SHIFT_BITS = 6
 NEAR_BITS = 11                          # of a number that a zero point may bring within 8 bits
+COARSE_BITS = exponent(HALF_BITS)       # of the second shift, those that the first step leaves
 QUOTIENT_BITS = LANE_BITS + 1           # what is left of a product after a shift by 31 bits
 
 # The stages of the pipeline, one cycle each.
@@ -47,7 +48,7 @@ class Requantizer(Component):
     takes it keeps it.
 
         BIAS            value + bias                    ROUND     rounded, unless more is to come
-        PARTS           four products of 16 × 16 bits   COARSE    saturated, shifted by whole bytes
+        PARTS           four products of 16 × 16 bits   COARSE    saturated, shifted by 0, 16 or 32
         MIDDLE          the two in the middle added     FINE      shifted by the rest
         PRODUCT         64 bits                         FINISH    rounded, zero point added
         FIRST_COARSE    shifted by up to three bytes              and compared with low and high
@@ -163,20 +164,28 @@ class Requantizer(Component):
 
     def _shift_second(self, m, rounded, amount):
         """COARSE to CLAMP."""
-        limit = Mux(rounded.negative, INT32_LOW, INT32_HIGH)
-        number = Signal(signed(QUOTIENT_BITS))
-        m.d.comb += number.eq(Mux(rounded.saturates, limit, rounded.number))
+        limit, number = Signal(signed(QUOTIENT_BITS)), Signal(signed(QUOTIENT_BITS))
+        m.d.comb += [limit.eq(Mux(rounded.negative, INT32_LOW, INT32_HIGH)),
+                     number.eq(rounded.number)]
         with m.If(self.scaling[COARSE].wrap):
             m.d.comb += number[-1].eq(rounded.number[-2])
-        number = with_dropped(number, rounded.dropped)
-        coarse = register(m, shifted(number, amount[3:], 8), "coarse")
-        fine = register(m, shifted(coarse, register(m, amount[:3], "fine_shift"), 1), "fine")
+        number, limit = (with_dropped(each, rounded.dropped) for each in (number, limit))
+        # A shift by 48 bits is not asked for: in its place, a limit, of whose bits many are alike,
+        # so that a bit chooses one of four.
+        halves = amount[COARSE_BITS:]
+        choices = [*(shifted(number, Const(place, 2), HALF_BITS) for place in range(3)),
+                   shifted(limit, halves, HALF_BITS)]
+        coarse = register(m, select(choices, halves | rounded.saturates.replicate(2)).as_signed(),
+                          "coarse")
+        fine_shift = register(m, amount[:COARSE_BITS], "fine_shift")
+        fine = register(m, shifted(coarse, fine_shift, 1), "fine")
 
         scaling = self.scaling[FINISH]
         quotient, last_bit, any_bit = parts_of(fine)
         to_even = register(m, rounds_to_even(self.scaling[FINE]), "finishes_to_even")
         increment = last_bit & (any_bit | tie_goes_up(to_even, quotient))
-        zero_point = Mux(scaling.narrow, scaling.zero_point, 0)
+        # Eight bits are enough: with `narrow`, nobody looks at those above.
+        zero_point = Mux(scaling.narrow, scaling.zero_point.as_unsigned(), 0)
         finished = register(m, quotient + zero_point + increment, "finished")
         below, above = self._compare(m, quotient, increment)
 
@@ -216,10 +225,14 @@ def parts_of(number):
 def shifted(number, amount, unit):
     """Shifts right by `amount` units of so many bits; the lowest bit stays set when any bit that
     went through it was."""
-    lost = Cat((amount > place) & number[place * unit:][:unit].any()
-               for place in range((1 << len(amount)) - 1))
-    bits = Cat(Const(0, exponent(unit)), amount)
-    return ((number >> bits) | lost.any()).as_signed()
+    while len(amount):          # two bits of it at a time: a choice among four
+        here = amount[-2:]
+        step = unit << len(amount) - len(here)
+        lost = Cat((here > place) & number[place * step:][:step].any()
+                   for place in range((1 << len(here)) - 1))
+        moved = select([number >> place * step for place in range(1 << len(here))], here)
+        number, amount = (moved | lost.any()).as_signed(), amount[:-2]
+    return number
 
 
 def _differs(bits, sign):

@@ -1,6 +1,6 @@
 """The start of an instruction: the cycle in which an engine takes its command and its tokens."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib.wiring import Component
 
 from ..isa.instructions import Instruction
@@ -8,26 +8,29 @@ from .layouts import unpack
 
 
 def start_next(m: Module, engine: Component, able: Value, wait: Value | None = None,
-               position: Value | None = None) -> Signal:
+               position: Value | None = None, closed: Value = Const(0)) -> Signal:
     """Start the next instruction once the engine is `able` to and its tokens are there.
 
     The cycle in which the result is high is the start: command and tokens are taken in it, and
     `events` tell the control unit. While nothing but tokens is missing, `events.wait` names the
     engines that have yet to give one. `wait` and `position` are the instruction's, where the
-    engine is not given whole commands.
+    engine is not given whole commands. An engine that is `closed` bars its tokens a cycle before,
+    so that a start need not ask.
     """
     command, tokens, events = engine.commands, engine.tokens, engine.events
     if wait is None:
         wait = unpack(Instruction, command.payload.word).wait
         position = command.payload.position
-    could_start, starts = Signal(), Signal()
+    could_start, starts, takes = Signal(), Signal(), Signal()
     m.d.comb += [
         tokens.wait.eq(Mux(command.valid, wait, 0)),
-        could_start.eq(command.valid & able),
-        starts.eq(could_start & tokens.granted),
-        # Whether there is a command at all does not matter to those behind it.
-        command.ready.eq(able & tokens.granted),
-        tokens.take.eq(starts),
+        could_start.eq(command.valid & able & ~closed),
+        takes.eq(able & tokens.granted),
+        starts.eq(command.valid & takes),
+        # Whether there is a command at all does not matter to those behind it, and without one
+        # there are no tokens to take.
+        command.ready.eq(takes),
+        tokens.take.eq(takes),
         events.start.eq(starts),
         events.start_position.eq(position),
         events.wait.eq(Mux(could_start, tokens.missing, 0)),

@@ -25,7 +25,8 @@ class Tokens(Component):
     -------
     load, gemm, alu, store : In(tokens)
         What each engine waits for, takes and posts. `granted` and `missing` answer in the same
-        cycle. `granted` has a meaning for an instruction that `coming` has told, or that stayed.
+        cycle. `granted` has a meaning for an instruction that `coming` has told, or that stayed;
+        it is low in the cycle after `bars`.
     coming : In(a mask for each engine)
         What the engine is going to wait for in the next cycle, if it `renews`.
     renews : In(len(Engine))
@@ -67,8 +68,8 @@ class Tokens(Component):
                 lacks_then.append(self.coming[taker][giver] & ~arrives
                                   & ~Mux(port.wait[giver], many, some))
             m.d.comb += port.granted.eq(granted)
-            m.d.sync += granted.eq(~Mux(self.renews[taker], Cat(lacks_then).any(),
-                                        Cat(lacks_now).any()))
+            m.d.sync += granted.eq(~port.bars & ~Mux(self.renews[taker], Cat(lacks_then).any(),
+                                                     Cat(lacks_now).any()))
         return m
 
     def _counter(self, m, giver, taker):

@@ -129,7 +129,7 @@ class Bench:
         self.alone, self.halt_at = alone, halt_at
         self.memory, self.model = Model(config, seed), Model(config, seed)
         self.left, self.right = Port(), Port()
-        self.offered = self.tokens_there = False
+        self.offered = self.tokens_there = self.barred = False
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.writes: list[int] = []
@@ -173,7 +173,7 @@ class Bench:
             ctx.set(unit.commands.payload, {"word": word, "position": position + 1000})
         ctx.set(unit.commands.valid, self.offered)
         assert ctx.get(unit.tokens.wait) == wait
-        ctx.set(unit.tokens.granted, self.tokens_there or wait == 0)
+        ctx.set(unit.tokens.granted, (self.tokens_there or wait == 0) and not self.barred)
         ctx.set(unit.tokens.missing, 0 if self.tokens_there else wait)
 
     def _memories(self, ctx: Any) -> None:
@@ -215,7 +215,9 @@ class Bench:
         unit, events = self.unit, self.unit.events
         assert ctx.get(events.busy) == (len(self.ends) < len(self.starts))
         start, end = ctx.get(events.start), ctx.get(events.end)
-        assert start == ctx.get(unit.tokens.take) == (self.offered and ctx.get(unit.commands.ready))
+        assert ctx.get(unit.tokens.take) == ctx.get(unit.commands.ready)
+        assert start == (self.offered and ctx.get(unit.commands.ready))
+        self.barred = ctx.get(unit.tokens.bars)
         missing = ctx.get(events.wait)
         if start:
             assert ctx.get(unit.tokens.granted)

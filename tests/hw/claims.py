@@ -27,7 +27,7 @@ class TokensAreCounted(Claim):
                  for name in ("coming", "post") for engine in Engine}
         super().__init__(
             {**masks, **{f"{name}_{engine.name.lower()}": 1
-                         for name in ("take", "arrives") for engine in Engine}},
+                         for name in ("take", "arrives", "bars") for engine in Engine}},
             {**{pair_name(*pair): (f"unit.{pair_name(*pair)}", config.token_bits)
                 for pair in PAIRS},
              **{f"{pair_name(*pair)}_{part}": (f"unit.{pair_name(*pair)}_{part}", 1)
@@ -38,7 +38,7 @@ class TokensAreCounted(Claim):
         m.submodules.unit = unit = self.unit(self.config)
         for engine in Engine:
             port = unit.port(engine)
-            for name in ("post", "take"):
+            for name in ("post", "take", "bars"):
                 m.d.comb += getattr(port, name).eq(
                     getattr(self, f"{name}_{engine.name.lower()}"))
         held = {engine: self._head(m, unit, engine) for engine in Engine}
@@ -49,8 +49,10 @@ class TokensAreCounted(Claim):
             missing = Cat(port.wait[giver] if giver == taker else   # none gives to itself
                           port.wait[giver] & (balances[giver, taker][0] == 0)
                           for giver in Engine)
+            barred = Signal(name=f"barred_{taker.name.lower()}")
+            m.d.sync += barred.eq(port.bars)
             m.d.comb += [Assert(port.missing == missing),
-                         Assert(~held[taker] | (port.granted == ~missing.any()))]
+                         Assert(~held[taker] | (port.granted == (~missing.any() & ~barred)))]
         for giver in Engine:
             refused = Cat(balances[giver, taker][1] for taker in Engine if taker != giver)
             refused_before = Signal(name=f"refused_{giver.name.lower()}")
@@ -67,7 +69,7 @@ class TokensAreCounted(Claim):
             m.d.sync += [held.eq(getattr(self, f"arrives_{name}")), wait.eq(coming)]
         m.d.comb += [port.wait.eq(Mux(held, wait, 0)), unit.coming[engine].eq(coming),
                      unit.renews[engine].eq(renews),
-                     Assume(~port.take | (held & port.granted))]        # the rule for engines
+                     Assume(~port.take | port.granted)]     # the rule for engines
         return held
 
     def _balance(self, m, unit, giver, taker):

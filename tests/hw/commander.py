@@ -64,7 +64,8 @@ class Commander:
     def look(self):
         started = self.valid.value and self.ready.value
         assert self.wait.value == (self._current().wait if self.valid.value else 0)
-        assert self.take.value == self.events["start"].value == started
+        assert self.take.value == self.ready.value
+        assert self.events["start"].value == started
         waits = self.missing.value if self.valid.value else 0
         assert self.events["wait"].value in (0, waits)
         if len(self.starts) == len(self.ends) and not self.halt.value:

@@ -149,7 +149,9 @@ def observe(ctx, engine, result, cycle, offers, halted):
     events = engine.events
     start, end = ctx.get(events.start), ctx.get(events.end)
     assert ctx.get(events.busy) == (len(result.starts) > len(result.ends))
-    assert ctx.get(engine.commands.ready) & offers == ctx.get(engine.tokens.take) == start
+    assert ctx.get(engine.commands.ready) == ctx.get(engine.tokens.take)
+    assert ctx.get(engine.tokens.take) & offers == start
+    assert not ctx.get(engine.tokens.bars)
     assert not start or ctx.get(engine.tokens.granted)
     if start:
         assert ctx.get(events.start_position) == POSITION + len(result.starts)

@@ -120,6 +120,7 @@ def test_the_arbiter_serves_who_requests_after_at_most_each_other_once(clients):
     ("port.wait[giver] & ~some)", "~some)"),                        # waits unasked
     ("~Mux(port.wait[giver], many, some)", "~some"),                # a token for two
     (" & ~some & ~arrives)", " & ~some)"),                          # a cycle late
+    ("~port.bars & ", ""),                                          # granted though barred
 ])
 def test_a_fault_in_the_token_counters_has_a_counterexample(right, wrong):
     assert counterexample(TokensAreCounted(SMALL, broken(Tokens, right, wrong)), steps=6)

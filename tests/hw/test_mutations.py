@@ -24,7 +24,7 @@ FAULTS = [
     ("writer.py", "bus.wstrb.eq(Mux(self.halt, 0, beat.strobe))", "bus.wstrb.eq(beat.strobe)",
      "test_writer.py"),
     ("rows.py", "self.row_end >= self.box.size", "self.row_end > self.box.size", "test_rows.py"),
-    ("start.py", "could_start & tokens.granted", "could_start", "test_load.py"),
+    ("start.py", "takes.eq(able & tokens.granted)", "takes.eq(able)", "test_load.py"),
     ("transfer.py", "bursts.valid & ~empty & goes", "bursts.valid & goes",
      "test_store.py"),
     ("tile_steps.py", "self.left == 2", "self.left == 3", "test_load.py"),
