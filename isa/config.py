@@ -216,7 +216,7 @@ class Config:
 tiny = Config(block_in=4, block_out=4, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=4 << 10,
               acc_bytes=8 << 10, out_bytes=2 << 10)
 small = Config(block_in=8, block_out=8, uop_bytes=16 << 10, inp_bytes=16 << 10,
-               wgt_bytes=64 << 10, acc_bytes=64 << 10, out_bytes=16 << 10)
+               wgt_bytes=64 << 10, acc_bytes=64 << 10, out_bytes=16 << 10, vector_cycles=2)
 base = Config(window_taps=3)
 # The array of `base` as an xc7z020 holds it; see docs/configurations.md.
 lean = Config(uop_bytes=16 << 10, wgt_bytes=128 << 10, acc_banks=2, vector_cycles=2)
