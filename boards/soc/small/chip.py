@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ...board import Board
 from ...facts import BoardError
@@ -45,7 +46,8 @@ def chip_of(board: Board) -> Chip:
     if board.memory.kind != "sdr" or board.memory.rate != "1:1":
         raise BoardError(f"{board.name}: memory is {board.memory.kind} at {board.memory.rate}, but "
                          "a system without a processor has sdr at 1:1")
-    facts, hz = memories.chip(board), board.clock.system_hz
+    facts: Any = memories.chip(board)       # type: ignore[no-untyped-call]
+    hz = board.clock.system_hz
     shape, times = facts.geom_settings, facts.timing_settings
     chip = Chip(
         data_bits=memories.data_bits(board), bank_bits=shape.bankbits, row_bits=shape.rowbits,

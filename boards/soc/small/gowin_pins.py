@@ -44,6 +44,15 @@ def pll_dividers(board: Board) -> dict[str, int]:
     return {"IDIV_SEL": divider - 1, "FBDIV_SEL": feedback - 1, "ODIV_SEL": output}
 
 
+def device_of(board: Board) -> str:
+    """How the PLL wants to have the part called."""
+    for part, name in DEVICE_NAMES.items():
+        if board.part.name.startswith(part):
+            return name
+    raise BoardError(f"{board.name}: part is {board.part.name!r}, but must be as "
+                     f"{', '.join(DEVICE_NAMES)}, with memory in its package")
+
+
 def wires_of(board: Board) -> dict[str, Wire]:
     """The ports that have a place."""
     wires = {f"{group}_{name}": wire for group, signals in board.pins.items()
@@ -60,12 +69,7 @@ class GowinBoard(Elaboratable):
 
     def __init__(self, board: Board, config: Config):
         self.board = board
-        names = [name for part, name in DEVICE_NAMES.items() if board.part.name.startswith(part)]
-        if not names:
-            raise BoardError(f"{board.name}: part is {board.part.name!r}, but must be as "
-                             f"{', '.join(DEVICE_NAMES)}, with memory in its package")
-        self.device, = names
-        self.dividers = pll_dividers(board)
+        self.device, self.dividers = device_of(board), pll_dividers(board)
         self.system = system_of(config, chip_of(board), hz=board.clock.system_hz,
                                 bit_cycles=round(board.clock.system_hz / BAUD))
         self.wires = {name: Signal(name=name) for name in wires_of(board)}
