@@ -46,7 +46,7 @@ def chip_of(board: Board) -> Chip:
     if board.memory.kind != "sdr" or board.memory.rate != "1:1":
         raise BoardError(f"{board.name}: memory is {board.memory.kind} at {board.memory.rate}, but "
                          "a system without a processor has sdr at 1:1")
-    facts: Any = memories.chip(board)       # type: ignore[no-untyped-call]
+    facts: Any = memories.chip(board)
     hz = board.clock.system_hz
     shape, times = facts.geom_settings, facts.timing_settings
     chip = Chip(

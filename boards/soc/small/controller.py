@@ -6,9 +6,11 @@
      wait, close, refresh, set the mode
 
 Small beats clever: there is no bank that is open beside another one, no queue, and no register for
-what the bus shows anyway. An address stays on the bus until the last beat of its burst has been
-there, and is taken with it. AXI4 has a slave take an address of reads before it shows their beats;
-the accelerator's reader does not ask for that.
+what the bus shows anyway. A burst that has begun is the only one until its end, so that the
+accelerator must not let one wait for another: it takes all that it reads, and has all that it
+writes, whatever becomes of its other bursts. An address stays on the bus until the last beat of
+its burst has been there, and is taken with it. AXI4 has a slave take an address of reads before it
+shows their beats; the accelerator's reader does not ask for that.
 
 A word that was asked for cannot be stopped. When the accelerator does not take a beat, that beat
 stays where it is, the words behind it are lost, and are asked for again.
@@ -32,7 +34,7 @@ HOST_BITS = 32
 ALL_BANKS = 10              # the bit of an address that closes the rows of all banks
 START_REFRESHES = 8         # at least
 # Commands: the lines RAS, CAS and WE that are low.
-NOTHING, ACTIVATE, READ, WRITE = 0b000, 0b100, 0b010, 0b011
+ACTIVATE, READ, WRITE = 0b100, 0b010, 0b011
 PRECHARGE, REFRESH, SET_MODE = 0b101, 0b110, 0b111
 
 

@@ -290,6 +290,33 @@ def test_a_beat_that_is_not_taken_stays_and_those_behind_it_come_again():
     assert bench.sdram.counts[READ] >= 16
 
 
+def test_an_answer_stays_until_it_is_taken():
+    bench = Bench("tang", 0)
+    bus = bench.unit.writes
+
+    async def bursts(ctx):
+        ctx.set(bus.wlast, 1)
+        for address in (BASE - 8, BASE):
+            ctx.set(bus.awaddr, address)
+            ctx.set(bus.awvalid, 1)
+            ctx.set(bus.wvalid, 1)
+            await until(ctx, bus.awready)
+        ctx.set(bus.awvalid, 0)
+        ctx.set(bus.wvalid, 0)
+
+    async def answers(ctx):
+        for right in (DECERR, OKAY):
+            while not (await ctx.tick().sample(bus.bvalid))[-1]:
+                pass
+            for _ in range(100):
+                assert (await ctx.tick().sample(bus.bvalid, bus.bresp))[2:] == (1, right)
+            ctx.set(bus.bready, 1)
+            await ctx.tick()
+            ctx.set(bus.bready, 0)
+
+    bench.run(bursts, answers)
+
+
 def test_memory_is_at_rest_when_nobody_asks():
     bench = Bench("tang", 0)
 

@@ -13,13 +13,17 @@ from microtron.boards.catalogue import board as board_of
 from microtron.boards.soc.fitting import Measured
 from microtron.boards.soc.simulate import SimulatedBoard
 from microtron.boards.soc.simulated_link import SimulatedLink
+from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError
+from microtron.isa.generator import random_program
 from microtron.isa.instructions import Load, Sync
 from microtron.isa.program import Program
 from microtron.isa.registers import IDENTITY
 from microtron.isa.stream import encode
 from microtron.runtime.board.device import BoardDevice
 from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS
+from microtron.runtime.device import Address
+from microtron.sim.functional.simulator import Functional
 
 from ....runtime.small_model import image as pixels
 from ....runtime.small_model import small_graph
@@ -81,6 +85,20 @@ def test_the_line_speaks_as_litexs_bridge(line):
     line.write(struct.pack(">BBI3I", 1, 3, place // 4, 1, 2, 0xFFEEDDCC)
                + struct.pack(">BBI", 2, 3, place // 4))
     assert line.read(12, PATIENCE) == struct.pack(">3I", 1, 2, 0xFFEEDDCC)
+
+
+@pytest.mark.soak
+def test_random_programs_leave_the_memory_of_the_functional_simulator():
+    device = BoardDevice(tiny, place=PLACE, link=SimulatedLink(BOARD, SimulatedBoard(BOARD, tiny)))
+    for seed in range(40):
+        program = random_program(tiny, seed, length=(5, 30, 60)[seed % 3])
+        right = Functional(program)
+        right.run()
+        device.load(program)
+        device.run()
+        for segment, content in zip(program.segments, right.memory.segments, strict=True):
+            found = device.read(Address(segment.name), segment.size)
+            np.testing.assert_array_equal(found, content[:segment.size])
 
 
 @pytest.mark.soak
