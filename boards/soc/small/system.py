@@ -12,8 +12,9 @@ from ....hw.axi import lite_channels, read_channels, write_channels
 from ....hw.top import Accelerator
 from ....isa.config import Config
 from .chip import Chip
-from .controller import Controller, check_chip, chip_pins
+from .controller import Controller
 from .host import Host
+from .ports import check_chip, chip_pins
 
 MEMORY, REGISTERS = 0x4000_0000, 0x9000_0000        # as in a system of LiteX
 SILENCE = 0.1               # seconds at most, after which half a command is forgotten
