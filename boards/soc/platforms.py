@@ -14,13 +14,8 @@ from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from ..board import Board, Wire
 from ..facts import BoardError
+from .inside import DEVICE_NAMES, INSIDE
 
-# Memory in the package of a Gowin FPGA, by the names that its tools know.
-INSIDE = {"clk": ("O_sdram_clk", 1), "cke": ("O_sdram_cke", 1), "cs_n": ("O_sdram_cs_n", 1),
-          "cas_n": ("O_sdram_cas_n", 1), "ras_n": ("O_sdram_ras_n", 1),
-          "we_n": ("O_sdram_wen_n", 1), "dm": ("O_sdram_dqm", 4), "a": ("O_sdram_addr", 11),
-          "ba": ("O_sdram_ba", 2), "dq": ("IO_sdram_dq", 32)}
-DEVICE_NAMES = {"GW2AR-LV18": "GW2AR-18C"}
 SERIAL_MODEL = ("serial", 0, *(Subsignal(name, Pins(bits)) for name, bits in (
     ("source_valid", 1), ("source_ready", 1), ("source_data", 8),
     ("sink_valid", 1), ("sink_ready", 1), ("sink_data", 8))))

@@ -43,7 +43,7 @@ def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
         steps = gateware(board, config, simulated=True)
         for number, step in enumerate(steps, 1):
             step.run(work, number, len(steps))
-        texts = {each: (work / each).read_text() for each in verilog_of(board)}
+        texts = {each: (work / each).read_text() for each in verilog_of(board, simulated=True)}
         memories = {each: (work / each).read_text() for each in memories_of(board)}
     texts |= {path.name: path.read_text() for path in sorted(HARNESS.iterdir())}
     options = (*OPTIONS, "-MAKEFLAGS", make_options(config))

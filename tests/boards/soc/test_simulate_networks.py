@@ -13,7 +13,7 @@ from microtron.boards.board import Board
 from microtron.boards.catalogue import board as board_of
 from microtron.boards.catalogue import boards
 from microtron.boards.firmware.image import build_image
-from microtron.boards.processors import PROCESSORS
+from microtron.boards.processors import PROCESSORS, soft_processor
 from microtron.boards.soc.fitting import Measured
 from microtron.boards.soc.simulate import SimulatedBoard
 from microtron.boards.soc.steps import PINS
@@ -28,7 +28,7 @@ DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 BOARD = board_of("ulx3s")
 SYSTEMS = [*(replace(BOARD, cpu=processor) for processor in PROCESSORS),
            *(board for board in boards() if board.flow in PINS and board.memory.timing is not None
-             and board.name != BOARD.name)]
+             and board.name != BOARD.name and soft_processor(board) is not None)]
 LIMITS = {"timeout": 20_000_000, "patience": 2_000_000_000}     # cycles
 
 
