@@ -1,6 +1,6 @@
 """The start of an instruction: the cycle in which an engine takes its command and its tokens."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib.wiring import Component
 
 from ..isa.instructions import Instruction
@@ -8,7 +8,7 @@ from .layouts import unpack
 
 
 def start_next(m: Module, engine: Component, able: Value, wait: Value | None = None,
-               position: Value | None = None, closed: Value = Const(0)) -> Signal:
+               position: Value | None = None, closed: Value | None = None) -> Signal:
     """Start the next instruction once the engine is `able` to and its tokens are there.
 
     The cycle in which the result is high is the start: command and tokens are taken in it, and
@@ -24,7 +24,7 @@ def start_next(m: Module, engine: Component, able: Value, wait: Value | None = N
     could_start, starts, takes = Signal(), Signal(), Signal()
     m.d.comb += [
         tokens.wait.eq(Mux(command.valid, wait, 0)),
-        could_start.eq(command.valid & able & ~closed),
+        could_start.eq(command.valid & able & (1 if closed is None else ~closed)),
         takes.eq(able & tokens.granted),
         starts.eq(command.valid & takes),
         # Whether there is a command at all does not matter to those behind it, and without one

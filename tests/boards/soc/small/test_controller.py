@@ -17,7 +17,8 @@ from .sdram import ACTIVATE, PRECHARGE, READ, REFRESH
 
 
 @pytest.mark.parametrize("name", CHIPS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak)
+                                       for seed in range(1, 8))])
 def test_bursts_and_words_reach_memory_whoever_waits(name, seed):
     bench = Bench(name, seed)
     bench.fill(0)

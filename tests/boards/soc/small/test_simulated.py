@@ -1,4 +1,8 @@
-"""The whole small system in simulation: the host's driver, over the serial line, runs networks."""
+"""The whole small system in simulation: the host's driver, over the serial line, runs networks.
+
+Its model is compiled for more than half a minute, so this is for `make soak`; in `make test`, the
+controller and the host's side are tested alone, and a network runs in the system of an ULX3S.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,7 @@ BOARD = board_of("tang_nano_20k")
 PLACE = "board:tang_nano_20k@/dev/ttyUSB0"
 DIGITS = Path(__file__).parents[4] / "examples" / "digits"
 PATIENCE = 20_000               # cycles
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +92,6 @@ def test_the_line_speaks_as_litexs_bridge(line):
     assert line.read(12, PATIENCE) == struct.pack(">3I", 1, 2, 0xFFEEDDCC)
 
 
-@pytest.mark.soak
 def test_random_programs_leave_the_memory_of_the_functional_simulator():
     device = BoardDevice(tiny, place=PLACE, link=SimulatedLink(BOARD, SimulatedBoard(BOARD, tiny)))
     for seed in range(40):
@@ -101,7 +105,6 @@ def test_random_programs_leave_the_memory_of_the_functional_simulator():
             np.testing.assert_array_equal(found, content[:segment.size])
 
 
-@pytest.mark.soak
 def test_digits_are_what_the_functional_simulator_says_and_take_the_time_predicted(monkeypatch):
     model = microtron.compile(DIGITS / "digits.onnx", "micro")
     link = SimulatedLink(BOARD, SimulatedBoard(BOARD, model.config))
