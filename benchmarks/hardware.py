@@ -59,6 +59,7 @@ def cases(config: Config) -> dict[str, tuple[Instruction, int]]:
     bank = config.acc_bank_tiles
     loops = {"loops": (1, 1, min(STEPS, bank)), "dst_stride": (0, 0, 1)}
     steps = min(STEPS, bank)
+    vectors = steps * config.vector_cycles
 
     def beats(buffer: Buffer) -> int:
         return -(-_tiles(config, buffer) * config.tile_bytes(buffer) // config.bus_bytes)
@@ -74,11 +75,11 @@ def cases(config: Config) -> dict[str, tuple[Instruction, int]]:
     return {
         "gemm": (Gemm(loops=(1, 1, steps), dst_stride=(0, 0, 1), src_stride=(0, 0, 1)), steps),
         "gemm, one sum": (Gemm(loops=(1, 1, steps), src_stride=(0, 0, 1)), steps),
-        "alu immediate": (AluI(op=AluOp.ADD, src_stride=(0, 0, 1), **loops), steps),  # type: ignore[arg-type]
+        "alu immediate": (AluI(op=AluOp.ADD, src_stride=(0, 0, 1), **loops), vectors),  # type: ignore[arg-type]
         "alu tensor": (Alu(op=AluOp.ADD, lhs=0, rhs=bank % config.tiles(Buffer.ACC),
-                           rhs_stride=(0, 0, 1), **loops), steps),  # type: ignore[arg-type]
+                           rhs_stride=(0, 0, 1), **loops), vectors),  # type: ignore[arg-type]
         "requantize": (Requantize(src_stride=(0, 0, 1), params=config.tiles(Buffer.ACC) - 3,
-                                  **loops), steps + 3),  # type: ignore[arg-type]
+                                  **loops), vectors + 3),  # type: ignore[arg-type]
         **{f"load {buffer.name.lower()}": load(buffer)
            for buffer in (Buffer.INP, Buffer.WGT, Buffer.ACC)},
         **{f"store {buffer.name.lower()}": store(buffer) for buffer in (Buffer.OUT, Buffer.ACC)},
@@ -129,8 +130,8 @@ def _all_at_once(name: str, device: RtlDevice) -> dict[str, object]:
         Load(buffer=Buffer.WGT, segment=MEMORY, sram=1, shape=(1, 1, tiles(Buffer.WGT))),
         Store(buffer=Buffer.OUT, segment=MEMORY, offset=1 << 19, shape=(1, 1, tiles(Buffer.OUT))),
         Gemm(loops=(4, 1, steps), dst_stride=(0, 0, 1), src_stride=(0, 0, 1)),
-        AluI(op=AluOp.ADD, dst=bank, src=bank, loops=(4, 1, steps), dst_stride=(0, 0, 1),
-             src_stride=(0, 0, 1)),
+        AluI(op=AluOp.ADD, dst=bank, src=bank, loops=(4, 1, steps // config.vector_cycles),
+             dst_stride=(0, 0, 1), src_stride=(0, 0, 1)),
     ]
     cycles, together = span(device, *work)
     return {"config": name, "what": "all four engines", "due": due, "cycles": cycles,
