@@ -12,7 +12,7 @@ from ..isa.config import Config
 from ..isa.faults import Fault
 from ..isa.instructions import SEGMENTS, Engine
 from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names, register_map
-from .counters import Counters
+from .counters import COUNTER_BITS, Counters
 from .interfaces import FAULT, events, segment_lookup
 from .layouts import POSITION_BITS
 from .logic import covering, exponent, register, select
@@ -115,7 +115,8 @@ class Control(Component):
                for name, value in registers.identity_of(self.config).items() if value},
         }
         self.offset = register(m, self.read_offset, "offset")   # as counters take longer
-        self._read(m, readable, self._counters(m), self._segments(m))
+        counted = self._cycles(m) if self.config.cycles_only else self._counters(m)
+        self._read(m, readable, counted, self._segments(m))
         return m
 
     def _look(self, m):
@@ -264,6 +265,20 @@ class Control(Component):
             counts = self.running if name == "cycles" else self.counting
             m.d.comb += getattr(counters, f"step_{number}").eq(Mux(counts, steps[name], 0))
         return self._counter_read(m, counters)
+
+    def _cycles(self, m):
+        """Count cycles alone. Returns the word of that counter whose offset was there three cycles
+        before; zero if it was another register's."""
+        cycles = Signal(COUNTER_BITS)
+        with m.If(self.running):
+            m.d.sync += cycles.eq(cycles + 1)
+        with m.If(self.reset):
+            m.d.sync += cycles.eq(0)
+        words = {"cycles_low": cycles[:WORD], "cycles_high": cycles[WORD:]}
+        meant = {name: register(m, self.offset == _offsets[name], f"{name}_meant")
+                 for name in words}
+        return register(m, reduce(or_, (Mux(meant[name], word, 0) for name, word in words.items())),
+                        "cycles_read")
 
     def _counter_read(self, m, counters):
         """The word of a counter whose offset was there three cycles before; zero if it was another

@@ -67,6 +67,8 @@ class Config:
                                  "block_in is block_out", later=True)
     window_taps: int = choice(1, "products that a depthwise sum adds up in a cycle: 1, or 3 with "
                                  "the instruction `window`", later=True, tacit=True)
+    cycles_only: int = choice(0, "1: hardware counts the cycles of a run alone, not what engines "
+                                 "do and wait for", later=True, tacit=True)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -130,7 +132,8 @@ class Config:
                               f"bank two of the {tiles} accumulator tiles or more")
         for name, low, high in (("address_bits", 32, 64), ("queue_depth", 2, 1024),
                                 ("token_bits", 2, 16), ("reads_in_flight", 1, 64),
-                                ("writes_in_flight", 1, 64), ("out_readers", 1, 2)):
+                                ("writes_in_flight", 1, 64), ("out_readers", 1, 2),
+                                ("cycles_only", 0, 1)):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ConfigError(f"{name} is {value}, but must be from {low} to {high}")
@@ -224,7 +227,8 @@ slim = dataclasses.replace(lean, vector_cycles=4)       # and as an LFE5U-85F do
 # What a GW2AR-18 has room for.
 micro = Config(block_in=2, block_out=2, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=4 << 10,
                acc_bytes=8 << 10, out_bytes=2 << 10, acc_banks=1, queue_depth=2, token_bits=4,
-               reads_in_flight=2, writes_in_flight=2, vector_cycles=2, out_readers=1)
+               reads_in_flight=2, writes_in_flight=2, vector_cycles=2, out_readers=1,
+               cycles_only=1)
 wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,
               acc_bytes=256 << 10, out_bytes=64 << 10, bus_bits=128)
 

@@ -66,6 +66,11 @@ def counter_names() -> tuple[str, ...]:
     return tuple(names)
 
 
+def counters_of(config: Config) -> tuple[str, ...]:
+    """Those that the accelerator has; the registers of others read zero."""
+    return ("cycles",) if config.cycles_only else counter_names()
+
+
 def _head() -> list[Register]:
     return [
         Register("identity", 0x000, f"{IDENTITY:#x}, \"MTRN\""),

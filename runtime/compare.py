@@ -15,7 +15,7 @@ from ..isa.config import Config
 from ..isa.errors import ExecutionError
 from ..isa.instructions import Engine, Store
 from ..isa.program import Program, engines_of
-from ..isa.registers import Control, counter_names
+from ..isa.registers import Control, counters_of
 from ..isa.stream import positions_of
 from ..isa.timing import MemoryTiming
 from ..isa.verifier import inspect
@@ -124,7 +124,8 @@ class Observed(RtlDevice):
         self._harness.trace(self.timeline.start, self.timeline.end)
         super()._run_to_its_end(limit)
         self.counters = {name: self._harness.read(f"{name}_low")
-                         | self._harness.read(f"{name}_high") << 32 for name in counter_names()}
+                         | self._harness.read(f"{name}_high") << 32 for name in counters_of(
+                             self._loaded().program.config)}
 
     @property
     def memory(self) -> tuple[Bytes, ...]:

@@ -15,7 +15,7 @@ from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.faults import Fault
 from ..isa.instructions import SEGMENTS
 from ..isa.program import Access, Program
-from ..isa.registers import Control, Status, counter_names, identity_of
+from ..isa.registers import Control, Status, counters_of, identity_of
 from ..isa.stream import as_bytes
 from ..isa.timing import MemoryTiming
 from ..sim.counts import count
@@ -102,7 +102,7 @@ class RtlDevice:
             raise ExecutionError(faulted(program, Fault(harness.read("fault")),
                                          harness.read("fault_position")))
         counters = {name: harness.read(f"{name}_low") | harness.read(f"{name}_high") << 32
-                    for name in counter_names()}
+                    for name in counters_of(program.config)}
         return Report(device=self.name, config=program.config, memory=self.timing,
                       counts=count(program.code, program.config,
                                    most_tokens(program, timeline)),

@@ -12,7 +12,7 @@ from ...isa.errors import ExecutionError
 from ...isa.faults import Fault
 from ...isa.instructions import SEGMENTS
 from ...isa.program import Access, Program
-from ...isa.registers import Control, Status, counter_names, offset_of
+from ...isa.registers import Control, Status, counters_of, offset_of
 from ...isa.stream import as_bytes
 from ...isa.timing import MemoryTiming
 from ...sim.counts import count
@@ -115,7 +115,7 @@ class BoardDevice:
                             f"is done nor why it failed: its status is {status:#x}, its fault "
                             f"{cause:#x}; load the bitstream again")
         counters = {name: _read(link, f"{name}_low") | _read(link, f"{name}_high") << 32
-                    for name in counter_names()}
+                    for name in counters_of(program.config)}
         return Report(device=self.name, config=program.config,
                       counts=count(program.code, program.config, {}),
                       cycles=counters["cycles"], counters=counters)

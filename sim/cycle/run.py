@@ -149,4 +149,4 @@ def check_meaning(config: Config, made_for: Config) -> None:
 
 # Fields of a configuration on which a program's meaning does not depend.
 FREE = ("acc_banks", "bus_bits", "queue_depth", "token_bits", "reads_in_flight",
-        "writes_in_flight", "vector_cycles")
+        "writes_in_flight", "vector_cycles", "cycles_only")

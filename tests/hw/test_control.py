@@ -1,6 +1,7 @@
 """The control unit behind its AXI4-Lite slave: registers, runs, faults, counters, interrupts."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from amaranth.hdl import Module, ResetInserter, Signal
@@ -28,8 +29,8 @@ from .simulate import kept, simulate
 class Both(Component):
     """Control and its slave, as in the accelerator."""
 
-    def __init__(self):
-        self.control = Control(tiny)
+    def __init__(self, config=tiny):
+        self.control = Control(config)
         super().__init__({"bus": In(lite_channels())})
 
     def elaborate(self, platform):
@@ -102,8 +103,8 @@ class Driver:
         return value
 
 
-def drive(scenario, seed=0):
-    unit = kept(Both)
+def drive(scenario, seed=0, config=tiny):
+    unit = kept(Both, config)
 
     async def testbench(ctx):
         ctx.set(unit.control.quiet, 1)
@@ -257,6 +258,25 @@ def test_settings_cannot_change_during_a_run():
         assert await driver.read("program_count") == 3
 
     drive(scenario)
+
+
+def test_hardware_may_count_cycles_alone():
+    async def scenario(ctx, control, driver):
+        await driver.write("control", Bits.START)
+        while not ctx.get(control.running):
+            await ctx.tick()
+        ctx.set(control.load.busy, 1)
+        cycles = 0
+        while ctx.get(control.running):
+            cycles += 1
+            ctx.set(control.finished, cycles >= 10)
+            await ctx.tick()
+        values = {name: await driver.read(f"{name}_low") for name in counter_names()}
+        assert values == {**dict.fromkeys(counter_names(), 0), "cycles": cycles}
+        assert await driver.read("cycles_high") == 0
+        assert await driver.read("config_cycles_only") == 1
+
+    drive(scenario, config=replace(tiny, cycles_only=1))
 
 
 def test_counters_add_up_what_engines_tell_from_start_to_end():

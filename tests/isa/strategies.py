@@ -104,6 +104,7 @@ def configs(draw: st.DrawFn) -> Config:
                   address_bits=draw(st.integers(32, 64)),
                   queue_depth=draw(st.integers(2, 1024)), token_bits=draw(st.integers(2, 16)),
                   vector_cycles=draw(powers(1, min(16, batch * block_out))),
+                  cycles_only=draw(st.integers(0, 1)),
                   window_taps=draw(st.sampled_from([1, 3])) if min(block_in, block_out) >= 4 else 1)
 
 
