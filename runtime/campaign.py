@@ -62,7 +62,8 @@ def random_config(seed: int) -> Config:
         lanes = config.batch * config.block_out
         config = replace(config, vector_cycles=min(lanes, rng.choice((1, 1, 2, 4, 8, 16))))
         windows = min(config.block_in, config.block_out) >= WINDOW_ROWS and rng.random() < 0.5
-        return replace(config, window_taps=WINDOW_TAPS if windows else 1)
+        return replace(config, window_taps=WINDOW_TAPS if windows else 1,
+                       cycles_only=int(rng.random() < 0.25))
 
 
 def right_case(config: Config, seed: int) -> Case:
