@@ -35,6 +35,9 @@ def needed(board: Board, config: Config) -> dict[str, float] | None:
 def shortage(board: Board, config: Config) -> str | None:
     """What there is too little of, in words; None if nothing is known to be."""
     part = board.part
+    if board.memory.bytes > 1 << config.address_bits:
+        return (f"its addresses have {config.address_bits} bits, but memory "
+                f"{board.memory.bytes >> 20:,} MiB")
     known = needed(board, config)
     if known is not None:
         for kind, number in known.items():

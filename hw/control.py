@@ -216,10 +216,11 @@ class Control(Component):
             registers[name] = value
             return value
 
-        high = max(self.config.address_bits - WORD, 0)
-        m.d.comb += self.program_base.eq(Cat(setting("program_low", WORD),
+        low = min(self.config.address_bits, WORD)
+        high = self.config.address_bits - low
+        m.d.comb += self.program_base.eq(Cat(setting("program_low", low),
                                              setting("program_high", high)))
-        m.d.comb += self.program_count.eq(setting("program_count", WORD))
+        m.d.comb += self.program_count.eq(setting("program_count", POSITION_BITS))
         return registers
 
     def _segments(self, m):

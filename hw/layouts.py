@@ -5,11 +5,10 @@ from types import SimpleNamespace
 from amaranth.hdl import Cat, Value
 from amaranth.lib import data
 
-from ..isa.instructions import ISA, Buffer, Engine, Instruction
+from ..isa.instructions import ISA, POSITION_BITS, Buffer, Engine, Instruction
 from ..isa.record import Field, Record, fields_of, reserved_bytes
 
 OPCODE_BITS = 8
-POSITION_BITS = 32      # instruction numbers, for fault reports and traces
 
 # What travels from FETCH to an engine: an instruction and its number in the program.
 COMMAND = data.StructLayout({"word": 8 * Instruction.size, "position": POSITION_BITS})

@@ -88,11 +88,13 @@ class LoadSteps(TileSteps):
             self.in_last_run.eq(in_last_run & self.rows.is_last & in_last_section),
         ]
         # What follows: another run of this line or the first of the next one, which lies in this
-        # section, the next one, or the first one of a plane. Each is known before the choice.
+        # section, the next one, or the first one of a plane. Each is known before the choice, and
+        # that before it is known whether the run ends at all.
         run_after, section_after = _after(run, widths), _after(section, heights)
-        new_line, new_plane = self.begins | line_ends, self.begins | self.plane_ends
+        new_section = in_last_run & self.rows.is_last
+        new_line, new_plane = self.begins | in_last_run, self.begins | new_section & in_last_section
         in_middle = Mux(new_plane, prepared.first_section == Section.MIDDLE, Mux(
-            section_ends, section_after == Section.MIDDLE, section == Section.MIDDLE))
+            new_section, section_after == Section.MIDDLE, section == Section.MIDDLE))
         m.d.comb += [
             self.next_data.eq(Mux(new_line, in_middle & (prepared.first_run == Run.BODY),
                                   (section == Section.MIDDLE) & (run_after == Run.BODY))),

@@ -46,8 +46,8 @@ class SegmentTable(Component):
 
     def elaborate(self, platform):
         m = Module()
-        widths = {"low": min(self.config.address_bits, WORD),
-                  "high": self.config.address_bits - WORD, "size": WORD}
+        low = min(self.config.address_bits, WORD)
+        widths = {"low": low, "high": self.config.address_bits - low, "size": WORD}
         numbers = (self.read_number, self.load.number, self.store.number)
         kept = {}                       # by the names of registers: what each of these finds
         for part, (name, width) in enumerate(widths.items()):

@@ -130,7 +130,7 @@ class Config:
         if banks not in (1, 2, 4, 8) or banks * 2 > tiles:
             raise ConfigError(f"acc_banks is {banks}, but must be 1, 2, 4 or 8 and leave each "
                               f"bank two of the {tiles} accumulator tiles or more")
-        for name, low, high in (("address_bits", 32, 64), ("queue_depth", 2, 1024),
+        for name, low, high in (("address_bits", 24, 64), ("queue_depth", 2, 1024),
                                 ("token_bits", 2, 16), ("reads_in_flight", 1, 64),
                                 ("writes_in_flight", 1, 64), ("out_readers", 1, 2),
                                 ("cycles_only", 0, 1)):
@@ -226,8 +226,8 @@ lean = Config(uop_bytes=16 << 10, wgt_bytes=128 << 10, acc_banks=2, vector_cycle
 slim = dataclasses.replace(lean, vector_cycles=4)       # and as an LFE5U-85F does
 # What a GW2AR-18 has room for.
 micro = Config(block_in=2, block_out=2, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=4 << 10,
-               acc_bytes=8 << 10, out_bytes=2 << 10, acc_banks=1, queue_depth=2, token_bits=4,
-               reads_in_flight=2, writes_in_flight=2, vector_cycles=2, out_readers=1,
+               acc_bytes=8 << 10, out_bytes=2 << 10, acc_banks=1, address_bits=24, queue_depth=2,
+               token_bits=4, reads_in_flight=2, writes_in_flight=2, vector_cycles=2, out_readers=1,
                cycles_only=1)
 wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,
               acc_bytes=256 << 10, out_bytes=64 << 10, bus_bits=128)

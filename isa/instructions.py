@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from .record import Record, Rule, i8, i16, i32, operand, u8, u16, u32
 
 INSTRUCTION_BYTES = 32
+POSITION_BITS = 21          # of an instruction's number: 64 MiB of code, and more in no program
 ISA_VERSION = 1
 SEGMENTS = 8                # windows into DRAM that the control registers describe
 SEGMENT_ALIGNMENT = 4096    # bytes; bases on this grid make 4 KiB bursts a matter of the offset

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .config import Config
 from .errors import IsaError
-from .instructions import ISA, SEGMENTS
+from .instructions import ISA, POSITION_BITS, SEGMENTS
 from .registers import REGISTER_BYTES
 from .stream import Stream
 from .values import integer, listed, named, shown
@@ -99,6 +99,9 @@ class Program:
     def __post_init__(self) -> None:
         if not isinstance(self.config, Config):
             raise IsaError(f"config is {shown(self.config)}, but must be a Config")
+        if len(self.code) >> POSITION_BITS:
+            raise IsaError(f"{len(self.code):,} instructions, but a program has fewer than "
+                           f"{1 << POSITION_BITS:,}")
         if len(self.segments) > SEGMENTS:
             raise IsaError(f"{len(self.segments)} segments, but there are only {SEGMENTS}")
         names = [segment.name for segment in self.segments]

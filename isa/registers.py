@@ -12,7 +12,7 @@ from enum import IntFlag
 from functools import cache
 
 from .config import Config
-from .instructions import ISA_VERSION, SEGMENTS, Engine
+from .instructions import ISA_VERSION, POSITION_BITS, SEGMENTS, Engine
 
 IDENTITY = 0x4D54524E       # "MTRN"
 REGISTER_BYTES = 4
@@ -81,7 +81,8 @@ def _head() -> list[Register]:
         Register("fault_position", 0x014, "number of the instruction that failed"),
         Register("program_low", 0x020, "address of the first instruction", writable=True),
         Register("program_high", 0x024, "", writable=True),
-        Register("program_count", 0x028, "instructions in the program", writable=True),
+        Register("program_count", 0x028,
+                 f"instructions in the program: fewer than 2**{POSITION_BITS}", writable=True),
     ]
 
 

@@ -53,7 +53,7 @@ def random_config(seed: int) -> Config:
                 uop_bytes=rng.choice((256, 2048)), inp_bytes=rng.choice((1024, 8192)),
                 wgt_bytes=rng.choice((2048, 16384)), acc_bytes=rng.choice((4096, 32768)),
                 out_bytes=rng.choice((1024, 8192)), acc_banks=rng.choice((1, 2, 4, 8)),
-                bus_bits=rng.choice((64, 128, 256)), address_bits=rng.choice((32, 40, 64)),
+                bus_bits=rng.choice((64, 128, 256)), address_bits=rng.choice((24, 32, 64)),
                 queue_depth=rng.choice((2, 3, 4, 7, 16, 32)), token_bits=rng.randint(5, 16),
                 reads_in_flight=rng.choice((1, 2, 3, 16, 64)),
                 writes_in_flight=rng.choice((1, 2, 3, 8, 64)), out_readers=rng.choice((1, 2, 2)))

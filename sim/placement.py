@@ -18,7 +18,7 @@ def placed(program: Program) -> list[int]:
     """
     bits = program.config.address_bits
     limit = 1 << bits
-    address = PAGE_BYTES if bits == 32 else limit >> 1
+    address = PAGE_BYTES if bits <= 32 else limit >> 1
     bases = []
     for name, size in (("the code", len(program.code) * INSTRUCTION_BYTES),
                        *((f"segment {each.name}", each.size) for each in program.segments)):

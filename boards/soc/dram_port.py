@@ -61,7 +61,7 @@ class Gear:
     def outside(self, address):
         """Whether a burst does not lie in memory; none crosses 4 KiB."""
         shift = exact_log2(self.port.size)
-        return address[shift:] != self.port.base >> shift
+        return address[shift:] != self.port.base % (1 << len(address)) >> shift
 
     def first_word(self, address):
         return address[self.word_shift:exact_log2(self.port.size)]

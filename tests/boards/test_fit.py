@@ -38,6 +38,12 @@ def test_scratchpads_alone_may_be_too_large():
                      r"2,160", shortage(board("zybo_z7_10"), small))
 
 
+def test_addresses_reach_all_of_memory():
+    narrow = replace(tiny, address_bits=24)
+    assert shortage(board("tang_nano_20k"), narrow) is None
+    assert shortage(board("ulx3s"), narrow) == "its addresses have 24 bits, but memory 32 MiB"
+
+
 def test_the_boards_own_preset_fits_wherever_areas_are_known():
     for each in boards():
         config = PRESETS[each.preset]

@@ -15,7 +15,7 @@ PROGRAMS = int(os.environ["PROGRAMS"])
 
 @cocotb.test()
 async def random_programs_leave_the_memory_of_the_functional_simulator(dut):
-    start = 0 if CONFIG.address_bits == 32 else 1 << CONFIG.address_bits - 1
+    start = 0 if CONFIG.address_bits <= 32 else 1 << CONFIG.address_bits - 1
     bench = Bench(dut, seed=cocotb.RANDOM_SEED, memory_bytes=1 << 19, memory_start=start)
     await bench.reset()
     for number in range(PROGRAMS):

@@ -12,7 +12,7 @@ from microtron.hw.control import Control
 from microtron.hw.lite import LiteSlave
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
-from microtron.isa.instructions import SEGMENTS, Engine
+from microtron.isa.instructions import POSITION_BITS, SEGMENTS, Engine
 from microtron.isa.registers import (
     IDENTITY,
     Status,
@@ -130,9 +130,9 @@ def test_settings_are_kept_and_reach_the_engines(seed):
         written = {}
         for register in register_map():
             if register.name.startswith(("program", "segment")):
-                high = register.name.endswith("_high")
-                written[register.name] = 0 if high else rng.getrandbits(
-                    1 if register.name.endswith("access") else 32)
+                bits = {"high": 0, "access": 1, "count": POSITION_BITS}.get(
+                    register.name.rpartition("_")[2], 32)
+                written[register.name] = rng.getrandbits(bits)
                 assert await driver.write(register.name, written[register.name]) == 0
         for name, value in written.items():
             assert await driver.read(name) == value

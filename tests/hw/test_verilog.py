@@ -19,7 +19,7 @@ from microtron.hw.load_steps import LoadSteps
 from microtron.hw.logic import exponent
 from microtron.hw.store_steps import StoreSteps
 from microtron.hw.top import MODULE, TRACE
-from microtron.isa.instructions import INSTRUCTION_BYTES, Buffer, Engine
+from microtron.isa.instructions import INSTRUCTION_BYTES, POSITION_BITS, Buffer, Engine
 
 from .emitted import CONFIGS, emitted
 
@@ -99,7 +99,7 @@ def prepared_bits(steps, config):
 
 def expected_memories(config):
     """Everything that is to become block RAM or distributed RAM: place → words and bits a word."""
-    command, beat = 8 * INSTRUCTION_BYTES + 32, config.bus_bits
+    command, beat = 8 * INSTRUCTION_BYTES + POSITION_BITS, config.bus_bits
     tile = {buffer: 8 * config.tile_bytes(buffer) for buffer in Buffer}
     scratchpads = {buffer.name.lower(): max(tile[buffer], beat)
                    for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.OUT)}
@@ -120,7 +120,7 @@ def expected_memories(config):
         "control.counters.memory": (32, COUNTER_BITS - exponent(64 * config.bus_bytes)),
         "load.queue.places": (4, prepared_bits(LoadSteps, config)),
         "store.queue.storage": (3, prepared_bits(StoreSteps, config)),  # the last is in a register
-        "store.awaited.storage": (config.writes_in_flight + 1, 38),
+        "store.awaited.storage": (config.writes_in_flight + 1, POSITION_BITS + 6),
         "store.reader.queue.storage": (5, beat + beat // 8),
         "writer.lengths.storage": (max(config.writes_in_flight, 2), 8),
         **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)

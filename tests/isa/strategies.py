@@ -101,7 +101,7 @@ def configs(draw: st.DrawFn) -> Config:
     return Config(batch=batch, block_in=block_in, block_out=block_out, wgt_bits=wgt_bits,
                   acc_banks=acc_banks, **sizes,
                   bus_bits=draw(st.sampled_from([64, 128, 256])),
-                  address_bits=draw(st.integers(32, 64)),
+                  address_bits=draw(st.integers(24, 64)),
                   queue_depth=draw(st.integers(2, 1024)), token_bits=draw(st.integers(2, 16)),
                   vector_cycles=draw(powers(1, min(16, batch * block_out))),
                   cycles_only=draw(st.integers(0, 1)),

@@ -96,8 +96,8 @@ POWER = "but must be a power of two from 1 to"
                        "2048 accumulator tiles or more"),
     ({"acc_banks": 8, "acc_bytes": 512}, "acc_banks is 8, but must be 1, 2, 4 or 8 and leave each "
                                          "bank two of the 8 accumulator tiles or more"),
-    ({"address_bits": 31}, "address_bits is 31, but must be from 32 to 64"),
-    ({"address_bits": 65}, "address_bits is 65, but must be from 32 to 64"),
+    ({"address_bits": 23}, "address_bits is 23, but must be from 24 to 64"),
+    ({"address_bits": 65}, "address_bits is 65, but must be from 24 to 64"),
     ({"queue_depth": 1}, "queue_depth is 1, but must be from 2 to 1024"),
     ({"token_bits": 17}, "token_bits is 17, but must be from 2 to 16"),
     ({"batch": 2, "block_out": 4, "vector_cycles": 16},

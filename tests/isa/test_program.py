@@ -7,7 +7,7 @@ import pytest
 
 from microtron.isa.config import small
 from microtron.isa.errors import IsaError
-from microtron.isa.instructions import Gemm, Sync
+from microtron.isa.instructions import POSITION_BITS, Gemm, Sync
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode
 
@@ -58,6 +58,13 @@ def test_there_are_as_many_segments_as_the_hardware_has_windows():
     assert len(Program(small, CODE, segments[:8]).segments) == 8
     with refuses("9 segments, but there are only 8"):
         Program(small, CODE, segments)
+
+
+def test_hardware_can_number_every_instruction():
+    most = (1 << POSITION_BITS) - 1
+    assert len(Program(small, np.broadcast_to(CODE[:1], most)).code) == most
+    with refuses("2,097,152 instructions, but a program has fewer than 2,097,152"):
+        Program(small, np.broadcast_to(CODE[:1], most + 1))
 
 
 def test_two_segments_cannot_share_a_name():

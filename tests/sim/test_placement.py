@@ -33,3 +33,7 @@ def test_memory_that_cannot_be_addressed_is_refused():
     with pytest.raises(ExecutionError, match=r"segment s0 does not fit: .* addresses have 32 bits"):
         placed(with_segments((1 << 32) - 1))
     assert placed(with_segments((1 << 32) - 1, config=replace(tiny, address_bits=40)))
+    narrow = replace(tiny, address_bits=24)
+    assert placed(with_segments(15 << 20, config=narrow))
+    with pytest.raises(ExecutionError, match=r"segment s0 does not fit: .* addresses have 24 bits"):
+        placed(with_segments(16 << 20, config=narrow))

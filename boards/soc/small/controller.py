@@ -147,7 +147,7 @@ class Controller(Component):
                        start[lanes:grid] + self.beat)),
             address.eq(Cat(low, start[grid:])),
             self.column.eq(address), self.row.eq(address[-chip.row_bits:]),
-            self.outside.eq(~self.for_host & (bus[size:] != self.base >> size)),
+            self.outside.eq(~self.for_host & (bus[size:] != self.base % (1 << len(bus)) >> size)),
         ]
         bank = address[chip.column_bits:][:chip.bank_bits]
         m.d.sync += self.pins.bank.eq(Mux(self.starting, 0, bank))      # 0: the mode itself
