@@ -24,6 +24,8 @@ from microtron.isa.atomic import write_atomically
 from microtron.isa.config import Config
 from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
+from microtron.isa.program import Program
+from microtron.isa.stream import as_bytes
 from microtron.runtime.compilation import ModelOptions, compile_model
 from microtron.sim.simulate import simulate
 
@@ -59,7 +61,8 @@ def row(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def latencies(board: Board, config: Config) -> dict[str, float]:
-    """Milliseconds of each network that there is; none if memory was not measured."""
+    """Milliseconds of each network that there is and that memory holds; none if it was not
+    measured."""
     timing = board.memory.timing
     if timing is None:
         return {}
@@ -68,10 +71,17 @@ def latencies(board: Board, config: Config) -> dict[str, float]:
         for name, path in network_files(Path(folder)).items():
             options = ModelOptions(memory=timing, cost=simulated_cost(timing))
             model = compile_model(path, config, options, version=__version__)
+            if max(size_of(program) for program in model.programs) > board.memory.bytes:
+                continue
             cycles = sum(simulate(program, memory=timing).cycles or 0
                          for program in model.programs)
             times[name] = round(speed.milliseconds(cycles), 3)
     return times
+
+
+def size_of(program: Program) -> int:
+    """Bytes of a program and its data."""
+    return as_bytes(program.code).nbytes + sum(each.size for each in program.segments)
 
 
 def network_files(folder: Path) -> dict[str, Path]:

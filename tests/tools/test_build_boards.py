@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from microtron.boards.catalogue import board as known
+from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
 
 ROOT = Path(__file__).parents[2]
@@ -56,3 +59,12 @@ def test_a_build_that_was_made_is_read_and_not_made_again(boards, tmp_path, monk
     (tmp_path / "report.json").write_text(json.dumps(report))
     row = boards.row(boards.report_of(str(tmp_path)))
     assert row == {**RESULT, "board": "ulx3s", "milliseconds": {"KWS": 1.0}}
+
+
+def test_a_network_has_a_latency_where_memory_holds_it(boards, monkeypatch):
+    digits = ROOT / "examples" / "digits" / "digits.onnx"
+    monkeypatch.setattr(boards, "network_files", lambda folder: {"digits": digits})
+    board = known("tang_nano_20k")
+    assert set(boards.latencies(board, tiny)) == {"digits"}
+    less = replace(board, memory=replace(board.memory, bytes=4096))
+    assert boards.latencies(less, tiny) == {}
