@@ -76,18 +76,23 @@ class Tokens(Component):
         """One counter. Returns whether it holds a token, whether it holds several, and whether a
         post has overflowed it."""
         count = Signal(self.config.token_bits, name=f"{giver.name}_to_{taker.name}".lower())
-        posted = self.port(giver).post[taker]
-        taken = self.port(taker).take & self.port(taker).wait[giver]
+        posted, wanted = self.port(giver).post[taker], self.port(taker).wait[giver]
         some, many = (Signal(name=f"{giver.name}_to_{taker.name}_{part}".lower())
                       for part in ("some", "many"))             # count >= 1, count >= 2
         full, overflow = Signal(), Signal(name=f"{giver.name}_to_{taker.name}_overflow".lower())
-        m.d.comb += full.eq(count == self.config.token_limit)
-        m.d.sync += overflow.eq(posted & ~taken & full)
-        # A take is known late: it decides whether the counter moves, the post which way.
-        with m.If(Mux(posted, ~taken & ~full, taken)):
+
+        def after(taken, otherwise):
+            """A take is known late, so what follows from it is known before."""
+            return Mux(self.port(taker).take, Mux(wanted, taken, otherwise), otherwise)
+
+        moves = Signal()
+        m.d.comb += [full.eq(count == self.config.token_limit),
+                     moves.eq(after(~posted, posted & ~full))]
+        m.d.sync += [
+            overflow.eq(after(0, posted & full)),
+            some.eq(after(Mux(posted, some, many), posted | some)),
+            many.eq(after(many & (posted | (count != 2)), Mux(posted, some, many))),
+        ]
+        with m.If(moves):
             m.d.sync += count.eq(Mux(posted, count + 1, count - 1))
-        with m.If(posted & ~taken):
-            m.d.sync += [some.eq(1), many.eq(some)]
-        with m.Elif(taken & ~posted):
-            m.d.sync += [some.eq(many), many.eq(many & (count != 2))]
         return some, many, overflow

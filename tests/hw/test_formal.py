@@ -111,12 +111,12 @@ def test_the_arbiter_serves_who_requests_after_at_most_each_other_once(clients):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
-    ("~taken & ~full", "~full"),                                    # a token too many
-    ("Mux(posted, ~taken & ~full, taken)", "~full"),                # one too few
+    ("after(~posted, posted & ~full)", "after(1, posted & ~full)"),  # a token too many
+    ("after(~posted, posted & ~full)", "~full"),                    # one too few
     ("count == self.config.token_limit", "0"),                      # wraps
-    ("posted & ~taken & full", "posted & full"),                    # overflow though taken
-    ("some.eq(many)", "some.eq(1)"),                                # granted without a token
-    ("many.eq(many & (count != 2))", "many.eq(many)"),              # granted the token just taken
+    ("after(0, posted & full)", "posted & full"),                   # overflow though taken
+    ("Mux(posted, some, many), posted", "1, posted"),               # granted without a token
+    ("many & (posted | (count != 2))", "many"),                     # granted the token just taken
     ("port.wait[giver] & ~some)", "~some)"),                        # waits unasked
     ("~Mux(port.wait[giver], many, some)", "~some"),                # a token for two
     (" & ~some & ~arrives)", " & ~some)"),                          # a cycle late
