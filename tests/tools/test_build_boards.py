@@ -7,12 +7,16 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from microtron.boards.catalogue import board as known
 from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
+from microtron.isa.instructions import Sync, SyncAction
+from microtron.isa.program import Program, Segment
+from microtron.isa.stream import encode
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,9 +66,11 @@ def test_a_build_that_was_made_is_read_and_not_made_again(boards, tmp_path, monk
 
 
 def test_a_network_has_a_latency_where_memory_holds_it(boards, monkeypatch):
-    digits = ROOT / "examples" / "digits" / "digits.onnx"
-    monkeypatch.setattr(boards, "network_files", lambda folder: {"digits": digits})
+    program = Program(tiny, encode([Sync(action=SyncAction.END)]), (Segment("arena", 1 << 20),))
+    monkeypatch.setattr(boards, "network_files", lambda folder: {"KWS": folder / "kws.tflite"})
+    monkeypatch.setattr(boards, "compile_model", lambda path, config, options, version:
+                        SimpleNamespace(programs=(program,)))
     board = known("tang_nano_20k")
-    assert set(boards.latencies(board, tiny)) == {"digits"}
-    less = replace(board, memory=replace(board.memory, bytes=4096))
+    assert set(boards.latencies(board, tiny)) == {"KWS"}
+    less = replace(board, memory=replace(board.memory, bytes=1 << 20))      # the code is more
     assert boards.latencies(less, tiny) == {}
