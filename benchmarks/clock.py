@@ -71,7 +71,8 @@ def routed(text: str, family: Family, seeds: range, depth: int, *, route: bool) 
     runs = [place(design.folder, family, tool, seed, route=route) for seed in seeds]
     best = max(runs, key=lambda run: run.mhz)
     delays = sdf.read(best.delays)
-    without_neighbours(delays, design.cells)
+    if family.shares_pins:
+        without_neighbours(delays, design.cells)
     timing = sdf.PlacedTiming(delays)
     slowest = slowest_of_units(timing.ends(), lambda end: owner.get(base_name(end[0]), "?"))
     paths = {unit: as_path(timing.path_to(end), design.gates) for unit, end in slowest.items()}

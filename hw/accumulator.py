@@ -42,15 +42,21 @@ def operand_port(config: Config) -> Signature:
 
 
 def sum_port(config: Config) -> Signature:
-    """Writes a tile."""
-    return Signature({"enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
+    """Writes a tile. Whether it will in the next cycle, and which, is known already."""
+    return Signature({"next_enable": Out(1), "next_index": Out(index()),
+                      "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
                       "index": Out(index()), "data": Out(_tile_bits(config))})
 
 
 def granted_write_port(config: Config) -> Signature:
-    """Writes a tile if the request is `granted`. Where there is none, nothing is."""
-    return Signature({"enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
-                      "index": Out(index()), "granted": In(1), "data": Out(_tile_bits(config))})
+    """Writes a tile if the request is `granted`; `refused` is the opposite, for few. Where there is
+    none, nothing is granted. If the writer `moves`, there is a request in the next cycle if one
+    `follows` now, and it is for the tile `following`; otherwise, if the one at hand `stays`."""
+    return Signature({"moves": Out(1), "follows": Out(1), "following": Out(index()),
+                      "stays": Out(1),
+                      "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
+                      "index": Out(index()), "granted": In(1), "refused": In(1),
+                      "data": Out(_tile_bits(config))})
 
 
 def granted_read_port(config: Config) -> Signature:
@@ -151,7 +157,6 @@ class Accumulator(wiring.Component):
             # Whether there is a request for the tile comes late, so nobody asks that here.
             self.store.granted.eq((self.store.banks & self.gemm_read.spares & self.alu_b.spares
                                    & self.alu_a.spares).any()),
-            self.alu_write.granted.eq((~self.alu_write.spares & self.gemm_write.spares).any()),
             self.fill.ready.eq(~(self.fill.banks & ~(
                 self.gemm_write.spares & self.alu_write.spares)).any()),
         ]
@@ -172,8 +177,8 @@ class Accumulator(wiring.Component):
         return bank_of(self.config, tile) == bank_of(self.config, other)
 
     def _foresee(self, m):
-        """Registers: whether GEMM reads from the bank of the right, and of the left operand, and
-        whether that is the same bank."""
+        """Registers: whether GEMM reads from the bank of the right, and of the left operand,
+        whether that is the same bank. And whether a write of the ALU has its bank to itself."""
         gemm, right, left = self.gemm_read, self.alu_b, self.alu_a
         blocked_b, blocked_a, together = (
             Signal(name=name) for name in ("alu_b_blocked", "alu_a_blocked", "alu_together"))
@@ -184,6 +189,15 @@ class Accumulator(wiring.Component):
         # Operands move together: both belong to one step.
         m.d.sync += together.eq(Mux(right.moves, self._together(right.following, left.following),
                                     self._together(right.index, left.index)))
+        granted, refused = Signal(name="alu_write_granted"), Signal(init=1)
+        gemm, alu = self.gemm_write, self.alu_write
+
+        def apart(tile):
+            return ~(gemm.next_enable & self._together(gemm.next_index, tile))
+
+        grants = Mux(alu.moves, alu.follows & apart(alu.following), alu.stays & apart(alu.index))
+        m.d.sync += [granted.eq(grants), refused.eq(~grants)]
+        m.d.comb += [self.alu_write.granted.eq(granted), self.alu_write.refused.eq(refused)]
         return blocked_b, blocked_a, together
 
     def _read(self, m, bank, memory_port, readers):

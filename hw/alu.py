@@ -87,7 +87,8 @@ class AluEngine(Component):
         m.submodules.lanes = lanes = AluLanes(self.config)
         m.submodules.results = results = AluResults(self.config)
         connect(m, sequencer.slots, issue.slots)
-        m.d.comb += [sequencer.takes.eq(issue.takes), issue.continues.eq(sequencer.continues)]
+        m.d.comb += [sequencer.takes.eq(issue.takes), sequencer.stops.eq(issue.stops),
+                     issue.continues.eq(sequencer.continues)]
         connect(m, issue.tickets, results.tickets)
         for inner, outer in ((issue.left, self.left), (issue.right, self.right),
                              (results.acc, self.acc), (results.out, self.out)):
@@ -106,8 +107,10 @@ class AluEngine(Component):
     def _accept(self, m, nests, stops):
         """Take a command, with its tokens, when the sequencer can take it."""
         closed = Signal()                   # after a halt, or a step that was outside
-        m.d.comb += self.tokens.bars.eq(closed | self.halts | stops)
-        m.d.sync += closed.eq(self.tokens.bars)
+        # That a step is outside is known late. A sequencer takes no nest with it or after it, so
+        # tokens need not be barred before it is closed.
+        m.d.comb += self.tokens.bars.eq(closed | self.halts)
+        m.d.sync += closed.eq(self.tokens.bars | stops)
         decoded = self.commands.payload
         m.d.comb += [nests.payload.eq(decoded.nest),
                      nests.valid.eq(start_next(m, self, nests.ready, decoded.wait,

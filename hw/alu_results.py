@@ -120,9 +120,10 @@ class AluResults(Component):
         oldest = Signal(TICKET, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
         waiting, retire, renew = Signal(), Signal(), Signal()
-        of_bank = Signal(self.config.acc_banks)     # it waits for a grant of acc
+        vacant = Signal(init=1)             # not waiting, for few
+        asks, of_bank = Signal(), Signal(self.config.acc_banks)     # it waits for a grant of acc
         spares = Signal(self.config.acc_banks, init=2**self.config.acc_banks - 1)   # the opposite
-        free = Signal()                     # it waits for nothing any more
+        free, bound = Signal(), Signal(init=1)      # it waits for nothing any more, or not
         posts = Signal(len(Engine), reset_less=True)        # `oldest.post`, if it is the last
         arrives, some = self.finished[-1], Signal()
         self.crowded = Signal()             # no ticket is free: for the memory of tickets
@@ -148,17 +149,22 @@ class AluResults(Component):
         comes = some | arrives
         m.d.comb += renew.eq(~waiting | retire)
         wanted = request(self.config, comes & next_ticket.to_acc, next_ticket.dst)
+        is_free = comes & ~next_ticket.to_acc & ~next_ticket.outside
         with m.If(renew):
-            m.d.sync += [oldest.eq(next_ticket), waiting.eq(comes),
-                         of_bank.eq(wanted), spares.eq(~wanted),
+            m.d.sync += [oldest.eq(next_ticket), waiting.eq(comes), vacant.eq(~comes),
+                         of_bank.eq(wanted), spares.eq(~wanted), asks.eq(comes & next_ticket.to_acc),
                          posts.eq(next_ticket.post & next_ticket.last.replicate(len(posts))),
-                         free.eq(comes & ~next_ticket.to_acc & ~next_ticket.outside),
+                         free.eq(is_free), bound.eq(~is_free),
                          result.eq(_widened(Cat(next_result), next_ticket.narrow))]
-        with m.If(self.halts | halted):
-            m.d.sync += [halted.eq(1), waiting.eq(0), free.eq(0), of_bank.eq(0),
-                         spares.eq(~0)]
+        stops = self.halts | halted
+        with m.If(stops):
+            m.d.sync += [halted.eq(1), waiting.eq(0), vacant.eq(1), free.eq(0), bound.eq(1),
+                         of_bank.eq(0), spares.eq(~0), asks.eq(0)]
         m.d.comb += [
             self.acc.enable.eq(of_bank), self.acc.spares.eq(spares),
+            self.acc.moves.eq(vacant | retire), self.acc.following.eq(next_ticket.dst),
+            self.acc.follows.eq(comes & next_ticket.to_acc & ~stops),
+            self.acc.stays.eq(asks & ~stops),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),
             self.out.enable.eq(waiting & oldest.to_out),
@@ -167,7 +173,7 @@ class AluResults(Component):
                                  for lane in range(self.lanes))),
             retire.eq(free | self.acc.granted),
             self.end.eq(retire & oldest.last),
-            self.post.eq(Mux(retire, posts, 0)),
+            self.post.eq(Mux(bound & self.acc.refused, 0, posts)),      # if it retires
             self.position.eq(oldest.position),
             self.fault.eq(waiting & oldest.outside),
         ]

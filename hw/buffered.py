@@ -30,11 +30,14 @@ class RegisterSlice(Component):
         Items that enter. Refused while both places are taken.
     take : Out(stream of shape)
         The oldest item. It stays until it is taken.
+    vacant : Out(1)
+        There is none. A register of its own, for those that are far away.
     """
 
     def __init__(self, shape: ShapeLike):
         self.shape = shape
-        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape))})
+        super().__init__({"put": In(stream.Signature(shape)), "take": Out(stream.Signature(shape)),
+                          "vacant": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -49,8 +52,11 @@ class RegisterSlice(Component):
         with m.If(self.take.ready | ~held):
             m.d.sync += Value.cast(front).eq(Mux(waiting, back, self.put.payload))
         # In one piece each: an enable or a reset of their own would be one wire more on the way.
+        vacant = Signal(init=1)
+        will_hold = waiting | self.put.valid | (held & ~self.take.ready)
+        m.d.comb += self.vacant.eq(vacant)
         m.d.sync += [
-            held.eq(waiting | self.put.valid | (held & ~self.take.ready)),
+            held.eq(will_hold), vacant.eq(~will_hold),
             waiting.eq(held & ~self.take.ready & (waiting | self.put.valid)),
             room.eq(self.take.ready | ~held | (room & ~self.put.valid)),
         ]

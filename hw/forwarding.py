@@ -99,6 +99,8 @@ class ForwardingAdder(wiring.Component):
         will_write = request(self.config, current.valid, current.dst)
         m.d.sync += [writes.eq(will_write), spares.eq(~will_write)]
         m.d.comb += [self.write.enable.eq(writes), self.write.spares.eq(spares),
+                     self.write.next_enable.eq(current.valid),
+                     self.write.next_index.eq(current.dst),
                      self.write.index.eq(written.dst), self.write.data.eq(result)]
         return m
 

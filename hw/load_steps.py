@@ -92,13 +92,19 @@ class LoadSteps(TileSteps):
         # that before it is known whether the run ends at all.
         run_after, section_after = _after(run, widths), _after(section, heights)
         new_section = in_last_run & self.rows.is_last
-        new_line, new_plane = self.begins | in_last_run, self.begins | new_section & in_last_section
-        in_middle = Mux(new_plane, prepared.first_section == Section.MIDDLE, Mux(
+        new_line, new_plane = self.begins | in_last_run, self.begins | self.new_plane
+        first_in_middle = prepared.first_section == Section.MIDDLE
+        in_middle = Mux(self.new_plane, first_in_middle, Mux(
             new_section, section_after == Section.MIDDLE, section == Section.MIDDLE))
+        starts_with_body = prepared.first_run == Run.BODY
         m.d.comb += [
-            self.next_data.eq(Mux(new_line, in_middle & (prepared.first_run == Run.BODY),
+            self.new_plane.eq(new_section & in_last_section),
+            self.new_row.eq(in_last_run & (section == Section.MIDDLE)),
+            self.first_data.eq(first_in_middle & starts_with_body),
+            self.first_single.eq(_of(widths, prepared.first_run) == 1),
+            self.next_data.eq(Mux(in_last_run, in_middle & starts_with_body,
                                   (section == Section.MIDDLE) & (run_after == Run.BODY))),
-            self.next_single.eq(Mux(new_line, _of(widths, prepared.first_run) == 1,
+            self.next_single.eq(Mux(in_last_run, self.first_single,
                                     _of(widths, run_after) == 1)),
         ]
         with m.If(self.goes):

@@ -143,8 +143,9 @@ class LoadWriter(Component):
             write.bytes.eq(Mux(enable, step.bytes, 0)),
             write.widen.eq((step.buffer == Buffer.ACC8) | ~step.data),
             write.ends.eq(step.last & ~bad),
+            write.post.eq(Mux(write.ends, step.post, 0)),
             *(write[name].eq(step[name]) for name in (
-                "index", "outside", "part", "word_lanes", "post", "position")),
+                "index", "outside", "part", "word_lanes", "position")),
         ]
 
     def _padding(self):
@@ -181,7 +182,7 @@ class LoadWriter(Component):
             port = getattr(self, target)
             m.d.comb += [
                 # The banks say whether it is the accumulator.
-                port.enable.eq(pending & (addressed | (target == SHARED)) & may_write),
+                port.enable.eq(~self.writes.vacant & (addressed | (target == SHARED)) & may_write),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
                 port.data.eq(write.data), port.widen.eq(Const(target == "acc") & write.widen),
@@ -197,7 +198,7 @@ class LoadWriter(Component):
             self.fault.position.eq(write.position),
         ]
         m.d.sync += [self.end.eq(ends),
-                     self.end_post.eq(write.post & ends.replicate(len(write.post))),
+                     self.end_post.eq(write.post & goes.replicate(len(write.post))),
                      self.end_position.eq(write.position)]
         with m.If(pending):                 # once there is a stop, nobody asks
             with m.If(write.outside):

@@ -45,8 +45,8 @@ class MacRow(wiring.Component):
         inp, wgt ─► × ─► products ─► + ─► register ─► + ─► … ─► sums
 
     Rate: operands in and sums out in every cycle. Latency: a cycle, and one for each stage of the
-    tree. Never stalls. While `depthwise` is set, the first stage of the tree takes `lane` instead
-    of the products: one product that another row may have computed. If there are windows it takes
+    tree. Never stalls. While `depthwise` is set, the tree takes `lane` instead of the sums of
+    its first stage: one product that another row may have computed. If there are windows it takes
     `partial` as well, and the second stage, which there is then, adds the two.
 
     Members
@@ -96,15 +96,23 @@ class MacRow(wiring.Component):
 
     def _tree(self, m, number, terms):
         """Add up the products of one row of the batch, with registers between the stages."""
-        for stage in range(tree_stages(self.config)):
+        lanes = [self.lane[number], *([self.partial[number]] if self.config.has_windows else [])]
+        stages = tree_stages(self.config)
+        for stage in range(stages):
+            if stage == 1:      # sums of a depthwise product are zero here, others have no lanes
+                terms = [*(each | lane for each, lane in zip(terms, lanes, strict=False)),
+                         *terms[len(lanes):]]
             for _ in range(LEVELS_PER_STAGE):
                 terms = _pairwise(terms)
-            if stage == 0:
-                lanes = [self.lane[number], *([self.partial[number]] if self.config.has_windows
-                                              else [])]
+            if stage == 0 and stages == 1:
                 lanes += [0] * (len(terms) - len(lanes))
                 terms = [Mux(self.depthwise, lane, each)
                          for lane, each in zip(lanes, terms, strict=True)]
+            elif stage == 0:
+                # Products have come a long way, and a choice behind their sum would be too much.
+                terms = [Mux(self.depthwise, 0, each) for each in terms]
+                lanes = [register(m, Mux(self.depthwise, lane, 0), f"lane_{number}_{place}")
+                         for place, lane in enumerate(lanes)]
             registers = [Signal(each.shape(), name=f"sum_{number}_{stage}_{place}",
                                 reset_less=True) for place, each in enumerate(terms)]
             m.d.sync += [to.eq(each) for to, each in zip(registers, terms, strict=True)]

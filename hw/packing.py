@@ -125,11 +125,12 @@ class Packing(Component):
         shared          tiles of a beat may move together
         single, short   a row has one tile, or no more than a beat can hold
         last_lane       in which a short row may start and end in the same beat
+        together        tiles of the first beat do move together
         """
-        return {"lanes": self.lane_bits, "parts": self.part_bits, "shared": 1, "single": 1,
+        return {"together": 1, "lanes": self.lane_bits, "parts": self.part_bits, "shared": 1, "single": 1,
                 "short": 1, "last_lane": self.lane_bits}
 
-    def prepare(self, prepared, buffer: Value, tiles: Value) -> list:
+    def prepare(self, prepared, buffer: Value, tiles: Value, index: Value, lane: Value) -> list:
         lanes = self._by_buffer(buffer, lambda each: lanes_of(self.config, each) - 1)
         return [
             prepared.lanes.eq(lanes),
@@ -137,6 +138,7 @@ class Packing(Component):
                                               lambda each: parts_of(self.config, each) - 1)),
             prepared.shared.eq(self._by_buffer(buffer, lambda each: each not in ACCUMULATOR
                                                and lanes_of(self.config, each) > 1)),
+            prepared.together.eq(self._together(prepared, index, lane)),
             prepared.single.eq(tiles == 1),
             prepared.short.eq(tiles <= lanes + 1),
             prepared.last_lane.eq(lanes + 1 - tiles[:self.lane_bits]),
@@ -152,10 +154,19 @@ class Packing(Component):
                 lane = Mux(buffer == each, place[start:start + exact_log2(lanes)], lane)
         return lane
 
+    def _together(self, prepared, index, lane):
+        return prepared.shared & ((lane ^ index[:self.lane_bits]) & prepared.lanes == 0)
+
     def begin(self, prepared, index: Value, lane: Value) -> dict[str, Value]:
         """`together`, `fits` and `within` of the first step of a run of data."""
+        return self._begin(prepared, self._together(prepared, index, lane), lane)
+
+    def start(self, prepared, lane: Value) -> dict[str, Value]:
+        """The same for the first run of an instruction."""
+        return self._begin(prepared, prepared.together, lane)
+
+    def _begin(self, prepared, together, lane):
         lane = lane & prepared.lanes
-        together = prepared.shared & (lane == index[:self.lane_bits] & prepared.lanes)
         fits = Mux(together, prepared.short & (lane <= prepared.last_lane), prepared.single)
         return {"together": together, "fits": fits, "within": 2 * prepared.lanes - lane + 2}
 

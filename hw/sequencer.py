@@ -113,6 +113,8 @@ class Sequencer(wiring.Component):
     takes : In(1)
         The same as `slots.ready`, which hundreds of registers wait for: on this one hangs only
         whether a nest is taken.
+    stops : In(1)
+        No nest is taken from the next cycle on, if `takes` is low then and stays low.
     continues : Out(1)
         `begins` of the slot does not hold; from a register of its own, for whoever decides `takes`.
     """
@@ -124,7 +126,7 @@ class Sequencer(wiring.Component):
         super().__init__({
             "nests": In(stream.Signature(self.nest)),
             "slots": Out(stream.Signature(self.slot)),
-            "takes": In(1, init=1), "continues": Out(1),
+            "takes": In(1, init=1), "continues": Out(1), "stops": In(1),
         })
 
     def elaborate(self, platform):
@@ -149,6 +151,8 @@ class Sequencer(wiring.Component):
         m.d.comb += prepares.eq(~running | last)
         with m.If(self.nests.ready):
             m.d.sync += [running.eq(self.nests.valid), idle.eq(~self.nests.valid)]
+        with m.If(self.stops):
+            m.d.sync += idle.eq(0)
         with m.If(renew):
             m.d.sync += [tag.eq(nest.tag), empty.eq(Value.cast(nest.never).any())]
         with m.If(prepares):

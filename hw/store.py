@@ -122,7 +122,8 @@ class StoreEngine(TransferEngine):
             awaited.take.ready.eq(over),
             self.answers.ready.eq(waiting & ~oldest.empty),
             answered_badly.eq(self.answers.valid & self.answers.ready & self.answers.payload),
-            ended.eq(over & oldest.last & ~answered_badly & ~self.stop),
+            ended.eq(waiting & oldest.last & ~self.stop
+                     & (oldest.empty | (self.answers.valid & ~self.answers.payload))),
             self.tokens.post.eq(Mux(ended, oldest.post, 0)),
             self.events.end.eq(ended), self.events.end_position.eq(oldest.position),
             bad_answer.cause.eq(Mux(answered_badly & ~self.stop, Fault.WRITE_ERROR, Fault.NONE)),

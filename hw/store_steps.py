@@ -35,7 +35,8 @@ class StoreSteps(TileSteps):
             self.row_ends.eq(self.run_ends),
             self.plane_ends.eq(self.run_ends & self.rows.is_last),
             self.in_last_run.eq(self.rows.is_last),
-            self.next_data.eq(1),
+            self.new_plane.eq(self.rows.is_last), self.new_row.eq(1),
+            self.first_data.eq(1), self.next_data.eq(1),
         ]
         with m.If(self.goes):
             m.d.sync += self.tiles_left.eq(self.tiles_left - self.packing.advance)

@@ -87,7 +87,8 @@ class TileSteps(Component):
             prepared.command.eq(command), prepared.lane.eq(lane(fields.offset)),
             *(prepared.lane_strides[axis].eq(lane(stride))
               for axis, stride in enumerate(fields.stride)),
-            *packing.prepare(prepared, fields.buffer, fields.shape[2]),
+            *packing.prepare(prepared, fields.buffer, fields.shape[2], fields.sram,
+                             lane(fields.offset)),
         ]
         self._prepare(m, fields, prepared)
 
@@ -116,8 +117,13 @@ class TileSteps(Component):
         self.run_goes_on = Signal(reset_less=True)  # or not: for what tells the end of all
         self.row_ends, self.plane_ends = (Signal(name=name) for name in ("row_ends", "plane_ends"))
         self.in_last_run = Signal()                 # of the plane
-        # The run that follows: whether it has data, and otherwise whether it has a single tile.
-        self.next_data, self.next_single = Signal(), Signal()
+        # The first run: whether it has data, and otherwise whether it has a single tile. The same of
+        # the run that follows, if one does, and whether that begins another plane or row.
+        self.first_data, self.first_single = (Signal(name=name)
+                                              for name in ("first_data", "first_single"))
+        self.next_data, self.next_single = (Signal(name=name)
+                                            for name in ("next_data", "next_single"))
+        self.new_plane, self.new_row = (Signal(name=name) for name in ("new_plane", "new_row"))
         self._count_planes(m)
         self._count_rows(m)
         self._locate(m)
@@ -136,8 +142,8 @@ class TileSteps(Component):
         raise NotImplementedError
 
     def _count_rows(self, m):
-        """Count tiles and rows. Drives `next_data` and `next_single`, and what the step at hand
-        ends when it is taken, besides its run:
+        """Count tiles and rows. Drives what is said about the first run and the next one, and what
+        the step at hand ends when it is taken, besides its run:
 
         row_ends        DRAM goes on in another row
         plane_ends      the plane is complete
@@ -184,9 +190,12 @@ class TileSteps(Component):
         in_plane, in_row, in_line = (
             packing.begin(prepared, index, lane)
             for index, lane in zip(indices, (*lanes[:2], packing.lane), strict=True))
-        first = {name: Mux(self.begins | self.plane_ends, in_plane[name],
-                           Mux(self.row_ends, in_row[name], in_line[name])) for name in in_line}
-        ends = Mux(self.next_data, first["fits"] & (prepared.parts == 0), self.next_single)
+        begun = self._begun(self.next_data, self.next_single, {
+            name: Mux(self.new_plane, in_plane[name], Mux(self.new_row, in_row[name], value))
+            for name, value in in_line.items()})
+        at_start = self._begun(self.first_data, self.first_single,
+                               packing.start(prepared, prepared.lane))
+        first = {name: Mux(self.begins, at_start[name], value) for name, value in begun.items()}
         with m.If(self.goes):
             m.d.sync += [part.eq(packing.next_part), last_part.eq(packing.next_last_part),
                          fits.eq(packing.next_fits), within.eq(packing.next_within),
@@ -194,12 +203,17 @@ class TileSteps(Component):
                          self.run_goes_on.eq(~packing.next_ends_row)]
             with m.If(self.begins | self.run_ends):
                 m.d.sync += [
-                    part.eq(0), last_part.eq(~self.next_data | (prepared.parts == 0)),
-                    self.data.eq(self.next_data), together.eq(self.next_data & first["together"]),
-                    fits.eq(Mux(self.next_data, first["fits"], self.next_single)),
-                    self.run_ends.eq(ends), self.run_goes_on.eq(~ends),
-                    within.eq(first["within"]),
+                    part.eq(0), last_part.eq(~first["data"] | (prepared.parts == 0)),
+                    self.data.eq(first["data"]), together.eq(first["together"]),
+                    fits.eq(first["fits"]), within.eq(first["within"]),
+                    self.run_ends.eq(first["ends"]), self.run_goes_on.eq(~first["ends"]),
                 ]
+
+    def _begun(self, data, single, first):
+        """The first step of a run, from what it is if the run has `data`."""
+        ends = first["fits"] & (self.prepared.parts == 0)
+        return {"data": data, "together": data & first["together"], "within": first["within"],
+                "fits": Mux(data, first["fits"], single), "ends": Mux(data, ends, single)}
 
     def _walk(self, m, name, *, start, after, resumed, strides):
         """Drive an input of the packing from a register, which goes from `start` to what comes
@@ -207,7 +221,7 @@ class TileSteps(Component):
         row or that plane started; those places are kept ready. Where only a run ends, and that row
         goes on, it is `resumed`.
 
-        Returns where the next run starts: in another plane, in another row, or in this one.
+        Returns where a run after the first one starts: in another plane, another row, or this one.
         """
         target = getattr(self.packing, name)
         now, next_row, next_plane = (Signal.like(target, name=f"{prefix}{name}", reset_less=True)
@@ -226,7 +240,7 @@ class TileSteps(Component):
                 m.d.sync += [now.eq(plane), next_plane.eq(plane + plane_stride)]
                 if row_stride is not None:
                     m.d.sync += next_row.eq(plane + row_stride)
-        return plane, row, resumed
+        return next_plane, row, resumed
 
     def _describe(self, m):
         packing, step, fields = self.packing, self.steps.payload, self.fields

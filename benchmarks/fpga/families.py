@@ -22,6 +22,7 @@ class Family:
     tool: Need                      # nextpnr
     options: tuple[str, ...]
     registers: tuple[str, ...] = ()     # passes in place of its own for registers
+    shares_pins: bool = False       # delays of a LUT name inputs of the one beside it as well
     absorbs: bool = False           # registers move into blocks before anything is placed
     files: Mapping[str, str] = field(default_factory=dict)      # written beside the design
 
@@ -48,6 +49,7 @@ FAMILIES = {
                  "--placer", "static")),
     "xc7": Family(
         part="xc7z020clg400-1", synthesis="synth_xilinx -flatten -family xc7",
+        shares_pins=True,
         registers=LUTS_ENABLE,      # as a build for a board does, or nothing routes
         cells={"lut": "LUT[1-6]", "register": "FD[RSCP]E", "dsp": "DSP48E1",
                "bram": "RAMB(18|36)E1", "lutram": r"RAM\d+[MXD].*"},

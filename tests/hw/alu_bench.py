@@ -194,6 +194,7 @@ class Bench:
             model.clock(bits_of(acc[tile]) if granted else None)
         granted = ctx.get(unit.acc.enable) != 0 and not self._waits()
         ctx.set(unit.acc.granted, granted)
+        ctx.set(unit.acc.refused, not granted)
         if granted:
             tile = ctx.get(unit.acc.index)
             assert tile not in wanted.values(), "read and written in one cycle"

@@ -110,12 +110,26 @@ def announce(ctx, unit, requests, rng):
         ctx.set(port.moves, not stays)
         ctx.set(port.following, rng.randrange(unit.config.tiles(Buffer.ACC)) if stays
                 else tile or 0)
+    tile, port = requests["gemm_write"], unit.gemm_write
+    ctx.set(port.next_enable, tile is not None)
+    ctx.set(port.next_index, rng.randrange(unit.config.tiles(Buffer.ACC)) if tile is None else tile)
+    tile, port = requests["alu_write"], unit.alu_write
+    moves = tile != ctx.get(port.index) or rng.random() < 0.5
+    ctx.set(port.moves, moves)
+    for name, chosen in (("follows", moves), ("stays", not moves)):     # the other says anything
+        ctx.set(getattr(port, name), tile is not None if chosen else rng.random() < 0.5)
+    ctx.set(port.following, tile if moves and tile is not None
+            else rng.randrange(unit.config.tiles(Buffer.ACC)))
+
+
+def bank_mask(unit, tile):
+    return (tile is not None) << (tile or 0) // unit.config.acc_bank_tiles
 
 
 def drive(ctx, unit, requests):
     for name, tile in requests.items():
         port = getattr(unit, name)
-        banks = (tile is not None) << (tile or 0) // unit.config.acc_bank_tiles
+        banks = bank_mask(unit, tile)
         if name in ("store", "fill"):
             ctx.set(port.banks, banks)
             ctx.set(port.enable, tile is not None)
@@ -180,7 +194,7 @@ def test_grants_and_tiles_follow_the_table_of_priorities(config):
                 model.tiles[tile] = (model.filled(tile, **fill) if port == "fill"
                                      else values[port])
             reads, writes = random_requests(rng, model, {name: reads[name] for name in OPERANDS})
-            announce(ctx, unit, reads, rng)
+            announce(ctx, unit, {**reads, **writes}, rng)
             await ctx.tick()
 
     simulate(unit, testbench)

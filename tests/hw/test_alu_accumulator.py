@@ -82,14 +82,13 @@ def offer(ctx, alu, instructions, position):
 def disturb(ctx, accumulator, rng, probability):
     """GEMM reads and writes spare tiles of any bank, and is never refused."""
     reads, writes = accumulator.gemm_read, accumulator.gemm_write
-    for port, enable, tile in (
-            (reads, ctx.get(reads.next_enable), ctx.get(reads.next_index)),
-            (writes, rng.random() < probability, _spare(rng))):
-        ctx.set(port.enable, enable << tile // CONFIG.acc_bank_tiles)
+    for port in (reads, writes):
+        tile = ctx.get(port.next_index)
+        ctx.set(port.enable, ctx.get(port.next_enable) << tile // CONFIG.acc_bank_tiles)
+        ctx.set(port.spares, ~ctx.get(port.enable))
         ctx.set(port.index, tile)
-    ctx.set(writes.spares, ~ctx.get(writes.enable))
-    ctx.set(reads.next_enable, rng.random() < probability)
-    ctx.set(reads.next_index, _spare(rng))
+        ctx.set(port.next_enable, rng.random() < probability)
+        ctx.set(port.next_index, _spare(rng))
 
 
 def _spare(rng):

@@ -80,7 +80,7 @@ def test_a_register_slice_neither_loses_nor_doubles_nor_reorders_nor_holds_back(
 @pytest.mark.parametrize(("right", "wrong"), [
     ("put.ready.eq(room)", "put.ready.eq(1)"),                      # loses one
     ("with m.If(~waiting)", "with m.If(1)"),                        # overwrites the one that waits
-    ("held.eq(waiting | self.put.valid", "held.eq(self.put.valid"),       # forgets it
+    ("will_hold = waiting | self.put.valid", "will_hold = self.put.valid"),       # forgets it
 ])
 def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
     assert counterexample(register_slice(broken(RegisterSlice, right, wrong)), steps=8)

@@ -24,6 +24,8 @@ class Prepared:
         self.tiles = Signal.like(unit.left)
         self.first = {name: Signal.like(getattr(unit, name), name=f"first_{name}")
                       for name in AHEAD}
+        self.of_instruction = {name: Signal.like(each, name=f"start_{name}")
+                               for name, each in self.first.items()}
 
     def run(self, testbench):
         """The unit has no clock of its own."""
@@ -32,9 +34,11 @@ class Prepared:
         m.submodules.unit = unit
         prepared = Signal(data.StructLayout(unit.prepared_layout()))
         m.d.comb += [unit.lanes.eq(prepared.lanes), unit.parts.eq(prepared.parts),
-                     *unit.prepare(prepared, unit.buffer, self.tiles)]
+                     *unit.prepare(prepared, unit.buffer, self.tiles, unit.index, unit.lane)]
+        of_instruction = unit.start(prepared, unit.lane)
         for name, value in unit.begin(prepared, unit.index, unit.lane).items():
-            m.d.comb += self.first[name].eq(value)
+            m.d.comb += [self.first[name].eq(value),
+                         self.of_instruction[name].eq(of_instruction[name])]
         simulate(m, testbench, limit=1)
 
 
@@ -58,6 +62,7 @@ def test_steps_move_every_byte_of_a_row_once_and_nothing_else(name):
                 ctx.set(signal, value)
             await ctx.delay(0)
             ahead = {each: ctx.get(prepared.first[each]) for each in AHEAD}
+            assert ahead == {each: ctx.get(prepared.of_instruction[each]) for each in AHEAD}
             ahead["last_part"] = parts_of(config, buffer) == 1
             ends = ahead["fits"] and ahead["last_part"]
             moved = []
