@@ -148,11 +148,12 @@ class AluResults(Component):
 
         comes = some | arrives
         m.d.comb += renew.eq(~waiting | retire)
-        wanted = request(self.config, comes & next_ticket.to_acc, next_ticket.dst)
+        wants = comes & next_ticket.to_acc
+        wanted = request(self.config, wants, next_ticket.dst)
         is_free = comes & ~next_ticket.to_acc & ~next_ticket.outside
         with m.If(renew):
             m.d.sync += [oldest.eq(next_ticket), waiting.eq(comes), vacant.eq(~comes),
-                         of_bank.eq(wanted), spares.eq(~wanted), asks.eq(comes & next_ticket.to_acc),
+                         of_bank.eq(wanted), spares.eq(~wanted), asks.eq(wants),
                          posts.eq(next_ticket.post & next_ticket.last.replicate(len(posts))),
                          free.eq(is_free), bound.eq(~is_free),
                          result.eq(_widened(Cat(next_result), next_ticket.narrow))]
@@ -163,7 +164,7 @@ class AluResults(Component):
         m.d.comb += [
             self.acc.enable.eq(of_bank), self.acc.spares.eq(spares),
             self.acc.moves.eq(vacant | retire), self.acc.following.eq(next_ticket.dst),
-            self.acc.follows.eq(comes & next_ticket.to_acc & ~stops),
+            self.acc.follows.eq(wants & ~stops),
             self.acc.stays.eq(asks & ~stops),
             self.acc.index.eq(oldest.dst),
             self.acc.data.eq(result),

@@ -127,8 +127,8 @@ class Packing(Component):
         last_lane       in which a short row may start and end in the same beat
         together        tiles of the first beat do move together
         """
-        return {"together": 1, "lanes": self.lane_bits, "parts": self.part_bits, "shared": 1, "single": 1,
-                "short": 1, "last_lane": self.lane_bits}
+        return {"together": 1, "lanes": self.lane_bits, "parts": self.part_bits, "shared": 1,
+                "single": 1, "short": 1, "last_lane": self.lane_bits}
 
     def prepare(self, prepared, buffer: Value, tiles: Value, index: Value, lane: Value) -> list:
         lanes = self._by_buffer(buffer, lambda each: lanes_of(self.config, each) - 1)

@@ -117,8 +117,8 @@ class TileSteps(Component):
         self.run_goes_on = Signal(reset_less=True)  # or not: for what tells the end of all
         self.row_ends, self.plane_ends = (Signal(name=name) for name in ("row_ends", "plane_ends"))
         self.in_last_run = Signal()                 # of the plane
-        # The first run: whether it has data, and otherwise whether it has a single tile. The same of
-        # the run that follows, if one does, and whether that begins another plane or row.
+        # The first run: whether it has data, and otherwise whether it has a single tile. The same
+        # of the run that follows, if one does, and whether that begins another plane or row.
         self.first_data, self.first_single = (Signal(name=name)
                                               for name in ("first_data", "first_single"))
         self.next_data, self.next_single = (Signal(name=name)
