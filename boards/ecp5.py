@@ -45,7 +45,7 @@ def back_end(board: Board, design: Design) -> Build:
     """The steps from a design to its bitstream."""
     product = f"{board.name}.bit"
     steps = (
-        *synthesized(board, design, "synth_ecp5"),
+        *synthesized(board, design, "synth_ecp5", luts="abc -lut 4:7"),
         Step(name="absorb", doing="moving registers into multipliers and block RAMs",
              inputs=(NETLIST,), outputs=(ABSORBED,),
              work=Call("microtron.boards.absorbed:absorb_file", {

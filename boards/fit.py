@@ -14,7 +14,7 @@ from .facts import BoardError, read_toml
 
 AREAS = Path(__file__).parent / "areas.toml"
 SHELL = "shell"
-FAMILIES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "xilinx", "vivado": "xilinx",
+FAMILIES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq", "vivado": "xilinx",
             "quartus": "xilinx"}            # whose areas are nearest
 
 

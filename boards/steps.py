@@ -41,17 +41,23 @@ except MicrotronError as error:
 
 @dataclass(frozen=True)
 class Command:
-    """Run a tool."""
+    """Run a tool; where it fails by a fault of its own that we know, once more, another way."""
 
     need: Need
     arguments: tuple[str, ...]
+    known_fault: str = ""                   # what it says then
+    instead: tuple[str, ...] = ()           # other arguments
 
     def identity(self) -> tuple[str, ...]:
-        return (find(self.need).version, *self.arguments)
+        return (find(self.need).version, *self.arguments, self.known_fault, *self.instead)
 
     def run(self, folder: Path, log: Path) -> tuple[int, str]:
-        done = run_tool([*find(self.need).command, *self.arguments], folder=folder, log=log)
-        return done.returncode, done.stdout
+        command = find(self.need).command
+        done = run_tool([*command, *self.arguments], folder=folder, log=log)
+        if not done.returncode or not self.instead or self.known_fault not in done.stdout:
+            return done.returncode, done.stdout
+        again = run_tool([*command, *self.instead], folder=folder, log=log)
+        return again.returncode, done.stdout + again.stdout
 
     def __str__(self) -> str:
         return " ".join((self.need.name, *self.arguments))

@@ -229,8 +229,9 @@ micro = Config(block_in=2, block_out=2, uop_bytes=2 << 10, inp_bytes=2 << 10, wg
                acc_bytes=8 << 10, out_bytes=2 << 10, acc_banks=1, address_bits=24, queue_depth=2,
                token_bits=4, reads_in_flight=2, writes_in_flight=2, vector_cycles=2, out_readers=1,
                cycles_only=1)
+mini = dataclasses.replace(micro, address_bits=32)      # and an xc7z010, with a processor's memory
 wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,
               acc_bytes=256 << 10, out_bytes=64 << 10, bus_bits=128)
 
-PRESETS = {"micro": micro, "tiny": tiny, "small": small, "slim": slim, "lean": lean, "base": base,
-           "wide": wide}
+PRESETS = {"micro": micro, "mini": mini, "tiny": tiny, "small": small, "slim": slim, "lean": lean,
+           "base": base, "wide": wide}

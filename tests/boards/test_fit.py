@@ -50,6 +50,13 @@ def test_the_boards_own_preset_fits_wherever_areas_are_known():
         assert shortage(each, config) is None, each.name
 
 
+def test_luts_that_enable_registers_count_where_open_tools_build():
+    small_zynq = board("zybo_z7_10")
+    assert shortage(small_zynq, tiny) == "it takes 17,998 LUTs, but xc7z010 has 17,600"
+    assert largest_preset(small_zynq) == "mini"
+    assert largest_preset(board("pynq_z2")) == "small"
+
+
 def test_the_largest_preset_is_the_one_with_the_most_multipliers_that_fits():
     assert largest_preset(board("ulx3s")) == "small"
     nothing = replace(board("ulx3s"), part=replace(board("ulx3s").part, resources=dict.fromkeys(
@@ -60,7 +67,7 @@ def test_the_largest_preset_is_the_one_with_the_most_multipliers_that_fits():
 
 
 def test_multipliers_of_measured_presets_are_those_of_the_hardware():
-    targets = {"ecp5": "ecp5", "gowin": "gowin", "xilinx": "xc7"}
+    targets = {"ecp5": "ecp5", "gowin": "gowin", "xilinx": "xc7", "zynq": "xc7"}
     for family, presets in read_toml(AREAS).items():
         for name, config in PRESETS.items():
             if name in presets:

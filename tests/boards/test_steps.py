@@ -46,6 +46,20 @@ def run(place, *steps):
 COPY = "open('out', 'w').write(open('in').read() + '!')"
 
 
+@pytest.mark.parametrize(("says", "way"), [("the known one", "other"), ("something else", None)])
+def test_a_known_fault_of_a_tool_is_met_another_way(place, says, way):
+    other = "open('out', 'w').write('other'); print('done')"
+    step = Step(name="work", doing="working", outputs=("out",), work=Command(
+        PYTHON, ("-c", f"import sys; sys.exit({says!r})"), "the known one", ("-c", other)))
+    if way is None:
+        with pytest.raises(MicrotronError, match="something else"):
+            run(place, step)
+        return
+    run(place, step)
+    assert (place / "build" / "out").read_text() == way
+    assert (place / "build" / "work.log").read_text() == "the known one\ndone\n"
+
+
 def test_a_step_is_run_again_only_if_something_has_changed(place):
     step = python(COPY, inputs=("in",))
     build = place / "build"

@@ -70,6 +70,13 @@ FAULTS = [
     ("accumulator.py", "self.alu_b.granted.eq(~blocked_b)", "self.alu_b.granted.eq(1)",
      "test_accumulator.py"),
     ("accumulator.py", "self._together(gemm.next_index, port.index)", "0", "test_accumulator.py"),
+    ("accumulator.py", "alu.stays & apart(alu.index)", "alu.stays", "test_accumulator.py"),
+    ("alu_results.py", "Mux(bound & self.acc.refused, 0, posts)", "Mux(self.acc.refused, 0, posts)",
+     "test_alu.py"),
+    ("sequencer.py", "with m.If(self.stops):", "with m.If(0):", "test_alu_faults.py"),
+    ("mac.py", "Mux(self.depthwise, lane, 0)", "lane", "test_mac.py"),
+    ("tile_steps.py", "Mux(self.begins, at_start[name], value)", "value", "test_load.py"),
+    ("load_writer.py", "Mux(write.ends, step.post, 0)", "step.post", "test_load.py"),
 ]
 
 
