@@ -48,6 +48,7 @@ class Build:
     steps: tuple[Step, ...]
     product: str                # the file that it is all for: a bitstream, or a vendor's project
     timing: str | None = None   # nextpnr's --report
+    features: str = ""          # what is set in the bitstream, by name: FASM
     clock: str = ""             # part of the name of the clock that counts, if there are several
     loads: str = ""             # what is loaded, where the product is only what makes it
     facts: Mapping[str, object] = field(default_factory=dict)   # for the driver: device.json

@@ -82,7 +82,8 @@ def build(plan: Plan, folder: Path) -> dict[str, Any]:
              for number, step in enumerate(steps, 1)}
     placed = None
     if plan.build.timing is not None:
-        placed = read_placed(folder / plan.build.timing, plan.flow.name, plan.build.clock)
+        features = folder / plan.build.features if plan.build.features else None
+        placed = read_placed(folder / plan.build.timing, plan.flow.name, plan.build.clock, features)
     found = summary(plan.board, plan.config, plan.config_name, placed, spent)
     _describe(plan, folder, found)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,13 @@ COUNTED: Mapping[str, Mapping[str, tuple[str, float]]] = {
     "gowin": {"LUT4": ("lut", 1), "ALU": ("lut", 1), "DFF": ("register", 1),
               "MULT9X9": ("dsp", 1), "MULT18X18": ("dsp", 2), "MULT36X36": ("dsp", 8),
               "BSRAM": ("bram", 1)},
-    "zynq": {"SLICE_LUTX": ("lut", 1), "SLICE_FFX": ("register", 1), "DSP48E1_DSP48E1": ("dsp", 1),
+    "zynq": {"SLICE_FFX": ("register", 1), "DSP48E1_DSP48E1": ("dsp", 1),
              "RAMB18E1_RAMB18E1": ("bram", 0.5), "RAMBFIFO36E1_RAMBFIFO36E1": ("bram", 1),
              "RAMB36E1_RAMB36E1": ("bram", 1)},
 }
+# A LUT of Xilinx has two outputs, which nextpnr counts as places. One that holds something has a
+# feature.
+HOLDING = re.compile(r"^(\w+\.SLICE[LM]_X\d\.[A-D]LUT)\.", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +37,9 @@ class Placed:
     used: Mapping[str, float]       # by kind of resource
 
 
-def read_placed(path: Path, flow: str, clock: str) -> Placed:
-    """The report that nextpnr wrote with --report; `clock` is part of the clock's name."""
+def read_placed(path: Path, flow: str, clock: str, features: Path | None = None) -> Placed:
+    """The report that nextpnr wrote with --report; `clock` is part of the clock's name. LUTs are
+    counted among the `features` that are set, if there is a file of those."""
     found = json.loads(path.read_text(encoding="utf-8"))
     speeds = {name: each["achieved"] for name, each in found["fmax"].items() if clock in name}
     if not speeds:
@@ -44,6 +49,8 @@ def read_placed(path: Path, flow: str, clock: str) -> Placed:
         kind, weight = COUNTED[flow].get(place, (None, 0))
         if kind is not None:
             used[kind] = used.get(kind, 0) + each["used"] * weight
+    if features is not None:
+        used["lut"] = len(set(HOLDING.findall(features.read_text(encoding="utf-8"))))
     return Placed(mhz=round(min(speeds.values()), 2), used=used)
 
 

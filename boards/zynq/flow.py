@@ -81,8 +81,9 @@ def plan(board: Board, config: Config) -> Build:
              work=Call("microtron.boards.zynq.flow:check", {
                  "bitstream": bitstream, "image": image, "idcode": board.part.idcode},
                  sources=("boards/zynq",))))
-    return Build(steps=steps, product=bitstream, timing="timing.json", facts={
-        "registers": REGISTERS, "interrupt": INTERRUPT, "linux_image": image, "device_tree": tree})
+    return Build(steps=steps, product=bitstream, timing="timing.json", features="design.fasm",
+                 facts={"registers": REGISTERS, "interrupt": INTERRUPT, "linux_image": image,
+                        "device_tree": tree})
 
 
 def write_overlay(tree: str, image: str, hz: int) -> None:

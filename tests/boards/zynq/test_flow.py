@@ -9,6 +9,7 @@ import pytest
 from microtron.boards.catalogue import board
 from microtron.boards.facts import BoardError
 from microtron.boards.flow import flow_of
+from microtron.boards.report import read_placed
 from microtron.boards.zynq import flow
 from microtron.boards.zynq.device_tree import fabric_hz, overlay
 from microtron.isa.config import small, tiny
@@ -27,7 +28,7 @@ def test_every_step_finds_its_inputs_and_the_last_file_is_the_product(name):
     for step in found.steps:
         assert set(step.inputs) <= made, step.name
         made |= set(step.outputs)
-    assert {found.product, found.timing, found.facts["linux_image"],
+    assert {found.product, found.timing, found.features, found.facts["linux_image"],
             found.facts["device_tree"]} <= made
     route = next(step for step in found.steps if step.name == "route")
     assert board(name).part.name in str(route.work)
@@ -90,6 +91,19 @@ def test_a_design_gets_the_clock_it_was_routed_for_if_that_is_slower_than_the_bo
             {"fmax": {"clk": {"achieved": reached, "constraint": 100}}, "utilization": {}}))
         flow.write_overlay("a.dtso", "a.bit.bin", 100_000_000)
         assert f"assigned-clock-rates = <{rate}>;" in (tmp_path / "a.dtso").read_text()
+
+
+def test_a_lut_with_two_outputs_is_one(tmp_path):
+    (tmp_path / "timing.json").write_text(json.dumps({
+        "fmax": {"clk": {"achieved": 60}}, "utilization": {
+            "SLICE_LUTX": {"used": 4, "available": 9}, "SLICE_FFX": {"used": 3, "available": 9}}}))
+    features = tmp_path / "design.fasm"
+    features.write_text("".join(f"{each}\n" for each in (
+        "CLBLM_R_X1Y99.SLICEM_X0.ALUT.INIT[63:0] = 64'b1", "CLBLM_R_X1Y99.SLICEM_X0.ALUT.RAM",
+        "CLBLM_R_X1Y99.SLICEM_X0.BLUT.INIT[31:0] = 32'b1", "CLBLM_R_X1Y99.SLICEM_X0.AFF.ZINI",
+        "CLBLM_R_X1Y99.SLICEL_X1.ALUT.INIT[63:0] = 64'b1")))
+    placed = read_placed(tmp_path / "timing.json", "zynq", "", features)
+    assert placed.used == {"lut": 3, "register": 3}
 
 
 def test_the_overlay_says_what_linux_must_know():
