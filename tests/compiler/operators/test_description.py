@@ -217,7 +217,7 @@ LAYER = Dense(**VALID[Dense])
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"config": "huge"}, "config is 'huge', but must be a Config or one of micro, tiny"),
+    ({"config": "huge"}, "config is 'huge', but must be a Config or one of micro, mini, tiny"),
     ({"config": None}, "config is None"),
     ({"hide_latency": "no"}, "hide_latency is 'no', but must be a bool"),
     ({"memory": "slow"}, "memory is 'slow', but must be a MemoryTiming"),
