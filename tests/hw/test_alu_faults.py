@@ -10,6 +10,8 @@ from microtron.isa.faults import Fault
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize, RequantizeFlags
 
 from .alu_bench import Bench
+from .decoding_alu import DecodingAlu
+from .simulate import simulate
 
 SMALL = replace(tiny, block_out=1, acc_bytes=64, out_bytes=8, acc_banks=2)     # 16 and 8 tiles
 WIDEST = replace(tiny, block_out=1, acc_bytes=4 << 16, out_bytes=1 << 16)
@@ -98,3 +100,24 @@ def test_a_halt_stops_writes_and_posts_at_once(halt_at):
     bench = Bench(SMALL, [BEFORE, BEHIND, BEFORE, BEHIND], halt_at=halt_at).run()
     assert all(cycle < halt_at for cycle in bench.starts + bench.ends + bench.writes)
     assert len(bench.writes) == max(halt_at - START_TO_END, 0)
+
+
+@pytest.mark.parametrize("later", range(1, 6))
+def test_nothing_starts_once_a_step_was_outside_even_if_the_sequencer_is_idle(later):
+    unit = DecodingAlu(SMALL)
+    words = [int.from_bytes(each.encode(), "little") for each in (AluI(dst=20), AluI(dst=3))]
+    starts = []
+
+    async def testbench(ctx):
+        ctx.set(unit.tokens.granted, 1)
+        for cycle in range(later + 8):          # the first in cycle 0, and the second from `later`
+            ctx.set(unit.commands.valid, cycle == 0 or (cycle >= later and len(starts) == 1))
+            ctx.set(unit.commands.payload, {"word": words[min(len(starts), 1)], "position": cycle})
+            if ctx.get(unit.events.start):
+                starts.append(cycle)
+            barred = ctx.get(unit.tokens.bars)
+            await ctx.tick()
+            ctx.set(unit.tokens.granted, not barred)
+
+    simulate(unit, testbench)
+    assert starts == ([0, 1] if later == 1 else [0])
