@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..isa.errors import MicrotronError
+from ..isa.progress import noted
 from ..runtime.processes import run_tool
 from .cached import cached, folder_of
 from .tools import Need, find
@@ -56,11 +57,14 @@ class Command:
         done = run_tool([*command, *self.arguments], folder=folder, log=log)
         if not done.returncode or not self.instead or self.known_fault not in done.stdout:
             return done.returncode, done.stdout
+        noted(f"{self.need.name} fails by a fault of its own; it is run again with "
+              f"{' '.join(self.instead)}")
         again = run_tool([*command, *self.instead], folder=folder, log=log)
         return again.returncode, done.stdout + again.stdout
 
     def __str__(self) -> str:
-        return " ".join((self.need.name, *self.arguments))
+        text = " ".join((self.need.name, *self.arguments))
+        return f"{text}, or if it fails {' '.join(self.instead)}" if self.instead else text
 
 
 @dataclass(frozen=True)

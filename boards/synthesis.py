@@ -9,8 +9,8 @@ from .board import Board
 from .steps import Call, Command, Step, Write
 
 NETLIST, CELLS, AREA = "design.json", "cells.json", "area.json"
-# Yosys 0.70 cannot put what ABC9 made of some designs back, and this is all that it says. ABC then
-# maps to somewhat slower LUTs.
+# Yosys 0.70 cannot put what ABC9 made of some designs back, and this is all that it says.
+# ABC maps these.
 ABC9_FAULT = "Assert `GetSize(conn.first) == GetSize(conn.second)' failed"
 SCRIPT = """\
 {read}

@@ -14,8 +14,8 @@ def start_next(m: Module, engine: Component, able: Value, wait: Value | None = N
     The cycle in which the result is high is the start: command and tokens are taken in it, and
     `events` tell the control unit. While nothing but tokens is missing, `events.wait` names the
     engines that have yet to give one. `wait` and `position` are the instruction's, where the
-    engine is not given whole commands. An engine that is `closed` bars its tokens a cycle before,
-    so that a start need not ask.
+    engine is not given whole commands. The tokens of an engine that is `closed` are barred, so
+    that a start need not ask.
     """
     command, tokens, events = engine.commands, engine.tokens, engine.events
     if wait is None:

@@ -33,6 +33,13 @@ def announced(work: str) -> Iterator[None]:
         thread.join()
 
 
+def noted(what: str) -> None:
+    """Say what somebody should know about what is being done, in a line that stays."""
+    stream = sys.stderr
+    if stream is not None:
+        _say(stream, f"{ERASE if stream.isatty() else ''}microtron: {what}\n")
+
+
 @contextmanager
 def watched(work: str) -> Iterator[Callable[[str], None]]:
     """Say on a terminal, and nowhere else, what is being done, if it takes long. Gives a function

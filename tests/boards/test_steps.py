@@ -47,7 +47,7 @@ COPY = "open('out', 'w').write(open('in').read() + '!')"
 
 
 @pytest.mark.parametrize(("says", "way"), [("the known one", "other"), ("something else", None)])
-def test_a_known_fault_of_a_tool_is_met_another_way(place, says, way):
+def test_a_known_fault_of_a_tool_is_met_another_way_and_said(place, capsys, says, way):
     other = "open('out', 'w').write('other'); print('done')"
     step = Step(name="work", doing="working", outputs=("out",), work=Command(
         PYTHON, ("-c", f"import sys; sys.exit({says!r})"), "the known one", ("-c", other)))
@@ -57,6 +57,7 @@ def test_a_known_fault_of_a_tool_is_met_another_way(place, says, way):
         return
     run(place, step)
     assert (place / "build" / "out").read_text() == way
+    assert "python fails by a fault of its own; it is run again with -c" in capsys.readouterr().err
     assert (place / "build" / "work.log").read_text() == "the known one\ndone\n"
 
 
