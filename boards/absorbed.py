@@ -5,20 +5,15 @@ Yosys leaves them in slices, and the wires there may take as long as the block i
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from ..isa.atomic import write_atomically
+from .netlist import MEMORY, MULTIPLIER, REGISTER, Bit, Cell, Netlist, bits_of
 
-Bit = int | str                     # a wire, or a constant: "0", "1", "x"
-Cell = dict[str, Any]
-
-REGISTER, MULTIPLIER, MEMORY = "TRELLIS_FF", "MULT18X18D", "DP16KD"
 ALWAYS = "1 "                       # a register's CEMUX where nothing enables it
+NEVER = "0"                         # a register's LSR where nothing resets it
+RESETS = 4                          # wires that may reset multipliers
 
 
 @dataclass(frozen=True)
@@ -27,21 +22,16 @@ class Timing:
 
     clock: Bit
     enable: Bit
+    reset: Bit
 
 
 class Absorber:
     """One module, whose registers move one by one."""
 
-    def __init__(self, module: Mapping[str, Any]):
-        self.cells: dict[str, Cell] = module["cells"]
-        self.readers: dict[Bit, list[tuple[str, str]]] = {}     # the ports that read it
-        for name, cell in self.cells.items():
-            for port, bit in _bits(cell):
-                if cell["port_directions"][port] != "output":
-                    self.readers.setdefault(bit, []).append((name, port))
-        for each in module["ports"].values():
-            for bit in each["bits"]:
-                self.readers.setdefault(bit, []).append(("", ""))
+    def __init__(self, netlist: Netlist):
+        self.netlist, self.cells = netlist, netlist.cells
+        # Neighbours share these wires, so that each has the same name everywhere.
+        self.resets: dict[Bit, str] = {NEVER: "RST0"}
 
     def absorb(self) -> Counter[str]:
         """How many registers have moved, by the type of their new place."""
@@ -62,12 +52,24 @@ class Absorber:
                 each.startswith("REG_") for each in cell["parameters"]):
             return 0
         timing = timings.pop()
+        reset = self._reset(timing)
+        if reset is None:
+            return 0
         self._take(cell, products)
         cell["parameters"] |= {"REG_OUTPUT_CLK": "CLK0", "REG_OUTPUT_CE": "CE0",
-                               "REG_OUTPUT_RST": "RST0"}
-        for port, bit in (("CLK0", timing.clock), ("CE0", timing.enable), ("RST0", "0")):
-            self._connect(name, cell, port, bit)
+                               "REG_OUTPUT_RST": reset}
+        for port, bit in (("CLK0", timing.clock), ("CE0", timing.enable), (reset, timing.reset)):
+            self.netlist.connect(name, port, bit)
         return len(products)
+
+    def _reset(self, timing: Timing) -> str | None:
+        """The multiplier's input for what resets a register, if there is one left. None if the
+        register waits for an enable, too: which of the two wins there is not known."""
+        if timing.reset != NEVER and timing.enable != "1":
+            return None
+        if timing.reset not in self.resets and len(self.resets) < RESETS:
+            self.resets[timing.reset] = f"RST{len(self.resets)}"
+        return self.resets.get(timing.reset)
 
     def _into_memory(self, name: str, cell: Cell) -> int:
         """What is read; both sides, since a wide word is read from both."""
@@ -78,73 +80,53 @@ class Absorber:
         if not words or len(timings) != 1:
             return 0
         timing = timings.pop()
-        if {cell["connections"]["CLKA"][0], cell["connections"]["CLKB"][0]} != {timing.clock}:
+        clocks = {cell["connections"][port][0] for port in ("CLKA", "CLKB")}
+        if timing.reset != NEVER or clocks != {timing.clock}:
             return 0
         self._take(cell, words)
         for side in ("A", "B"):
             cell["parameters"][f"REGMODE_{side}"] = "OUTREG"
-            self._connect(name, cell, f"OCE{side}", timing.enable)
+            self.netlist.connect(name, f"OCE{side}", timing.enable)
         return len(words)
 
     def _behind(self, name: str, prefix: str) -> dict[str, str] | None:
         """The registers behind the outputs of a cell, by port; none, if others read these too."""
         found = {}
-        for port, bit in _bits(self.cells[name]):
-            if port.startswith(prefix) and self.readers.get(bit):
-                (reader, to), *others = self.readers[bit]
+        for port, bit in bits_of(self.cells[name]):
+            if port.startswith(prefix) and self.netlist.readers.get(bit):
+                (reader, to), *others = self.netlist.readers[bit]
                 if others or to != "DI" or not self._can_move(reader):
                     return None
                 found[port] = reader
         return found
 
     def _can_move(self, name: str) -> bool:
-        """Whether it is a register that nothing resets, and that begins with zero."""
+        """Whether it is a register that begins with zero, and becomes zero if it is reset."""
         cell = self.cells.get(name)
         if cell is None or cell["type"] != REGISTER:
             return False
         parameters = cell["parameters"]
         return bool(parameters["REGSET"] == "RESET" and parameters["CLKMUX"] == "CLK"
                     and parameters["CEMUX"] in (ALWAYS, "CE")
-                    and cell["connections"].get("LSR", ["0"]) == ["0"])
+                    and (_timing(cell).reset == NEVER
+                         or (parameters.get("SRMODE") == "LSR_OVER_CE"
+                             and parameters["LSRMUX"] == "LSR")))
 
     def _take(self, cell: Cell, registers: Mapping[str, str]) -> None:
         """Put outputs in the place of the registers behind them."""
         for port, register in registers.items():
             bit = self.cells[register]["connections"]["Q"][0]
-            self._remove(register)
+            self.netlist.remove(register)
             cell["connections"][port] = [bit]
-
-    def _connect(self, name: str, cell: Cell, port: str, bit: Bit) -> None:
-        for before in cell["connections"].get(port, ()):
-            self.readers[before].remove((name, port))
-        cell["connections"][port] = [bit]
-        cell["port_directions"][port] = "input"
-        self.readers.setdefault(bit, []).append((name, port))
-
-    def _remove(self, name: str) -> None:
-        for port, bit in _bits(self.cells.pop(name)):
-            if port != "Q":
-                self.readers[bit].remove((name, port))
-
-
-def _bits(cell: Cell) -> Iterator[tuple[str, Bit]]:
-    return ((port, bit) for port, bits in cell["connections"].items() for bit in bits)
 
 
 def _timing(cell: Cell) -> Timing:
     enabled = cell["parameters"]["CEMUX"] != ALWAYS
-    return Timing(cell["connections"]["CLK"][0], cell["connections"]["CE"][0] if enabled else "1")
+    wires = cell["connections"]
+    return Timing(wires["CLK"][0], wires["CE"][0] if enabled else "1",
+                  wires.get("LSR", [NEVER])[0])
 
 
-def absorb(modules: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Move registers of modules, as Yosys writes them to JSON, into blocks; how many, by type."""
-    return sum((Absorber(each).absorb() for each in modules), Counter[str]())
-
-
-def absorb_file(source: str | Path, to: str | Path) -> Counter[str]:
-    """The same for a file; a step of builds."""
-    source, to = Path(source), Path(to)
-    design = json.loads(source.read_text(encoding="utf-8"))
-    moved = absorb(design["modules"].values())
-    write_atomically(to, json.dumps(design).encode())
-    return moved
+def absorb(netlist: Netlist) -> Counter[str]:
+    """Move registers of a module into blocks; how many, by the type of these."""
+    return Absorber(netlist).absorb()

@@ -6,6 +6,7 @@ import re
 
 from ..isa.config import Config
 from . import tools
+from .arranged import SOURCES
 from .bare_design import bare_design
 from .board import Board, Wire
 from .facts import BoardError
@@ -15,7 +16,7 @@ from .synthesis import AREA, NETLIST, Design, synthesized
 from .system_design import system_design
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
-ABSORBED = "absorbed.json"          # the netlist that is placed
+ARRANGED = "arranged.json"          # the netlist that is placed
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
@@ -46,14 +47,14 @@ def back_end(board: Board, design: Design) -> Build:
     product = f"{board.name}.bit"
     steps = (
         *synthesized(board, design, "synth_ecp5", luts="abc -lut 4:7"),
-        Step(name="absorb", doing="moving registers into multipliers and block RAMs",
-             inputs=(NETLIST,), outputs=(ABSORBED,),
-             work=Call("microtron.boards.absorbed:absorb_file", {
-                 "source": NETLIST, "to": ABSORBED}, sources=("boards/absorbed.py",))),
+        Step(name="arrange", doing="moving registers to multipliers and into block RAMs",
+             inputs=(NETLIST,), outputs=(ARRANGED,),
+             work=Call("microtron.boards.arranged:arrange_file", {
+                 "source": NETLIST, "to": ARRANGED}, sources=SOURCES)),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
-             inputs=(ABSORBED, design.pins, AREA), outputs=("design.config", "timing.json"),
+             inputs=(ARRANGED, design.pins, AREA), outputs=("design.config", "timing.json"),
              work=Command(tools.NEXTPNR_ECP5, (
-                 *nextpnr_options(board), "--json", ABSORBED, "--lpf", design.pins,
+                 *nextpnr_options(board), "--json", ARRANGED, "--lpf", design.pins,
                  "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
                  "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
                  # The static placer takes a third less wire on whole systems; without it, the

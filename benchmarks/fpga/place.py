@@ -10,13 +10,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from microtron.boards import absorbed
+from microtron.boards.arranged import SOURCES, arrange_file
 from microtron.boards.cached import cached
 from microtron.boards.tools import Tool
 from microtron.isa.errors import MicrotronError
 
 from .families import Family
 
+ROOT = Path(__file__).resolve().parents[2]
 TARGET = 150                    # MHz: more than is reached, so that every path is pressed
 # Results of a run, as this program and the cache know them.
 LOG, DELAYS, USED = "log.txt", "delays.sdf", "report.json"
@@ -41,8 +42,8 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
     def make(folder: Path) -> None:
         for name, text in family.files.items():
             (folder / name).write_text(text)
-        if family.absorbs:
-            absorbed.absorb_file(design / "cells.json", folder / "cells.json")
+        if family.arranges:
+            arrange_file(design / "cells.json", folder / "cells.json")
         else:
             shutil.copy(design / "cells.json", folder)
         done = subprocess.run([*tool.command, *options], cwd=folder, capture_output=True,
@@ -54,9 +55,9 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
         _compress(folder / DELAYS)
 
     doing = "placing and routing" if route else "placing"
-    absorber = (Path(absorbed.__file__).read_text(),) if family.absorbs else ()
+    arranger = [(ROOT / each).read_text() for each in SOURCES] if family.arranges else []
     folder = cached(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
-                                                   *family.files.values(), *absorber), make,
+                                                   *family.files.values(), *arranger), make,
                     f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
     used = json.loads((folder / USED).read_text())["utilization"]
     return Placed(seed, _clock((folder / LOG).read_text()),

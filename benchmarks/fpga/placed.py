@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from microtron.boards.copied import COPY
+
 from .netlist import Cell, Netlist
 from .paths import Path, Step
 from .sdf import Delays, Hop
@@ -48,7 +50,7 @@ def as_path(hops: list[Hop], gates: Netlist) -> Path:
 
 def base_name(name: str) -> str:
     """The cell that nextpnr made another one from."""
-    return re.sub(r"\$(RAMW_\w+|DPRAM_COMB\d)$", "", name)
+    return re.sub(rf"\$(RAMW_\w+|DPRAM_COMB\d)$|{re.escape(COPY)}\d+$", "", name)
 
 
 def _known(name: str, gates: Netlist) -> Cell:

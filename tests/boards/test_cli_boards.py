@@ -59,10 +59,10 @@ def test_what_to_install_is_listed_once_for_each_flow(monkeypatch):
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(bare, tmp_path):
     text = good("build", "--board", bare, "--dry-run", "-o", tmp_path / "out")
     assert [line.split(":")[0] for line in text.splitlines() if line[0].isdigit()] == [
-        "1. gateware", "2. pins", "3. script", "4. synthesis", "5. fit", "6. absorb", "7. route",
+        "1. gateware", "2. pins", "3. script", "4. synthesis", "5. fit", "6. arrange", "7. route",
         "8. pack", "9. check", "10. write report.json, device.json, registers.h and load.sh"]
     assert "--85k --package CABGA381 --speed 6" in text
-    assert "absorbed.json, pins.lpf, area.json → design.config, timing.json" in text
+    assert "arranged.json, pins.lpf, area.json → design.config, timing.json" in text
     assert not (tmp_path / "out").exists()
 
 
