@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .cli_files import AsJson, ProgramFile, check_apart, load_program, tensor_files
+from .cli_firmware import is_image, run_image
 from .cli_model import check_unused, is_model, profile_model, run_model, show_profiles
 from .cli_options import Limit, Memory, ModelConfig, ModelShapes
 from .isa.errors import MicrotronError
@@ -48,8 +49,16 @@ def run(program: ProgramFile,
     """Run a program or a network on a device and print what it did.
 
     A network's only input or output may be a file alone, as in `microtron run model.tflite -i
-    image.npy`. Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
+    image.npy`. A .bin file is firmware, and runs on a board's soft processor.
+    Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """
+    if is_image(program):
+        check_unused(name, shapes, f"{program} was compiled already")
+        if device:              # without one, that is what has to be said
+            _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit)
+        run_image(program, device=device, limit=limit, inputs=inputs, outputs=outputs,
+                  as_json=as_json)
+        return
     if is_model(program):
         device = device or "cycle"
         options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,

@@ -1,18 +1,23 @@
-"""The command for a network on a board's soft processor."""
+"""A network on a board's soft processor: the command that makes its image, and what `microtron run`
+does with one."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .cli_boards import BoardName
-from .cli_files import AsJson
-from .cli_model import ModelFile, is_model, opened
+from .cli_files import AsJson, check_apart
+from .cli_model import ModelFile, check_readable, files_of, is_model, opened, read_input
 from .cli_options import ModelConfig, ModelShapes
 from .isa.errors import MicrotronError
+
+if TYPE_CHECKING:
+    from .boards.board import Board
+    from .runtime.monitor.image import NetworkImage
 
 
 def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
@@ -33,10 +38,12 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     from .isa.atomic import write_together
     from .isa.progress import watched
 
+    chosen = board_of(board)
+    _check_soft(chosen)
+    check_readable(model)
     target = output or model.with_suffix(".elf")
     if target.suffix != ".elf":
         raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
-    chosen = board_of(board)
     if is_model(model) and model.suffix == ".mt":
         network = opened(model, name, shapes, "")
     else:
@@ -52,3 +59,86 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     else:
         typer.echo(f"{binary}: {len(image.content):,} bytes, {image.needed:,} of "
                    f"{chosen.memory.bytes:,} bytes of memory")
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is firmware and no program, as far as its name tells."""
+    return path.suffix == ".bin"
+
+
+def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] | None,
+              outputs: list[str] | None, as_json: bool) -> None:
+    """What `microtron run` does with firmware: all that can be wrong with it is found out before
+    the board is asked, since loading it takes its time."""
+    from .isa.atomic import write_together
+    from .isa.progress import watched
+    from .runtime.board.places import place_of
+    from .runtime.device import BOARD
+    from .runtime.files import array_content
+    from .runtime.monitor.client import Monitor
+    from .runtime.monitor.line import BoardLine, serial_of
+    from .runtime.monitor.network import BoardNetwork
+    from .runtime.tensors import taken
+    from .sim.limit import checked_limit
+
+    if not device.startswith(BOARD):
+        raise MicrotronError(f"{path} is firmware, which runs on a board's own processor"
+                             f"{f', not on {device}' if device else ''}: give --device as in "
+                             f"board:ulx3s@/dev/ttyUSB0")
+    place = place_of(device)
+    address, speed = serial_of(place)
+    image = _image_in(path)
+    if image.needed > place.memory_bytes:
+        raise MicrotronError(f"{path}: needs {image.needed:,} bytes of memory, but {place.board} "
+                             f"has {place.memory_bytes:,}")
+    wanted = files_of("--output", outputs, image.outputs)
+    check_apart(wanted.values())
+    given = {name: read_input(file, name, image.inputs[name].type)
+             for name, file in files_of("--input", inputs, image.inputs).items()}
+    given = taken({name: each.type for name, each in image.inputs.items()}, given)
+    timeout = None if limit is None else checked_limit(limit)
+    with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,
+          watched(f"loading {path}") as say):
+        network = BoardNetwork(Monitor(line, address), image.content)
+        say("running")
+        found, outcome = network.run(given, timeout=timeout)
+    write_together({file: array_content(found[name]) for name, file in wanted.items()})
+    if as_json:
+        typer.echo(json.dumps({"device": device, "cycles": outcome.cycles,
+                               "accelerator_cycles": outcome.accelerator_cycles,
+                               "clock_hz": network.clock_hz}))
+        return
+    from .isa.values import named
+    from .runtime.tables import show
+    time = f"{1000 * outcome.cycles / network.clock_hz:,.3f} ms"
+    show(f"{path} on {device}", [
+        ("cycles", f"{outcome.cycles:,}: {time} at {network.clock_hz / 1e6:g} MHz"),
+        ("on the accelerator", f"{outcome.accelerator_cycles:,}"),
+        *(("output", f"{named(name)}: {each.type}") for name, each in image.outputs.items())])
+
+
+def _image_in(path: Path) -> NetworkImage:
+    from .isa.errors import ImageError
+    from .runtime.board.places import LITEX_MEMORY
+    from .runtime.monitor.image import NetworkImage
+
+    check_readable(path)
+    if not path.is_file():
+        raise MicrotronError(f"{path}: a pipe or a device, but must be a file that `microtron "
+                             f"firmware` wrote")
+    try:
+        return NetworkImage(path.read_bytes(), LITEX_MEMORY)
+    except ImageError as error:
+        raise MicrotronError(f"{path}: {error}") from None
+
+
+def _check_soft(board: Board) -> None:
+    """Refuse a board with a hard processor before a network is compiled, and say what runs there
+    instead: `microtron run` has to agree."""
+    from .runtime.board.places import ON_LINUX, without_driver
+
+    if board.memory.kind == "processor":
+        instead = (f"on its own Linux, --device board:{board.name}@/dev/uio0 runs networks"
+                   if board.flow in ON_LINUX else without_driver(board.flow))
+        raise MicrotronError(f"{board.name}: firmware is for boards with a soft processor, and "
+                             f"this one's is hard; {instead}")

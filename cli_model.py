@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -148,8 +149,19 @@ def check_unused(config: str, shapes: list[str] | None, reason: str) -> None:
             raise MicrotronError(f"{option} is for .tflite and .onnx files; {reason}")
 
 
+def check_readable(path: Path) -> None:
+    """Refuse a file that is not there, before anything is said about its content. A pipe is not
+    waited for."""
+    try:
+        open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)).close()
+    except (OSError, ValueError) as error:      # the last: a path with a zero byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MicrotronError(f"{path}: cannot be read: {reason}") from None
+
+
 def _check_is_file_of_model(path: Path) -> None:
     if path.suffix == ".mt":
+        check_readable(path)
         raise MicrotronError(f"{path}: not a network but an image of a program, or none; networks "
                              f"are .tflite and .onnx files and images that microtron compile wrote")
 
@@ -211,15 +223,15 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
     from .runtime.trace import format_for, trace_content
 
     model = opened(path, config, shapes, memory)
-    wanted = _files("--output", outputs, model.outputs)
+    wanted = files_of("--output", outputs, model.outputs)
     check_apart((*wanted.values(), trace))
     if (trace is not None or "waveform" in options) and len(model.programs) != 1:
         raise MicrotronError(f"--trace and --waveform show one program, but {path} has "
                              f"{len(model.programs)}")
     if trace is not None:
         format_for(trace)
-    given = {name: _read(file, name, model.inputs[name])
-             for name, file in _files("--input", inputs, model.inputs).items()}
+    given = {name: read_input(file, name, model.inputs[name])
+             for name, file in files_of("--input", inputs, model.inputs).items()}
     with watched("verifying") as say:
         for program in model.programs if check else ():
             verify(program)
@@ -236,14 +248,14 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
         show_result(f"{path} on {device}", model, result)
 
 
-def _read(path: Path, name: str, type_: TensorType) -> Any:
+def read_input(path: Path, name: str, type_: TensorType) -> Any:
     from .isa.values import named
     from .runtime.files import read_array
     dtypes = (type_.dtype, *(REAL if type_.is_quantized else ()))
     return read_array(path, f"input {named(name)}", type_.shape, dtypes)
 
 
-def _files(option: str, given: list[str] | None, types: Any) -> dict[str, Path]:
+def files_of(option: str, given: list[str] | None, types: Any) -> dict[str, Path]:
     """Files of tensors: x=x.npy, or x.npy if there is only one tensor. Names have any character."""
     from .isa.values import listed, named
     found: dict[str, Path] = {}
@@ -269,6 +281,9 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
     from .runtime.profile import profile
 
     model = opened(path, config, shapes, memory)
+    if board is not None:
+        from .boards.fit import check_fits
+        check_fits(board, model.config)         # before minutes of simulation
     timing = _timing(memory) or model.memory
     with watched("simulating"):
         found = [profile(program, timing, limit=limit) for program in model.programs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...runtime.board.link import LinkError
-from ...runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS, LITEX_SHARE
+from ...runtime.board.places import LITEX_REGISTERS, memory_of_programs
 from ...runtime.board.uart import BridgeLink
 from ..board import Board
 from .simulate import SimulatedBoard
@@ -16,8 +16,7 @@ class SimulatedLink(BridgeLink):
     """A line whose other end is a simulation. Time passes while one waits for an answer."""
 
     def __init__(self, board: Board, line: SimulatedBoard):
-        size = board.memory.bytes
-        memory = range(LITEX_MEMORY + size // LITEX_SHARE, LITEX_MEMORY + size)
+        memory = memory_of_programs(board.memory.bytes, has_processor=False)
         super().__init__("simulation", LITEX_REGISTERS, memory)
         self.line = line
         self._sent = 0                      # bytes since the last answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import weakref
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from collections.abc import Callable
 from ...isa.config import PAGE_BYTES, Config
 from ...isa.errors import ConfigError, ExecutionError
 from ...isa.instructions import ISA_VERSION
-from ...isa.registers import IDENTITY, described, offset_of
-from .link import Link, LinkError
+from ...isa.registers import IDENTITY, described
+from .link import Link, LinkError, registers_of
+
+CONFIG = tuple(f"config_{field.name}" for field in dataclasses.fields(Config))
 
 
 class Space:
@@ -27,8 +30,8 @@ class Connection:
         self.link = link
         self.turn = threading.RLock()
         self._spaces: weakref.WeakSet[Space] = weakref.WeakSet()
-        weakref.finalize(self, link.close)
         self.config = self._identified()
+        weakref.finalize(self, link.close)      # until here it is the caller's
 
     def space(self, size: int) -> Space:
         """The first gap that is large enough, from a page on."""
@@ -49,18 +52,16 @@ class Connection:
 
     def _identified(self) -> Config:
         """Ask the hardware what it is, before it is trusted with anything."""
-        def register(name: str) -> int:
-            return self.link.read_register(offset_of(name))
-
         where = self.link.address
-        if (identity := register("identity")) != IDENTITY:
+        told = registers_of(self.link, ("identity", "isa_version"))
+        if (identity := told["identity"]) != IDENTITY:
             raise LinkError(f"{where}: there is no accelerator: the identity is {identity:#010x}, "
                             f"but must be {IDENTITY:#010x}; is its bitstream loaded?")
-        if (version := register("isa_version")) != ISA_VERSION:
+        if (version := told["isa_version"]) != ISA_VERSION:
             raise LinkError(f"{where}: the accelerator has version {version} of the instruction "
                             f"set, but this kit has {ISA_VERSION}; build the bitstream anew")
         try:
-            return Config(**described(register))
+            return Config(**described(registers_of(self.link, CONFIG).__getitem__))
         except ConfigError as error:
             raise LinkError(f"{where}: the accelerator does not describe itself: {error}") from None
 
@@ -70,10 +71,10 @@ _opening = threading.Lock()
 
 
 def connected(address: str, open_link: Callable[[], Link]) -> Connection:
-    """The connection to an address, made if nobody has one."""
+    """The connection to an address, made if nobody has one that still counts."""
     with _opening:
         found = _open.get(address)
-        if found is None:
+        if found is None or not found.link.is_sound:
             link = open_link()
             try:
                 found = Connection(link)

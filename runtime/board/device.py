@@ -21,10 +21,13 @@ from ...sim.limit import checked_limit, generous_limit
 from ...sim.report import Report
 from ..device import Address, Bytes, check_config, device_config
 from .connection import Connection, Space, connected
-from .link import Link, LinkError
+from .link import Link, LinkError, registers_of
 from .places import link_to, place_of
 
 REGISTER_LIMIT = (1 << 32) - 1
+SEGMENT_REGISTERS = 4           # of a segment: both halves of its address, its size, its access
+START = Control.START | Control.INTERRUPT_ENABLE
+ATTEMPTS = 4                    # to lower an interrupt
 LEAST_SECONDS = 10.0            # however short a program is: other software runs on boards, too
 STOP_SECONDS = 1.0              # that a program takes to stop once it is told to
 SLOW = MemoryTiming(read_latency=500, write_latency=500, cycles_per_beat=16)    # for the patience
@@ -91,8 +94,9 @@ class BoardDevice:
                                       LEAST_SECONDS * self.place.hz))
         with self._turn() as link:
             self._check_idle(link)
+            _lower(link)
             self._set_up(link, program)
-            _write(link, "control", Control.START | Control.INTERRUPT_ENABLE)
+            link.write_register(offset_of("control"), START)
             try:
                 ended = link.wait(limit / self.place.hz)
             except LinkError:
@@ -101,55 +105,64 @@ class BoardDevice:
                 with suppress(LinkError):
                     self._stop(link)
                 raise
-            _write(link, "status", Status.INTERRUPT)
             if not ended:
                 raise ExecutionError(self._not_ended(link, limit))
-            return self._report(link, program)
+            status = _status(link)
+            _lower(link)
+            return self._report(link, program, status)
 
-    def _report(self, link: Link, program: Program) -> Report:
-        status, cause = _read(link, "status"), _read(link, "fault")
-        if status & Status.FAILED and cause in set(Fault):
-            raise ExecutionError(faulted(program, Fault(cause), _read(link, "fault_position")))
-        if status != Status.DONE:
+    def _report(self, link: Link, program: Program, status: Status) -> Report:
+        told = registers_of(link, ("fault", "fault_position"))
+        cause = told["fault"]
+        if not status & (Status.INTERRUPT | Status.RUNNING):
+            # What else the status says is of an earlier run.
+            raise LinkError(f"{self.place.address}: the program was not started, or not as it "
+                            f"should have been: it does not run, but the status, {status:#x}, is "
+                            "without the interrupt that tells of its end; run it again")
+        if Status.FAILED in status and cause in set(Fault):
+            raise ExecutionError(faulted(program, Fault(cause), told["fault_position"]))
+        if status != Status.DONE | Status.INTERRUPT:
             raise LinkError(f"{self.place.address}: the accelerator says neither that the program "
                             f"is done nor why it failed: its status is {status:#x}, its fault "
                             f"{cause:#x}; load the bitstream again")
-        counters = {name: _read(link, f"{name}_low") | _read(link, f"{name}_high") << 32
-                    for name in counters_of(program.config)}
+        names = counters_of(program.config)
+        words = registers_of(link, [f"{name}_{half}" for name in names for half in ("low", "high")])
+        counters = {name: words[f"{name}_low"] | words[f"{name}_high"] << 32 for name in names}
         return Report(device=self.name, config=program.config,
                       counts=count(program.code, program.config, {}),
                       cycles=counters["cycles"], counters=counters)
 
     def _set_up(self, link: Link, program: Program) -> None:
-        """Tell the hardware where the program and its segments are."""
-        _write_long(link, "program", self._bases[0])
-        _write(link, "program_count", len(program.code))
-        for number in range(SEGMENTS):
-            known = number < len(program.segments)
-            segment = program.segments[number] if known else None
-            _write_long(link, f"segment{number}", self._bases[number + 1] if known else 0)
-            _write(link, f"segment{number}_size", segment.size if segment else 0)
-            _write(link, f"segment{number}_access",
-                   int(segment is not None and segment.access == Access.WRITE))
+        """Tell the hardware where the program and its segments are. An address is what the
+        accelerator's own bits can say: registers have no more, and read as they are."""
+        mask = (1 << program.config.address_bits) - 1
+        link.set_registers(offset_of("program_low"),
+                           [*_halves(self._bases[0] & mask), len(program.code)])
+        table: list[int] = []
+        for segment, base in zip(program.segments, self._bases[1:], strict=True):
+            table += [*_halves(base & mask), segment.size, int(segment.access == Access.WRITE)]
+        none = [0] * SEGMENT_REGISTERS * (SEGMENTS - len(program.segments))
+        link.set_registers(offset_of("segment0_low"), table + none)
 
     def _check_idle(self, link: Link) -> None:
-        if Status.RUNNING in Status(_read(link, "status")) and not self._stop(link):
+        if Status.RUNNING in _status(link) and not self._stop(link):
             raise ExecutionError(f"{self.place.address}: the accelerator runs something and does "
                                  "not stop; load its bitstream again")
 
     def _stop(self, link: Link) -> bool:
         """Stop what runs: a start while running is a fault, which ends it as soon as memory has
         answered."""
-        _write(link, "control", Control.START | Control.INTERRUPT_ENABLE)
+        link.write_register(offset_of("control"), START)
         stopped = link.wait(STOP_SECONDS)
-        _write(link, "status", Status.INTERRUPT)
+        _lower(link)
         return stopped
 
     def _not_ended(self, link: Link, limit: int) -> str:
-        handed_out = _read(link, "instructions_low")
+        stopped = self._stop(link)
+        handed_out = registers_of(link, ("instructions_low",))["instructions_low"]
         words = (f"the program has not ended after {limit:,} cycles, {LIMIT}: {handed_out:,} of "
                  f"{len(self._loaded().code):,} instructions were handed out")
-        if self._stop(link):
+        if stopped:
             return words
         return f"{words}; it cannot be stopped either: load the bitstream again"
 
@@ -172,14 +185,20 @@ class BoardDevice:
             yield self._connection.link
 
 
-def _read(link: Link, register: str) -> int:
-    return link.read_register(offset_of(register))
+def _status(link: Link) -> Status:
+    return Status(registers_of(link, ("status",))["status"])
 
 
-def _write(link: Link, register: str, value: int) -> None:
-    link.write_register(offset_of(register), value)
+def _lower(link: Link) -> None:
+    """Have the interrupt lowered. Only a run that was started raises it, at its end: the rest of
+    the status may be that of the run before, if a start gets lost."""
+    for _ in range(ATTEMPTS):
+        if Status.INTERRUPT not in _status(link):
+            return
+        link.write_register(offset_of("status"), Status.INTERRUPT)
+    raise LinkError(f"{link.address}: the accelerator does not lower its interrupt: its status is "
+                    f"{_status(link):#x}; load the bitstream again")
 
 
-def _write_long(link: Link, register: str, value: int) -> None:
-    _write(link, f"{register}_low", value & REGISTER_LIMIT)
-    _write(link, f"{register}_high", value >> 32)
+def _halves(value: int) -> tuple[int, int]:
+    return value & REGISTER_LIMIT, value >> 32

@@ -3,7 +3,8 @@
 A packet is a header and a record; a record writes words from an address on and then reads words
 from a list of addresses. What it reads comes back as a record of writes, whose address is the
 number that the request named. Writes alone bring no answer, so each of ours also reads its last
-word: datagrams get lost, and a word that is missing must not go unnoticed.
+word: datagrams get lost, and those that did are sent again. Whether their words arrived as they
+were is another question, which `WordLink` asks.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import socket
 import struct
 import time
 
-from .link import WORD, LinkError, WordLink
+from ...isa.values import named, shown
+from .link import WORD, LinkError
+from .words import WordLink
 
 HEADER = struct.pack(">HBBI", 0x4E6F, 0x10, 0x44, 0)        # magic, version 1, sizes of 32 bits
 PORT = 1234
@@ -26,20 +29,27 @@ class EtherboneLink(WordLink):
     seconds     to wait for an answer, `ATTEMPTS` times
     """
 
+    most_words = MOST_WORDS
+
     def __init__(self, address: str, registers: int, memory: range, *, seconds: float = 0.5):
         super().__init__(address, registers, memory)
         self.seconds = seconds
         self._number = 0
-        host, _, port = address.partition(":")
-        if port and not (port.isdigit() and 0 < int(port) < 1 << 16):
-            raise LinkError(f"{address}: the port is {port!r}, but must be a number to 65535")
+        host, port = _host_of(address)
         try:
-            found = socket.getaddrinfo(host, int(port or PORT), type=socket.SOCK_DGRAM)
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
             family, kind, protocol, _, place = found[0]
             self._socket = socket.socket(family, kind, protocol)
+        except UnicodeError:                    # a part of a name is empty, or too long
+            raise LinkError(f"{named(address)}: no host has such a name; it must be one as "
+                            "board.local, or a number as 192.168.1.50") from None
+        except (OSError, ValueError) as error:  # also a zero byte
+            raise _no_way(address, error) from None
+        try:
             self._socket.connect(place)
         except OSError as error:
-            raise LinkError(f"{address}: there is no way to the board: {error.strerror}") from None
+            self._socket.close()
+            raise _no_way(address, error) from None
 
     def read_words(self, address: int, count: int) -> list[int]:
         words: list[int] = []
@@ -50,12 +60,9 @@ class EtherboneLink(WordLink):
         return words
 
     def write_words(self, address: int, words: list[int], *, repeatable: bool) -> None:
-        for first in range(0, len(words), MOST_WORDS):
-            part = words[first:first + MOST_WORDS]
-            place = address + WORD * first
-            writes = struct.pack(f">I{len(part)}I", place, *part)
-            self._ask(writes, len(part), [place + WORD * (len(part) - 1)],
-                      ATTEMPTS if repeatable else 1)
+        writes = struct.pack(f">I{len(words)}I", address, *words)
+        self._ask(writes, len(words), [address + WORD * (len(words) - 1)],
+                  ATTEMPTS if repeatable else 1)
 
     def close(self) -> None:
         self._socket.close()
@@ -92,3 +99,27 @@ class EtherboneLink(WordLink):
                 if number == self._number:
                     return words
         return None
+
+
+def _host_of(address: str) -> tuple[str, int]:
+    """A host and the port there. An address of IPv6 has colons, and before a port brackets."""
+    if address.startswith("["):
+        host, closed, rest = address[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        if not closed or colon not in ("", ":"):
+            raise LinkError(f"{named(address)}: an address in brackets ends with ] or with a port, "
+                            f"as in [::1]:{PORT}")
+    elif address.count(":") > 1:
+        host, port = address, ""
+    else:
+        host, _, port = address.partition(":")
+    port = port or str(PORT)
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 1 << 16):
+        raise LinkError(f"{named(address)}: the port is {shown(port)}, but must be a number to "
+                        "65535")
+    return host, int(port)
+
+
+def _no_way(address: str, error: Exception) -> LinkError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return LinkError(f"{named(address)}: there is no way to the board: {reason}")

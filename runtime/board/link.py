@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Protocol
-
-import numpy as np
 
 from ...isa.errors import ExecutionError
 from ...isa.registers import REGISTER_BYTES, Status, offset_of
@@ -17,13 +15,15 @@ WORD = REGISTER_BYTES
 
 
 class LinkError(ExecutionError):
-    """A board that is not there, or that stopped answering."""
+    """A board that is not there, that stopped answering, or whose answers cannot be trusted."""
 
 
 class Link(Protocol):
     """One accelerator on one board. Addresses are those that the accelerator has on its bus.
 
-    Whatever the other side does, a call returns or raises LinkError after a bounded time.
+    Whatever the other side does, a call returns or raises LinkError after a bounded time. What it
+    returns is what the board holds, and what it wrote is there: a way that may damage either finds
+    out, and puts it right or raises LinkError.
     """
 
     @property
@@ -34,9 +34,21 @@ class Link(Protocol):
     def memory(self) -> range:
         """The addresses that programs may use."""
 
-    def read_register(self, offset: int) -> int: ...
+    @property
+    def is_sound(self) -> bool:
+        """False once memory may have changed where nobody meant it to: nothing that was loaded
+        counts any more, and every call raises LinkError."""
 
-    def write_register(self, offset: int, value: int) -> None: ...
+    def read_registers(self, offset: int, count: int) -> list[int]:
+        """Registers side by side that keep their values meanwhile."""
+
+    def set_registers(self, offset: int, values: list[int]) -> None:
+        """Registers side by side that do nothing but keep what is written. Twice is as good as
+        once."""
+
+    def write_register(self, offset: int, value: int) -> None:
+        """A register that does something. It is written once at most; whether it was, the caller
+        has to find out."""
 
     def read(self, address: int, size: int) -> Bytes: ...
 
@@ -48,55 +60,19 @@ class Link(Protocol):
     def close(self) -> None: ...
 
 
+def registers_of(link: Link, names: Iterable[str]) -> dict[str, int]:
+    """Registers by their names, read at once: they should not be far from each other."""
+    offsets = {name: offset_of(name) for name in names}
+    first, last = min(offsets.values()), max(offsets.values())
+    values = link.read_registers(first, (last - first) // WORD + 1)
+    return {name: values[(offset - first) // WORD] for name, offset in offsets.items()}
+
+
 def poll(link: Link, seconds: float) -> bool:
     """Wait by asking again and again, for links that bring no interrupt."""
     end = time.monotonic() + seconds
-    while Status.RUNNING in Status(link.read_register(offset_of("status"))):
+    while Status.RUNNING in Status(link.read_registers(offset_of("status"), 1)[0]):
         if time.monotonic() > end:
             return False
         time.sleep(POLL_SECONDS)
     return True
-
-
-class WordLink(ABC):
-    """A link that moves whole words over a bus which holds the registers as well as memory.
-
-    Bytes at the edges of what is written keep company with those beside them: their word is read,
-    changed and written back.
-    """
-
-    def __init__(self, address: str, registers: int, memory: range):
-        self.address, self.memory = address, memory
-        self._registers = registers
-
-    @abstractmethod
-    def read_words(self, address: int, count: int) -> list[int]: ...
-
-    @abstractmethod
-    def write_words(self, address: int, words: list[int], *, repeatable: bool) -> None:
-        """If the words may have been lost, one that is not `repeatable` must not be sent again."""
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-    def read_register(self, offset: int) -> int:
-        value, = self.read_words(self._registers + offset, 1)
-        return value
-
-    def write_register(self, offset: int, value: int) -> None:
-        self.write_words(self._registers + offset, [value], repeatable=False)
-
-    def read(self, address: int, size: int) -> Bytes:
-        before = address % WORD
-        count = -(-(before + size) // WORD)
-        words = np.array(self.read_words(address - before, count), "<u4")
-        return words.view(np.uint8)[before:before + size].copy()
-
-    def write(self, address: int, data: Bytes) -> None:
-        before, after = address % WORD, -(address + len(data)) % WORD
-        parts = [self.read(address - before, before), data, self.read(address + len(data), after)]
-        words = np.concatenate(parts).view("<u4")
-        self.write_words(address - before, words.tolist(), repeatable=True)
-
-    def wait(self, seconds: float) -> bool:
-        return poll(self, seconds)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ...isa.registers import WINDOW_BYTES
 from ..device import Bytes
-from .link import LinkError, poll
+from .link import WORD, LinkError, poll
 
 REGISTERS = 0x4000_0000         # in /dev/mem: where the shell of a Zynq-7000 puts them
 UDMABUF = Path("/dev/udmabuf0")
@@ -54,12 +54,16 @@ class LinuxLink:
     """The accelerator of the board that this program runs on."""
 
     def __init__(self, address: str, registers: Registers, buffer: Buffer):
-        self.address = address
+        self.address, self.is_sound = address, True
         self.registers, self.buffer = registers, buffer
         self.memory = range(buffer.address, buffer.address + len(buffer.data))
 
-    def read_register(self, offset: int) -> int:
-        return self.registers.read(offset)
+    def read_registers(self, offset: int, count: int) -> list[int]:
+        return [self.registers.read(offset + WORD * number) for number in range(count)]
+
+    def set_registers(self, offset: int, values: list[int]) -> None:
+        for number, value in enumerate(values):
+            self.registers.write(offset + WORD * number, value)
 
     def write_register(self, offset: int, value: int) -> None:
         self.registers.write(offset, value)
@@ -95,6 +99,8 @@ class MappedRegisters:
         except OSError as error:
             raise LinkError(f"{path}: cannot be opened: {error.strerror}; is the bitstream loaded, "
                             "with its device tree overlay?") from None
+        except ValueError as error:             # a zero byte in its name
+            raise LinkError(f"{path}: cannot be opened: {error}") from None
         start = REGISTERS if path == Path("/dev/mem") else 0
         try:
             self._map = mmap.mmap(self._file, WINDOW_BYTES, offset=start)

@@ -16,6 +16,9 @@ ANSWER_PATIENCE = 20_000_000    # cycles that an answer may take, but for that o
 LONGEST = 60                    # characters of what a board says instead of an answer
 
 
+HELLO = struct.Struct("<5I")
+
+
 class Line(Protocol):
     """A serial line. Patience is in cycles of the board's clock."""
 
@@ -45,21 +48,30 @@ class Hello:
 
 
 class Monitor:
-    """The monitor at the other end of a line."""
+    """The monitor at the other end of a line. `address` says in messages where that is."""
 
-    def __init__(self, line: Line):
+    def __init__(self, line: Line, address: str = ""):
         self._line = line
+        self.place = f"{address}: " if address else ""
         self._number = 0
         self.text = bytearray()         # what it said to people
 
     def hello(self) -> Hello:
-        return Hello(*struct.unpack("<5I", self.ask(Kind.HELLO, b"")))
+        told = self.ask(Kind.HELLO, b"")
+        if len(told) != HELLO.size:
+            raise self._odd(Kind.HELLO, told)
+        return Hello(*HELLO.unpack(told))
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of memory; whole words are asked for."""
         first, last = address // 4 * 4, -(-(address + size) // 4) * 4
-        found = b"".join(self.ask(Kind.READ, struct.pack("<II", place, min(PIECE, last - place)))
-                         for place in range(first, last, PIECE))
+        found = b""
+        for place in range(first, last, PIECE):
+            count = min(PIECE, last - place)
+            piece = self.ask(Kind.READ, struct.pack("<II", place, count))
+            if len(piece) != count:
+                raise self._odd(Kind.READ, piece)
+            found += piece
         return found[address - first:address - first + size]
 
     def write(self, address: int, data: bytes) -> None:
@@ -87,20 +99,35 @@ class Monitor:
     def run(self, timeout: int, patience: int) -> Outcome:
         """Run the image. `timeout` is when an accelerator hangs, `patience` how long we wait, both
         in cycles."""
-        return Outcome.decode(self._answer(Kind.RUN, struct.pack("<I", timeout), patience, tries=1))
+        return self._outcome(Kind.RUN, self._answer(Kind.RUN, struct.pack("<I", timeout), patience,
+                                                    tries=1))
 
     def outcome(self) -> Outcome:
         """How the last run ended."""
-        return Outcome.decode(self._answer(Kind.OUTCOME, b"", ANSWER_PATIENCE, TRIES))
+        return self._outcome(Kind.OUTCOME, self._answer(Kind.OUTCOME, b"", ANSWER_PATIENCE, TRIES))
 
     def ask(self, kind: Kind, payload: bytes) -> bytes:
         """The answer to a question, without its status; refused if that is not good."""
         answer = self._answer(kind, payload, ANSWER_PATIENCE, TRIES)
-        status, details = Status(int.from_bytes(answer[:4], "little")), answer[4:]
+        known, details = int.from_bytes(answer[:4], "little"), answer[4:]
+        if len(answer) < 4 or known not in set(Status):
+            raise self._odd(kind, answer)
+        status = Status(known)
         if status is not Status.DONE:
-            numbers = struct.unpack(f"<{len(details) // 4}I", details)
-            raise RefusedError(_refusal(kind, payload, status, numbers), status, numbers)
+            numbers = struct.unpack_from(f"<{len(details) // 4}I", details)
+            raise RefusedError(self.place + _refusal(kind, payload, status, numbers), status,
+                               numbers)
         return details
+
+    def _outcome(self, kind: Kind, answer: bytes) -> Outcome:
+        if len(answer) != Outcome.FORMAT.size or answer[0] not in set(Status):
+            raise self._odd(kind, answer)
+        return Outcome.decode(answer)
+
+    def _odd(self, kind: Kind, answer: bytes) -> ExecutionError:
+        return ExecutionError(f"{self.place}the board's answer to {kind.name.lower()} is none: "
+                              f"{len(answer)} bytes, {answer[:16].hex(' ')}; its monitor is not "
+                              "this kit's")
 
     def _answer(self, kind: Kind, payload: bytes, patience: int, tries: int) -> bytes:
         self._number = (self._number + 1) % 256
@@ -113,8 +140,9 @@ class Monitor:
                     and answer.number == self._number):
                 return answer.payload
         heard = bytes(self.text[said:][-LONGEST:]).decode("ascii", "replace").strip()
-        raise ExecutionError(f"the board does not answer {kind.name.lower()}"
-                             f"{f'; it said {heard!r}' if heard else ''}")
+        hint = "; is the bitstream with the monitor loaded?" if kind is Kind.HELLO else ""
+        raise ExecutionError(f"{self.place}the board does not answer {kind.name.lower()}"
+                             f"{f'; it said {heard!r}' if heard else ''}{hint}")
 
     def _receive(self, patience: int) -> Frame | None:
         """The next frame; None if there is none in time, or a damaged one."""
@@ -122,6 +150,7 @@ class Monitor:
         while mark != MARK:
             byte = self._line.read(1, patience)
             if not byte:
+                self.text += mark
                 return None
             self.text += mark[:1] if len(mark) == 2 else b""
             mark = (mark + byte)[-2:]
@@ -139,7 +168,7 @@ def _refusal(kind: Kind, payload: bytes, status: Status, details: tuple[int, ...
     place = ""
     if kind in (Kind.READ, Kind.WRITE):
         place = f" at {int.from_bytes(payload[:4], 'little'):#x}"
-    if status is Status.TOO_LARGE:
+    if status is Status.TOO_LARGE and details:
         needed = int.from_bytes(payload[4:8], "little")
         return f"the image needs {needed:,} bytes of memory, but the board has {details[0]:,}"
     return f"the board refused to {kind.name.lower()}{place}: {status.name.lower()}"

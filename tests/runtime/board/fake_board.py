@@ -3,7 +3,7 @@
 import numpy as np
 
 from microtron.isa.config import Config
-from microtron.isa.errors import ExecutionError
+from microtron.isa.errors import MicrotronError
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import INSTRUCTION_BYTES, SEGMENTS
 from microtron.isa.program import Access, Program, Segment
@@ -20,6 +20,7 @@ from microtron.runtime.board.link import poll
 from microtron.runtime.functional import FunctionalDevice
 
 NAMES = {register.offset: register.name for register in register_map()}
+WRITABLE = {register.name for register in register_map() if register.writable} - {"control"}
 CYCLES = 1234567890123          # of every run: more than 32 bits
 
 
@@ -49,7 +50,7 @@ class FakeBoard:
 
     def write_word(self, address: int, value: int) -> None:
         if address in range(self.base, self.base + WINDOW_BYTES):
-            self._write_register(NAMES[address - self.base], value)
+            self._write_register(NAMES.get(address - self.base, ""), value)
         elif address not in self.memory:
             self.strays.append(address)
         else:
@@ -61,7 +62,7 @@ class FakeBoard:
             self._start(bool(value & Control.INTERRUPT_ENABLE))
         elif name == "status":
             self.registers[name] &= ~(value & Status.INTERRUPT)
-        elif name != "control":
+        elif name in WRITABLE:
             self.registers[name] = value
 
     def _start(self, interrupts: bool) -> None:
@@ -87,7 +88,7 @@ class FakeBoard:
         try:
             device.load(Program(self.config, from_bytes(code.tobytes()), tuple(segments)))
             device.run()
-        except ExecutionError:
+        except MicrotronError:
             return Fault.INDEX, 1
         for segment, window in zip(segments, windows, strict=True):
             window[:] = device._loaded().memory.read(segment.name, 0, len(window))
@@ -98,7 +99,7 @@ class FakeBoard:
     def _window(self, register: str, size: int):
         address = self.registers[f"{register}_low"] | self.registers[f"{register}_high"] << 32
         start = address - self.memory.start
-        return self.data[start:start + size]
+        return self.data[start:start + size] if address in self.memory else self.data[:0]
 
 
 class DirectLink:
@@ -106,10 +107,15 @@ class DirectLink:
 
     def __init__(self, board: FakeBoard):
         self.board, self.address, self.memory = board, "fake", board.memory
-        self.is_open = True
+        self.is_open = self.is_sound = True
 
-    def read_register(self, offset):
-        return self.board.read_word(self.board.base + offset)
+    def read_registers(self, offset, count):
+        return [self.board.read_word(self.board.base + offset + 4 * number)
+                for number in range(count)]
+
+    def set_registers(self, offset, values):
+        for number, value in enumerate(values):
+            self.write_register(offset + 4 * number, value)
 
     def write_register(self, offset, value):
         self.board.write_word(self.board.base + offset, value)

@@ -6,14 +6,35 @@ import socket
 import struct
 import threading
 import tty
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+
+class Noise:
+    """Flips bits on the way: those with these numbers, counted from the first of both ways."""
+
+    def __init__(self, *bits):
+        self.bits, self.passed = set(bits), 0
+        self.log = []                   # way, its first bit, and the bytes as they were sent
+
+    def through(self, way, data):
+        first, self.passed = self.passed, self.passed + 8 * len(data)
+        self.log.append((way, first, data))
+        changed = bytearray(data)
+        for bit in self.bits & set(range(first, self.passed)):
+            changed[(bit - first) // 8] ^= 1 << (bit - first) % 8
+        return bytes(changed)
 
 
 class SerialPeer:
-    """A board on a pseudo terminal. `budget` is the number of bytes it sends before it goes."""
+    """A board on a pseudo terminal. `budget` is the number of bytes it sends before it goes,
+    `skips` how many come after a command that it does not know: 0 as to the monitor, or 5 as to
+    bridges in hardware."""
 
-    def __init__(self, board, budget=None):
-        self.board, self.budget = board, budget
+    patience = 0.02                     # seconds without a byte after which it gives up a command
+
+    def __init__(self, board, budget=None, noise=None, skips=0):
+        self.board, self.budget, self.skips = board, budget, skips
+        self.noise = noise or Noise()
         self.ours, self.theirs = os.openpty()
         tty.setraw(self.theirs)
         self.stop, self.stopper = os.pipe()
@@ -22,24 +43,32 @@ class SerialPeer:
     def serve(self):
         try:
             while True:
-                kind, count, word = struct.unpack(">BBI", self._take(6))
-                places = [4 * (word + number) for number in range(count)]
-                if kind == 1:
-                    values = struct.unpack(f">{count}I", self._take(4 * count))
-                    for place, value in zip(places, values, strict=True):
-                        self.board.write_word(place, value)
-                else:
-                    self._give(struct.pack(f">{count}I", *map(self.board.read_word, places)))
+                kind, = self._take(1, None)
+                with suppress(TimeoutError):
+                    self._command(kind)
         except (OSError, EOFError):
             return
 
-    def _take(self, size):
+    def _command(self, kind):
+        if kind not in (1, 2):
+            self._take(self.skips)
+            return
+        count, word = struct.unpack(">BI", self._take(5))
+        for place in range(4 * word, 4 * (word + count), 4):
+            if kind == 1:
+                self.board.write_word(place, int.from_bytes(self._take(4), "big"))
+            else:
+                self._give(self.board.read_word(place).to_bytes(4, "big"))
+
+    def _take(self, size, patience=patience):
         data = b""
         while len(data) < size:
-            ready, _, _ = select.select([self.ours, self.stop], [], [])
+            ready, _, _ = select.select([self.ours, self.stop], [], [], patience)
             if self.stop in ready:
                 raise EOFError
-            data += os.read(self.ours, size - len(data))
+            if not ready:
+                raise TimeoutError
+            data += self.noise.through("to", os.read(self.ours, size - len(data)))
         return data
 
     def say(self, data):
@@ -55,6 +84,7 @@ class SerialPeer:
         self.ours = os.open(os.devnull, os.O_RDONLY)
 
     def _give(self, data):
+        data = self.noise.through("from", data)
         if self.budget is not None:
             data, self.budget = data[:self.budget], self.budget - len(data)
             if self.budget < 0:
@@ -64,8 +94,8 @@ class SerialPeer:
 
 
 @contextmanager
-def serial_peer(board, budget=None):
-    peer = SerialPeer(board, budget)
+def serial_peer(board, **options):
+    peer = SerialPeer(board, **options)
     peer.thread = threading.Thread(target=peer.serve, daemon=True)
     peer.thread.start()
     try:
@@ -79,10 +109,11 @@ def serial_peer(board, budget=None):
 
 class NetworkPeer:
     """A board on the network. `loses` says of each datagram that comes or goes whether it gets
-    lost; `stale` that every answer comes after an old one."""
+    lost; `stale` that every answer comes after an old one. What is no packet is not answered."""
 
-    def __init__(self, board, loses=lambda: False, stale=False):
+    def __init__(self, board, loses=lambda: False, stale=False, noise=None):
         self.board, self.loses, self.stale = board, loses, stale
+        self.noise = noise or Noise()
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
@@ -96,24 +127,27 @@ class NetworkPeer:
             if self.loses():
                 continue
             self.packets.append(packet)
-            answer = self._answer(packet)
+            try:
+                answer = self._answer(self.noise.through("to", packet))
+            except struct.error:
+                continue
             if self.stale:
                 self.socket.sendto(answer[:12] + b"\0\0\0\0" + answer[16:], sender)
-            if answer and not self.loses():
-                self.socket.sendto(answer, sender)
+            if not self.loses():
+                self.socket.sendto(self.noise.through("from", answer), sender)
 
     def _answer(self, packet):
         magic, version, sizes, _, flags, enable, writes, reads = struct.unpack_from(">HBBIBBBB",
                                                                                     packet)
-        assert (magic, version, sizes, flags, enable) == (0x4E6F, 0x10, 0x44, 0, 0x0F)
+        if (magic, version, sizes, flags, enable) != (0x4E6F, 0x10, 0x44, 0, 0x0F):
+            raise struct.error("not Etherbone")
         place = 12
         if writes:
             base, *values = struct.unpack_from(f">I{writes}I", packet, place)
             place += 4 + 4 * writes
-            for number, value in enumerate(values):
-                self.board.write_word(base + 4 * number, value)
-        number, *addresses = struct.unpack_from(f">I{reads}I", packet, place)
-        assert len(packet) == place + 4 + 4 * reads
+        number, *addresses = struct.unpack(f">I{reads}I", packet[place:])
+        for written in range(writes):
+            self.board.write_word(base + 4 * written, values[written])
         return packet[:8] + struct.pack(f">BBBBI{reads}I", 0, 0x0F, reads, 0, number,
                                         *map(self.board.read_word, addresses))
 

@@ -229,19 +229,6 @@ def test_a_board_that_is_not_there_is_answered_in_one_line(name, options, messag
     assert "\n" not in str(caught.value)
 
 
-def test_a_board_may_be_a_file_of_the_user_s_own(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text('flow = "ecp5"\n[memory]\nbytes = 0\n[clock]\nsystem_hz = 1000000\n')
-    with pytest.raises(LinkError, match="mine: its accelerator has no memory around it"):
-        open_device(f"board:{path}@/dev/ttyUSB0")
-    path.write_text("flow = 'ecp5'")
-    with pytest.raises(MicrotronError, match="file lacks what a driver needs: 'memory'"):
-        open_device(f"board:{path}@/dev/ttyUSB0")
-    path.write_text("flow = ")
-    with pytest.raises(MicrotronError, match=r"mine\.toml: not TOML"):
-        open_device(f"board:{path}@/dev/ttyUSB0")
-
-
 def test_the_link_is_closed_when_the_last_device_is_gone():
     link = DirectLink(board())
     chosen = BoardDevice(tiny, place=PLACE, link=link)

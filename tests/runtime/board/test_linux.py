@@ -57,8 +57,8 @@ def test_a_program_lies_in_the_buffer_and_the_registers_say_where(files):
     assert held[:32] == plus_seven().code[:1].tobytes()
     assert held[4096:4106] == bytes([1, 2, 3, 0x55, 5, 6, 7, 8, 0, 0])
     assert device.read(Address("input"), 4).tolist() == [1, 2, 3, 0x55]
-    with pytest.raises(LinkError, match="neither that the program is done nor why it failed: its "
-                                        "status is 0x8, its fault 0x0"):
+    with pytest.raises(LinkError, match="it does not run, but the status, 0x0, is without the "
+                                        "interrupt that tells of its end"):
         device.run()                    # nothing but a file
     assert word(files, "program_low") == PHYSICAL
     assert word(files, "program_count") == 4

@@ -2,56 +2,14 @@
 
 from __future__ import annotations
 
-import struct
-from zlib import crc32
-
 import pytest
 
 from microtron.isa.errors import ExecutionError, ImageError
 from microtron.runtime.monitor.client import Monitor, RefusedError
 from microtron.runtime.monitor.network import NetworkImage, reason
-from microtron.runtime.monitor.protocol import ANSWER, MARK, Frame, Kind, Outcome, Status
+from microtron.runtime.monitor.protocol import Outcome, Status
 
-BASE, SIZE = 0x4000_0000, 4096
-
-
-class Fake:
-    """A monitor with some memory. `damage` says what becomes of the next answers."""
-
-    def __init__(self, damage=()):
-        self.memory = bytearray(range(256)) * (SIZE // 256)
-        self.damage = list(damage)
-        self.said = b"text \xa5 for people\r\n"
-        self.frames = []
-
-    def write(self, data):
-        assert data.startswith(MARK)
-        assert crc32(data[2:-4]) == int.from_bytes(data[-4:], "little")
-        kind, number, length = struct.unpack("<BBH", data[2:6])
-        self.frames.append(Kind(kind))
-        answer = Frame(kind + ANSWER, number, self.answer(kind, data[6:6 + length])).encode()
-        damage = self.damage.pop(0) if self.damage else None
-        self.said += damage(answer) if damage else answer
-
-    def answer(self, kind, payload):
-        done = bytes(4)
-        if kind == Kind.HELLO:
-            return done + struct.pack("<5I", 1, 50_000_000, BASE, SIZE, 0x9000_0000)
-        address = int.from_bytes(payload[:4], "little") - BASE
-        if kind == Kind.READ:
-            size = int.from_bytes(payload[4:], "little")
-            if not 0 <= address <= SIZE - size:
-                return struct.pack("<I", Status.BAD_ADDRESS)
-            return done + self.memory[address:address + size]
-        if kind == Kind.WRITE:
-            assert (address | len(payload)) % 4 == 0
-            self.memory[address:address + len(payload) - 4] = payload[4:]
-            return done
-        return struct.pack("<II", Status.TOO_LARGE, SIZE)
-
-    def read(self, count, patience):
-        data, self.said = self.said[:count], self.said[count:]
-        return data
+from .fake_monitor import BASE, SIZE, Fake
 
 
 def flipped(answer):
