@@ -4,6 +4,7 @@
     [clock]             the oscillator's pin, and the frequency that the design is to run at
     [memory]            what the accelerator works in; [memory.timing] how it behaves, measured
     [resources]         of the part, where parts.toml does not have it
+    [ethernet]          where it answers on the network, if it does (ethernet.py)
     [pins.GROUP]        the places of signals that a shell uses
     [routed]            MHz that a preset's bitstream reached
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 from ..isa.config import PRESETS
 from ..isa.timing import MemoryTiming
+from .ethernet import Ethernet, ethernet_of
 from .facts import BoardError, Facts, read_toml
 
 FLOWS = ("ecp5", "gowin", "zynq", "vivado", "quartus")
@@ -80,6 +82,7 @@ class Board:
     memory: Memory
     pins: Mapping[str, Mapping[str, Wire]]
     routed: Mapping[str, float]
+    ethernet: Ethernet | None = None        # None: not on the network
 
 
 def load_board(path: Path) -> Board:
@@ -87,7 +90,7 @@ def load_board(path: Path) -> Board:
     if not NAME.fullmatch(path.stem):
         raise BoardError(f"{path}: a board is named by its file, in small letters, digits, - and _")
     known = ("title", "flow", "part", "cpu", "preset", "load", "clock", "memory", "resources",
-             "pins", "routed")
+             "pins", "routed", "ethernet")
     facts = Facts(read_toml(path), str(path), known)
     routed = facts.inner("routed", PRESETS)
     return Board(
@@ -95,7 +98,7 @@ def load_board(path: Path) -> Board:
         part=part_of(facts), cpu=facts.text("cpu"),
         preset=facts.text("preset", choices=list(PRESETS)), load=_load(facts),
         clock=_clock(facts), memory=_memory(facts), pins=_pins(facts),
-        routed={name: routed.positive(name) for name in routed.table})
+        routed={name: routed.positive(name) for name in routed.table}, ethernet=ethernet_of(facts))
 
 
 def part_of(facts: Facts) -> Part:

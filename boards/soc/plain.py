@@ -7,6 +7,7 @@ from typing import Any
 
 from ...isa.timing import MemoryTiming
 from ..board import Board, Clock, Memory, Part, Wire
+from ..ethernet import Ethernet
 
 
 def plain(board: Board) -> dict[str, Any]:
@@ -18,8 +19,10 @@ def rebuilt(facts: dict[str, Any]) -> Board:
     memory = dict(facts["memory"])
     if memory["timing"] is not None:
         memory["timing"] = MemoryTiming(**memory["timing"])
+    ethernet = facts["ethernet"]
     return Board(**{
-        **facts, "part": Part(**facts["part"]), "clock": Clock(**facts["clock"]),
+        **facts, "ethernet": None if ethernet is None else Ethernet(**ethernet),
+        "part": Part(**facts["part"]), "clock": Clock(**facts["clock"]),
         "memory": Memory(**memory),
         "pins": {group: {name: Wire(tuple(wire["places"]), wire["standard"],
                                     tuple(wire["options"])) for name, wire in wires.items()}

@@ -14,6 +14,7 @@ from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from ..board import Board, Wire
 from ..facts import BoardError
+from .checked import check_chip
 from .inside import DEVICE_NAMES, INSIDE
 
 SERIAL_MODEL = ("serial", 0, *(Subsignal(name, Pins(bits)) for name, bits in (
@@ -30,7 +31,8 @@ class Simulation(GenericPlatform):
 
 
 def platform_of(board: Board):
-    """The FPGA and its pins."""
+    """The FPGA and its pins, if they and the memory chip are what the board's file says."""
+    check_chip(board)
     pins = [("clock", 0, Pins(board.clock.pin), IOStandard(board.clock.standard))]
     for group, wires in board.pins.items():
         pins.append((group, 0, *(Subsignal(name, *_constraints(wire))

@@ -4,7 +4,8 @@
     monitor ──▶ soc_rom.init, read when a simulation begins
 
 Only the pins differ from the board: a model of the memory chip with the same latencies, and a
-serial line that carries bytes instead of bits.
+serial line that carries bytes instead of bits. The network is left out, but for CabledBoard
+(cable.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 from ...isa.config import Config
@@ -33,7 +35,7 @@ HARNESS = Path(__file__).parent / "harness"
 LIBRARY = "libsoc.so"
 SLICE = 200_000                 # cycles until the keyboard may interrupt
 OPTIONS = (*VERILATOR_OPTIONS, "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
-           "-CFLAGS", " ".join(COMPILER_OPTIONS), "-LDFLAGS", " ".join(LINKER_OPTIONS))
+           "-LDFLAGS", " ".join(LINKER_OPTIONS))
 
 
 def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
@@ -45,11 +47,19 @@ def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
             step.run(work, number, len(steps))
         texts = {each: (work / each).read_text() for each in verilog_of(board, simulated=True)}
         memories = {each: (work / each).read_text() for each in memories_of(board)}
-    texts |= {path.name: path.read_text() for path in sorted(HARNESS.iterdir())}
-    options = (*OPTIONS, "-MAKEFLAGS", make_options(config))
-    folder = cached(f"soc-{board.name}-{config.digest}", (*options, *texts.values()),
-                    lambda folder, log: _build(folder, log, options, texts))
-    return folder / LIBRARY, memories
+    library = compiled(f"{board.name}-{config.digest}", texts, make_options(config),
+                       () if board.ethernet is None else ("-DETHERNET",))
+    return library, memories
+
+
+def compiled(name: str, verilog: dict[str, str], make: str, options: tuple[str, ...]) -> Path:
+    """The library of a design whose top has a system's ports, kept under a name."""
+    texts = verilog | {path.name: path.read_text() for path in sorted(HARNESS.iterdir())}
+    flags = " ".join((*COMPILER_OPTIONS, *options))
+    arguments = (*OPTIONS, "-CFLAGS", flags, "-MAKEFLAGS", make)
+    folder = cached(f"soc-{name}", (*arguments, *texts.values()),
+                    lambda folder, log: _build(folder, log, arguments, texts))
+    return folder / LIBRARY
 
 
 def _build(folder: Path, log: Path, options: tuple[str, ...], texts: dict[str, str]) -> None:
@@ -67,7 +77,7 @@ class SimulatedBoard:
     """A board that runs in simulation, from power-on; a line for `runtime.monitor.client`."""
 
     def __init__(self, board: Board, config: Config):
-        library, memories = model(board, config)
+        library, memories = self._model(board, config)
         self._library = ctypes.CDLL(str(library))
         self._library.soc_new.restype = ctypes.c_void_p
         for name in ("soc_run", "soc_cycles"):
@@ -77,6 +87,10 @@ class SimulatedBoard:
                 (Path(name) / file).write_text(text)
             self._system = ctypes.c_void_p(self._library.soc_new(name.encode()))
         weakref.finalize(self, self._library.soc_free, self._system)
+
+    @staticmethod
+    def _model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
+        return model(replace(board, ethernet=None), config)
 
     @property
     def cycles(self) -> int:

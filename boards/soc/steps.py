@@ -23,7 +23,7 @@ TOP = "soc"
 CHIP = "chip.v"
 ROM, SRAM, FACTS = "soc_rom.init", "soc_sram.init", "soc.json"
 PINS = {"ecp5": "soc.lpf", "gowin": "soc.cst"}          # by flow
-PACKAGES = ("amaranth", "litex", "litedram", "migen", "pythondata-cpu-vexriscv")
+PACKAGES = ("amaranth", "litex", "litedram", "liteeth", "migen", "pythondata-cpu-vexriscv")
 
 
 def is_small(board: Board) -> bool:
@@ -61,7 +61,7 @@ def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[
              work=Call("microtron.boards.soc.written:write", {
                  "board": plain(board), "config": config.to_dict(), "simulated": simulated},
                  sources=("hw/axi.py", "hw/interfaces.py", "isa", "boards/board.py",
-                          "boards/processors.py", "boards/soc"),
+                          "boards/ethernet.py", "boards/processors.py", "boards/soc"),
                  packages=PACKAGES)),
     )
     if not processor:

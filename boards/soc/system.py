@@ -9,7 +9,8 @@ memory that both would have to agree on: VexRiscv's own writes through, and is e
 accelerator has written.
 
 Where a board's file has no processor, LiteX's bridge over the serial line (UARTBone) is in its
-place, without ROM, SRAM and timer: the host that speaks to it sees the same addresses.
+place, without ROM, SRAM and timer: the host that speaks to it sees the same addresses. Where it has
+a place on the network, the bridge over Ethernet has the bus, too.
 """
 
 from litedram.core import LiteDRAMCore
@@ -22,7 +23,7 @@ from ...isa.registers import WINDOW_BYTES
 from ..board import Board
 from ..facts import BoardError
 from ..processors import soft_processor
-from . import memories, platforms
+from . import ethernet, memories, platforms
 from .attached import Attached
 from .dram_port import Port
 from .memory_bus import MemoryBus
@@ -47,6 +48,8 @@ class System(SoCCore):
                          **self._around(simulated))
         if self.processor is None:
             self._bridge(platform, simulated)
+        if board.ethernet is not None:
+            self._network(platform, simulated)
         self._memory(platform, simulated)
         self._accelerator(config)
         if not simulated:
@@ -67,6 +70,13 @@ class System(SoCCore):
         self.line = uart.RS232PHYModel(pads) if simulated else uart.UARTPHY(pads, hz, BAUD)
         self.bridge = uart.UARTBone(self.line, hz)
         self.bus.add_master("bridge", self.bridge.wishbone)
+
+    def _network(self, platform, simulated: bool) -> None:
+        self.ethernet_phy = (ethernet.SimulatedPhy(platform) if simulated
+                             else ethernet.interface(self.board, platform))
+        self.network = ethernet.Network(self.ethernet_phy, self.board.ethernet,
+                                        self.board.clock.system_hz)
+        self.bus.add_master("network", self.network.bus)
 
     def _memory(self, platform, simulated: bool) -> None:
         board = self.board

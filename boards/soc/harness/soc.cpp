@@ -1,10 +1,12 @@
-// The whole system as a library: a clock, and a serial line that carries bytes.
+// The whole system as a library: a clock, and a serial line that carries bytes. With ETHERNET, also a
+// cable that carries frames, at two bytes each way a cycle: about a gigabit a second at 60 MHz.
 #include <unistd.h>
 
 #include <climits>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "Vsoc.h"
 
@@ -28,6 +30,17 @@ public:
             step();
     }
 
+#ifdef ETHERNET
+    // Advance until a frame has come from the system, or for so many cycles.
+    void run_cable(std::uint64_t limit) {
+        for (; frames.empty() && limit; limit--)
+            step();
+    }
+
+    std::deque<int> cable;                              // to the system; -1 between frames
+    std::deque<std::vector<std::uint8_t>> frames;       // from the system
+#endif
+
     std::deque<std::uint8_t> told, said;    // to the system, by the system
     std::uint64_t cycles = 0;
 
@@ -36,17 +49,44 @@ private:
         top->serial_sink_valid = !told.empty();
         top->serial_sink_data = told.empty() ? 0 : told.front();
         top->serial_source_ready = 1;
-        top->clock = 0;
-        top->eval();
+        set_clock(0);
         const bool taken = top->serial_sink_valid && top->serial_sink_ready;
         if (top->serial_source_valid)
             said.push_back(top->serial_source_data);
-        top->clock = 1;
-        top->eval();
+        set_clock(1);
         if (taken)
             told.pop_front();
         cycles++;
     }
+
+#ifdef ETHERNET
+    // The other clock has risen by the time that this one changes again.
+    void set_clock(int level) {
+        const int byte = cable.empty() ? -1 : cable.front();
+        if (!cable.empty())
+            cable.pop_front();
+        top->clock = level;
+        top->ethernet_clock = 0;
+        top->ethernet_sink_valid = byte >= 0;
+        top->ethernet_sink_data = byte < 0 ? 0 : byte;
+        top->eval();
+        if (top->ethernet_source_valid)
+            coming.push_back(top->ethernet_source_data);
+        else if (!coming.empty()) {
+            frames.push_back(coming);
+            coming.clear();
+        }
+        top->ethernet_clock = 1;
+        top->eval();
+    }
+
+    std::vector<std::uint8_t> coming;
+#else
+    void set_clock(int level) {
+        top->clock = level;
+        top->eval();
+    }
+#endif
 
     std::unique_ptr<VerilatedContext> context;
     std::unique_ptr<Vsoc> top;
@@ -83,6 +123,30 @@ EXPORTED void soc_take(void* simulation, std::uint8_t* bytes, std::uint64_t coun
     for (; count-- && !said.empty(); said.pop_front())
         *bytes++ = said.front();
 }
+
+#ifdef ETHERNET
+constexpr int GAP = 12;         // bytes after a frame
+
+EXPORTED void soc_send_frame(void* simulation, const std::uint8_t* bytes, std::uint64_t count) {
+    auto& cable = static_cast<Simulation*>(simulation)->cable;
+    cable.insert(cable.end(), bytes, bytes + count);
+    cable.insert(cable.end(), GAP, -1);
+}
+
+// How long the next frame is; zero if none has come.
+EXPORTED std::uint64_t soc_run_cable(void* simulation, std::uint64_t limit) {
+    auto* system = static_cast<Simulation*>(simulation);
+    system->run_cable(limit);
+    return system->frames.empty() ? 0 : system->frames.front().size();
+}
+
+EXPORTED void soc_take_frame(void* simulation, std::uint8_t* bytes) {
+    auto& frames = static_cast<Simulation*>(simulation)->frames;
+    for (const auto byte : frames.front())
+        *bytes++ = byte;
+    frames.pop_front();
+}
+#endif
 
 EXPORTED std::uint64_t soc_cycles(void* simulation) {
     return static_cast<Simulation*>(simulation)->cycles;
