@@ -38,7 +38,7 @@ def boards(as_json: AsJson = False) -> None:
         table.add_row(each["name"], each["device"], each["memory"], each["cpu"],
                       each["largest_preset"] or "–", "–" if each["missing"] else each["result"])
     Console().print(table)
-    for flow, reason in {each["flow"]: each["missing"] for each in found}.items():
+    for flow, reason in dict.fromkeys((each["flow"], each["missing"]) for each in found):
         if reason:
             typer.echo(f"{flow}: {reason}")
 
@@ -62,14 +62,20 @@ def build(board: BoardName,
     load.sh. A build that was stopped goes on where it was. Example: microtron build --board ulx3s
     """
     from .boards.catalogue import board as known
+    from .boards.plan import WRITTEN, check_folder, described, load_command, make_plan, outlined
     from .boards.plan import build as carry_out
-    from .boards.plan import described, load_command, make_plan
     from .isa.config_files import load_config
 
     chosen = known(board)
     name = name or chosen.preset
-    plan = make_plan(chosen, load_config(name), name, flow)
     folder = output or Path("build") / f"{chosen.name}-{Path(name).stem}"
+    check_folder(folder)
+    plan = make_plan(chosen, load_config(name), name, flow)
+    if dry_run and as_json:
+        typer.echo(json.dumps({"folder": str(folder), "board": chosen.name, "config": name,
+                               "product": plan.build.product, "steps": outlined(plan, folder),
+                               "writes": list(WRITTEN)}))
+        return
     if dry_run:
         for line in described(plan, folder):
             typer.echo(line)

@@ -67,7 +67,7 @@ def elaborated(inner: Any, fpga: Target | None = None, *, emit_src: bool = False
     return text
 
 
-def write(config: dict[str, int], family: str) -> None:
-    """The step of a build: the accelerator, arranged for a family of FPGAs."""
-    text = elaborated(Accelerator(Config(**config)), target(family))
+def write(config: dict[str, int], family: str, multipliers: int) -> None:
+    """The step of a build: the accelerator, arranged for a family of FPGAs and what one has."""
+    text = elaborated(Accelerator(Config(**config)), target(family, multipliers))
     Path("top.il").write_text(text, encoding="utf-8")

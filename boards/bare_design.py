@@ -30,7 +30,8 @@ def bare_design(board: Board, config: Config, pins: str,
     steps = (
         Step(name="gateware", doing="writing the accelerator", outputs=("top.il",),
              work=Call("microtron.boards.bare:write",
-                       {"config": config.to_dict(), "family": board.flow},
+                       {"config": config.to_dict(), "family": board.flow,
+                        "multipliers": board.part.resources["dsp"]},
                        sources=("hw", "isa", "boards/bare.py"), packages=("amaranth",))),
         Step(name="pins", doing="writing the constraints", outputs=(pins,),
              work=Write({pins: constraints(wires)})))

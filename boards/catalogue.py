@@ -7,6 +7,7 @@ from pathlib import Path
 from ..isa.text import near
 from ..isa.values import shown
 from .board import Board, load_board
+from .checks import check_board
 from .facts import BoardError
 
 FILES = Path(__file__).parent / "files"
@@ -19,12 +20,18 @@ def names() -> list[str]:
 def board(name: str) -> Board:
     """One that comes with the kit, or the one that a .toml file describes."""
     if name in names():
-        return load_board(FILES / f"{name}.toml")
+        return _checked(FILES / f"{name}.toml")
     if name.endswith(".toml"):
-        return load_board(Path(name))
+        return _checked(Path(name))
     known = names()
     raise BoardError(f"there is no board {shown(name)}; there are {', '.join(known)}, or give a "
                      f".toml file of your own{near(name, known)}")
+
+
+def _checked(path: Path) -> Board:
+    found = load_board(path)
+    check_board(found, str(path))
+    return found
 
 
 def boards() -> list[Board]:

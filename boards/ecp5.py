@@ -10,7 +10,7 @@ from .arranged import SOURCES
 from .bare_design import bare_design
 from .board import Board, Wire
 from .facts import BoardError
-from .flow import Build, Flow
+from .flow import Build, Flow, system_needs
 from .steps import Call, Command, Step
 from .synthesis import AREA, NETLIST, Design, synthesized
 from .system_design import system_design
@@ -77,5 +77,5 @@ def plan(board: Board, config: Config) -> Build:
     return back_end(board, system_design(board, config))
 
 
-FLOW = Flow(name="ecp5", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_ECP5,
-                                           tools.ECPPACK))
+FLOW = Flow(name="ecp5", plan=plan, needs=lambda board: (
+    tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_ECP5, tools.ECPPACK, *system_needs(board)))

@@ -7,15 +7,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..hw.targets import LANE_MULTIPLIERS, target
 from ..isa.config import PRESETS, Config
 from ..isa.instructions import SCRATCHPADS
 from .board import RESOURCES, Board
 from .facts import BoardError, read_toml
+from .zynq.facts import check_config
 
 AREAS = Path(__file__).parent / "areas.toml"
 SHELL = "shell"
 FAMILIES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq", "vivado": "xilinx",
             "quartus": "xilinx"}            # whose areas are nearest
+# The FPGA that a flow has the hardware arranged for. Quartus gets it plain, and makes of logic what
+# its multipliers do not hold.
+ARRANGED_FOR = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "xc7", "vivado": "xc7"}
+# Multipliers, as parts.toml counts them, in one of 18 × 18 bits. Gowin's are of 9 × 9.
+IN_LARGE_ONE = {"gowin": 2}
 
 
 @cache
@@ -28,8 +35,20 @@ def needed(board: Board, config: Config) -> dict[str, float] | None:
     areas = _areas().get(FAMILIES[board.flow], {})
     for name, preset in PRESETS.items():
         if preset == config and name in areas:
-            return {kind: areas[name][kind] + areas[SHELL][kind] for kind in RESOURCES}
+            shell = {} if board.memory.kind == "none" else areas[SHELL]
+            return {kind: areas[name][kind] + shell.get(kind, 0) for kind in RESOURCES}
     return None
+
+
+def multipliers(board: Board, config: Config) -> int:
+    """Those of the array, two products in each where hardware is arranged so, and of the ALU's
+    lanes; zero where nobody can tell. What is around the accelerator comes on top."""
+    family = ARRANGED_FOR.get(board.flow)
+    if family is None:
+        return 0
+    pairs = target(family, board.part.resources["dsp"]).pairs(config)
+    lanes = LANE_MULTIPLIERS * config.alu_lanes * IN_LARGE_ONE.get(board.flow, 1)
+    return config.macs_per_cycle // (2 if pairs else 1) + lanes
 
 
 def shortage(board: Board, config: Config) -> str | None:
@@ -49,10 +68,17 @@ def shortage(board: Board, config: Config) -> str | None:
     if bits > there:
         return (f"its scratchpads hold {bits // 1024:,} Kibit, but the {RESOURCES['bram']} of "
                 f"{part.device} hold {there // 1024:,}")
+    least = multipliers(board, config)
+    if least > part.resources["dsp"]:
+        return (f"its products and lanes take {least:,} {RESOURCES['dsp']}, but {part.device} has "
+                f"{part.resources['dsp']:,}")
     return None
 
 
 def check_fits(board: Board, config: Config) -> None:
+    """Refuse what is known not to be possible, whoever asks: a build, a profile or firmware."""
+    if board.flow == "zynq":
+        check_config(config)
     reason = shortage(board, config)
     if reason is not None:
         largest = largest_preset(board)
@@ -61,7 +87,10 @@ def check_fits(board: Board, config: Config) -> None:
 
 
 def largest_preset(board: Board) -> str | None:
-    """The preset with the most multipliers that fits; only those that were measured count."""
+    """The preset with the most products a cycle that fits, the last of these in their order; only
+    those that were measured count."""
     fitting = [name for name, config in PRESETS.items()
                if needed(board, config) is not None and shortage(board, config) is None]
-    return max(fitting, key=lambda name: PRESETS[name].macs_per_cycle, default=None)
+    order = list(PRESETS)
+    return max(fitting, default=None,
+               key=lambda name: (PRESETS[name].macs_per_cycle, order.index(name)))

@@ -14,7 +14,7 @@ To add one, write a module with a `FLOW` and name it in `MODULES`:
                 …),
             product="top.bit", timing="timing.json", clock="sys")
 
-    FLOW = Flow(name="ecp5", needs=(tools.YOSYS, …), plan=plan)
+    FLOW = Flow(name="ecp5", needs=lambda board: (tools.YOSYS, …), plan=plan)
 
 A plan is pure: it neither runs nor asks for tools, so that `--dry-run` works everywhere. Steps run
 in the order given, each in a folder of its own with its inputs (steps.py). The frame does the rest:
@@ -32,13 +32,17 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from ..isa.config import Config
+from . import tools
 from .board import Board
+from .processors import soft_processor
+from .soc.steps import PACKAGES, is_small
 from .steps import Step
-from .tools import Need, missing
+from .tools import Need
 
 # By the name that a board's file has; modules of this package.
 MODULES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq.flow", "vivado": "vendor.vivado",
            "quartus": "vendor.quartus"}
+VEXRISCV = "pythondata-cpu-vexriscv"        # among the packages of a system, for its processor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,7 @@ class Build:
 @dataclass(frozen=True, kw_only=True)
 class Flow:
     name: str
-    needs: tuple[Need, ...]
+    needs: Callable[[Board], tuple[Need, ...]]      # what must be installed to build for a board
     plan: Callable[[Board, Config], Build]
     places: bool = True         # whether it ends in a bitstream here
 
@@ -77,4 +81,16 @@ def why_not(board: Board) -> str | None:
     flow = flow_of(board)
     if flow is None:
         return f"no flow for {board.flow} yet"
-    return next(filter(None, map(missing, flow.needs)), None)
+    return next(filter(None, map(tools.missing, flow.needs(board))), None)
+
+
+def system_needs(board: Board) -> tuple[Need, ...]:
+    """What writing the system around the accelerator takes (soc/). A processor comes with a
+    monitor, which is compiled; a small system has only LiteDRAM's facts of memory chips; a bare
+    accelerator has no system."""
+    if board.memory.kind == "none":
+        return ()
+    if is_small(board):
+        return (tools.library("litex"), tools.library("litedram"))
+    packages = [each for each in PACKAGES if soft_processor(board) or each != VEXRISCV]
+    return (*map(tools.library, packages), *((tools.RISCV_GCC,) if soft_processor(board) else ()))

@@ -9,7 +9,7 @@ from . import tools
 from .bare_design import bare_design
 from .board import Board, Wire
 from .facts import BoardError
-from .flow import Build, Flow
+from .flow import Build, Flow, system_needs
 from .steps import Call, Command, Step
 from .synthesis import AREA, CELLS, NETLIST, Design, available, synthesized
 from .system_design import system_design
@@ -84,5 +84,5 @@ def plan(board: Board, config: Config) -> Build:
     return back_end(board, system_design(board, config))
 
 
-FLOW = Flow(name="gowin", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_GOWIN,
-                                            tools.GOWIN_PACK))
+FLOW = Flow(name="gowin", plan=plan, needs=lambda board: (
+    tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_GOWIN, tools.GOWIN_PACK, *system_needs(board)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,13 @@ from .facts import BoardError
 from .fit import check_fits
 from .flow import Build, Flow, flow_of
 from .report import read_placed, summary
+from .soc.steps import FACTS
 from .steps import Command, Step
 from .tools import missing
 
 REPORT, DRIVER, LOAD, REGISTERS = "report.json", "device.json", "load.sh", "registers.h"
+WRITTEN = (REPORT, DRIVER, REGISTERS, LOAD)         # when all steps are done
+DONE = "done already"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +52,25 @@ def make_plan(board: Board, config: Config, config_name: str, flow_name: str = "
                 build=flow.plan(board, config))
 
 
-def described(plan: Plan, folder: Path) -> list[str]:
-    """The plan as text, a line for each step, and which of them are done already."""
-    known, lines = True, []
-    for number, step in enumerate(plan.build.steps, 1):
+def outlined(plan: Plan, folder: Path) -> list[dict[str, Any]]:
+    """The steps, each with what it makes from what, and whether it is done already or cannot be."""
+    known, found = True, []
+    for step in plan.build.steps:
         state = _state(step, folder) if known else ""
-        known = state == "done already"
-        lines.append(f"{number}. {step.name}: {step.work}")
-        made = f"{', '.join(step.inputs) or 'nothing'} → {', '.join(step.outputs)}"
-        lines.append(f"     {made}{f' ({state})' if state else ''}")
-    lines.append(f"{len(plan.build.steps) + 1}. write {REPORT}, {DRIVER}, {REGISTERS} and {LOAD}")
+        known = state == DONE
+        found.append({"name": step.name, "doing": step.doing, "work": str(step.work),
+                      "inputs": list(step.inputs), "outputs": list(step.outputs), "state": state})
+    return found
+
+
+def described(plan: Plan, folder: Path) -> list[str]:
+    """The same as text: the folder, and two lines for each step."""
+    steps, lines = outlined(plan, folder), [f"in {folder}:"]
+    for number, step in enumerate(steps, 1):
+        made = f"{', '.join(step['inputs']) or 'nothing'} → {', '.join(step['outputs'])}"
+        lines += [f"{number}. {step['name']}: {step['work']}",
+                  f"     {made}{f' ({each})' if (each := step['state']) else ''}"]
+    lines.append(f"{len(steps) + 1}. write {', '.join(WRITTEN[:-1])} and {WRITTEN[-1]}")
     return lines
 
 
@@ -65,12 +79,28 @@ def _state(step: Step, folder: Path) -> str:
         return reason
     if not all((folder / name).is_file() for name in step.inputs):
         return ""
-    return "done already" if step.kept(folder).exists() else ""
+    return DONE if step.kept(folder).exists() else ""
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before a long step finds out. Asking for permission
+    is not enough: root has it for folders that nobody can write."""
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.exists(each))
+    if not there.is_dir():
+        raise MicrotronError(f"{folder}: {there} is a file, but must be a folder; name another "
+                             "with --output")
+    try:
+        with tempfile.TemporaryFile(dir=there):     # leaves nothing behind
+            pass
+    except OSError as error:
+        raise MicrotronError(f"{folder}: the folder {there} cannot be written: {error.strerror}; "
+                             "name another with --output") from None
 
 
 def build(plan: Plan, folder: Path) -> dict[str, Any]:
     """Run every step that has not been run, and gather what there is to say about the product."""
-    for need in plan.flow.needs:
+    check_folder(folder)
+    for need in plan.flow.needs(plan.board):
         if reason := missing(need):
             raise MicrotronError(f"{plan.board.name}: {reason}")
     try:
@@ -95,7 +125,7 @@ def _describe(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
     board = plan.board
     driver = {"board": board.name, "config": plan.config.to_dict(), "digest": plan.config.digest,
               "clock_hz": board.clock.system_hz, "memory_bytes": board.memory.bytes,
-              "product": plan.build.product, **plan.build.facts}
+              "product": plan.build.product, **_addresses(plan, folder), **plan.build.facts}
     load = ("#!/bin/sh\n"
             f"# Loads the {board.title}.\n"
             "cd \"$(dirname \"$0\")\"\n"
@@ -105,8 +135,18 @@ def _describe(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
     (folder / LOAD).chmod(0o755)
 
 
+def _addresses(plan: Plan, folder: Path) -> dict[str, int]:
+    """Where a system has the accelerator's registers and memory, as the step that wrote it says.
+    Systems of a hard processor are among the flow's own facts."""
+    if not any(FACTS in step.outputs for step in plan.build.steps):
+        return {}
+    places = json.loads((folder / FACTS).read_text(encoding="utf-8"))["memories"]
+    return {"registers": places["registers"]["base"], "memory": places["main_ram"]["base"]}
+
+
 def load_command(plan: Plan) -> str:
-    return plan.board.load.format(bitstream=plan.build.loads or plan.build.product)
+    """All else in braces is the shell's: ${HOME}."""
+    return plan.board.load.replace("{bitstream}", plan.build.loads or plan.build.product)
 
 
 def _json(value: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from ..isa.config import PRESETS, Config
 from ..isa.timing import MemoryTiming
 from .board import Board
 from .facts import BoardError
+from .fit import check_fits
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,9 @@ class Speed:
 
 
 def speed_of(board: Board, config: Config) -> Speed:
-    """The clock that the board runs at, or the one that this preset was routed for if lower."""
+    """The clock that the board runs at, or the one that this preset was routed for if lower. What
+    the board cannot hold has none, and is refused as a build refuses it."""
+    check_fits(board, config)
     routed = [mhz for name, mhz in board.routed.items() if PRESETS[name] == config]
     return Speed(board.name, min((board.clock.system_hz / 1e6, *routed)))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..isa.errors import MicrotronError
 from ..runtime.processes import run_tool
 from .cached import kept
+from .firmware import compiler
 from .private_root import cannot_be_made, inside, is_there, private_root
 
 # Yosys as a library, run in a process of its own: `script FILE` is what its program does with -s.
@@ -33,6 +34,7 @@ class Need:
     module: str = ""                    # the Python package that has it instead of a program
     prefix: tuple[str, ...] = ()        # what runs that
     pip: str = ""                       # the package to install
+    apt: str = ""                       # or Debian's, where PyPI has none
     debian: bool = False                # whether the private Debian has it
     vendor: str = ""                    # who sells it
 
@@ -57,10 +59,15 @@ GOWIN_PACK = Need(name="gowin_pack", programs=("gowin_pack",), pip="apycula")
 NEXTPNR_XILINX = Need(name="nextpnr-himbaechel-xilinx", programs=("nextpnr-himbaechel-xilinx",),
                       debian=True)
 FRAMES_TO_BITSTREAM = Need(name="xc7frames2bit", programs=("xc7frames2bit",), debian=True)
-LITEX = Need(name="LiteX", module="litex", pip="litex")
+RISCV_GCC = Need(name="gcc for RISC-V", programs=(f"{compiler.PREFIX}gcc",), apt=compiler.PACKAGE)
 AMARANTH = Need(name="Amaranth", module="amaranth", pip="'microtron[hw]'")
 VIVADO = Need(name="Vivado", programs=("vivado",), vendor="AMD")
 QUARTUS = Need(name="Quartus", programs=("quartus_sh",), vendor="Intel")
+
+
+def library(package: str) -> Need:
+    """A package of Python's that a step imports."""
+    return Need(name=package, module=package.replace("-", "_"), pip="'microtron[boards]'")
 
 
 def missing(need: Need) -> str | None:
@@ -72,7 +79,8 @@ def missing(need: Need) -> str | None:
         return None if reason is None else f"{need.name} is missing. {reason}"
     if need.vendor:
         return f"{need.name} is missing; {need.vendor} has it"
-    return f"{need.name} is missing; install it with: pip install {need.pip}"
+    installer = f"apt-get install {need.apt}" if need.apt else f"pip install {need.pip}"
+    return f"{need.name} is missing; install it with: {installer}"
 
 
 def find(need: Need) -> Tool:

@@ -22,6 +22,7 @@ from ...runtime.compiled_model import CompiledModel, ProgramStep
 from ...runtime.monitor.protocol import c_header as protocol_header
 from ..board import Board
 from ..facts import BoardError
+from ..fit import check_fits
 from ..processors import processor_of
 from .compiler import CPU, SOURCE, compiled, flat, library, linked
 
@@ -53,8 +54,9 @@ def build_image(model: CompiledModel, board: Board) -> Image:
     """The image of a network for a board with a soft processor."""
     if board.memory.kind == "processor":
         raise BoardError(f"{board.name}: firmware is for boards with a soft processor; this one "
-                         f"runs networks under Linux")
+                         f"has a hard one, {board.cpu}")
     processor = processor_of(board)
+    check_fits(board, model.config)
     with tempfile.TemporaryDirectory(prefix="microtron-image-") as name:
         folder = Path(name)
         written = write_objects(model, target(CPU), folder)

@@ -117,5 +117,5 @@ def check(bitstream: str, image: str, idcode: int) -> None:
     Path("bitstream.json").write_text(json.dumps(asdict(found)), encoding="utf-8")
 
 
-FLOW = Flow(name="zynq", plan=plan, needs=(tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_XILINX,
-                                           tools.FRAMES_TO_BITSTREAM))
+FLOW = Flow(name="zynq", plan=plan, needs=lambda board: (
+    tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_XILINX, tools.FRAMES_TO_BITSTREAM))

