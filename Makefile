@@ -75,7 +75,7 @@ soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 		tests/compiler/cpu/operators
 	@$(BIN)/python tools/mutations.py --count $(SOAK_FAULTS) --seed $(SOAK_SEED)
 
-boards: ## build bitstreams for four boards (an hour or more), and write their table in docs/boards.md
+boards: ## build bitstreams for five boards (an hour or more), and write their table in docs/boards.md
 	$(SET_UP) boards
 	@$(BIN)/python tools/build_boards.py $(FLAGS)
 
