@@ -33,17 +33,29 @@ HOLDING = re.compile(r"^(\w+\.SLICE[LM]_X\d\.[A-D]LUT)\.", re.MULTILINE)
 class Placed:
     """What nextpnr reports of a routed design."""
 
-    mhz: float
+    mhz: float                      # of what runs at the design's own clock
     used: Mapping[str, float]       # by kind of resource
+    missed: Mapping[str, str]       # clocks of others, as that of a cable, that are too slow
 
 
-def read_placed(path: Path, flow: str, clock: str, features: Path | None = None) -> Placed:
-    """The report that nextpnr wrote with --report; `clock` is part of the clock's name. LUTs are
-    counted among the `features` that are set, if there is a file of those."""
+def read_placed(path: Path, flow: str, clock: str, features: Path | None = None,
+                target_mhz: float | None = None) -> Placed:
+    """The report that nextpnr wrote with --report; `clock` is part of the clock's name, and all are
+    the design's own unless `target_mhz` says how fast that is. LUTs are counted among the
+    `features` that are set, if there is a file of those."""
     found = json.loads(path.read_text(encoding="utf-8"))
-    speeds = {name: each["achieved"] for name, each in found["fmax"].items() if clock in name}
-    if not speeds:
+    clocks = {name: each for name, each in found["fmax"].items() if clock in name}
+    if not clocks:
         raise BoardError(f"{path}: there is no clock {clock!r} among {', '.join(found['fmax'])}")
+    # A clock that nothing was said of is to be as fast as the design; others are somebody else's.
+    others = {name: each for name, each in clocks.items()
+              if target_mhz is not None and abs(each["constraint"] - target_mhz) > 0.1}
+    missed = {name: f"{each['achieved']:.1f} of {each['constraint']:g} MHz"
+              for name, each in others.items() if each["achieved"] < each["constraint"]}
+    own = {name: each["achieved"] for name, each in clocks.items() if name not in others}
+    if not own:
+        raise BoardError(f"{path}: no clock is to run at {target_mhz:g} MHz, but "
+                         f"{', '.join(others)} are there")
     used: dict[str, float] = {}
     for place, each in found["utilization"].items():
         kind, weight = COUNTED[flow].get(place, (None, 0))
@@ -51,7 +63,7 @@ def read_placed(path: Path, flow: str, clock: str, features: Path | None = None)
             used[kind] = used.get(kind, 0) + each["used"] * weight
     if features is not None:
         used["lut"] = len(set(HOLDING.findall(features.read_text(encoding="utf-8"))))
-    return Placed(mhz=round(min(speeds.values()), 2), used=used)
+    return Placed(mhz=round(min(own.values()), 2), used=used, missed=missed)
 
 
 def summary(board: Board, config: Config, name: str, placed: Placed | None,
@@ -64,7 +76,9 @@ def summary(board: Board, config: Config, name: str, placed: Placed | None,
         "steps": {step: dict(each) for step, each in spent.items()}}
     if placed is not None:
         target = board.clock.system_hz / 1e6
-        found |= {"mhz": placed.mhz, "target_mhz": target, "meets_timing": placed.mhz >= target,
+        found |= {"mhz": placed.mhz, "target_mhz": target,
+                  "meets_timing": placed.mhz >= target and not placed.missed,
+                  **({"missed_clocks": dict(placed.missed)} if placed.missed else {}),
                   "used": dict(placed.used), "available": dict(board.part.resources),
                   "peak_gops": round(2 * config.macs_per_cycle * min(placed.mhz, target) / 1000, 2)}
     return found
@@ -74,9 +88,11 @@ def lines_of(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The same for people."""
     rows = [("part", str(found["part"])), ("configuration", str(found["config"]))]
     if "mhz" in found:
-        words = "meets" if found["meets_timing"] else "misses"
+        words = "meets" if found["mhz"] >= found["target_mhz"] else "misses"
         rows += [("clock", f"{found['mhz']:.1f} MHz, which {words} the {found['target_mhz']:.0f} "
                            "MHz that it runs at"),
+                 *((f"too slow: {name}", said)
+                   for name, said in found.get("missed_clocks", {}).items()),
                  ("peak", f"{found['peak_gops']:.2f} GOPS")]
         rows += [(kind, f"{used:,g} of {found['available'][kind]:,} "
                         f"({used / max(found['available'][kind], 1):.0%})")

@@ -15,7 +15,7 @@ from microtron.boards.bitstream import read_ecp5
 from microtron.boards.catalogue import board
 from microtron.boards.flow import Flow
 from microtron.boards.plan import Plan, build, described
-from microtron.boards.report import read_placed
+from microtron.boards.report import lines_of, read_placed, summary
 from microtron.boards.steps import Step, Write
 from microtron.boards.synthesis import Design
 from microtron.hw.mac import MacRow
@@ -107,3 +107,21 @@ def test_a_report_without_the_clock_says_which_there_are(tmp_path):
     assert (placed.mhz, placed.used) == (51.23, {"lut": 7})
     with pytest.raises(ValueError, match="no clock 'sys' among clk"):
         read_placed(report, "ecp5", "sys")
+
+
+@pytest.mark.parametrize(("cable", "met", "said"), [
+    (125.0, True, []), (124.94, False, [("too slow: cable", "124.9 of 125 MHz")])])
+def test_a_clock_that_is_not_the_designs_own_counts_by_its_own_measure(tmp_path, cable, met, said):
+    report, ulx3s = tmp_path / "timing.json", board("ulx3s")
+    reached = {"cable": (cable, 125), "power": (90, 50), "sys": (60.2, 50)}
+    report.write_text(json.dumps({"utilization": {}, "fmax": {
+        name: {"achieved": achieved, "constraint": constraint}
+        for name, (achieved, constraint) in reached.items()}}))
+    placed = read_placed(report, "ecp5", "", target_mhz=50)
+    found = summary(ulx3s, tiny, "tiny", placed, {})
+    assert (found["mhz"], found["meets_timing"]) == (60.2, met)
+    lines = lines_of(found)
+    assert [line for line in lines if "slow" in line[0]] == said
+    assert ("clock", "60.2 MHz, which meets the 50 MHz that it runs at") in lines
+    with pytest.raises(ValueError, match="no clock is to run at 48 MHz, but cable, power, sys are"):
+        read_placed(report, "ecp5", "", target_mhz=48)
