@@ -135,8 +135,12 @@ def profile(program: ProgramFile,
     from .isa.timing import parse_timing
     from .runtime.profile import profile as measure
 
-    show_profiles([str(program)], [measure(load_program(program), parse_timing(memory),
-                                           limit=limit)], chosen, as_json=as_json)
+    loaded = load_program(program)
+    if chosen is not None:
+        from .boards.fit import check_fits
+        check_fits(chosen, loaded.config)       # before minutes of simulation
+    show_profiles([str(program)], [measure(loaded, parse_timing(memory), limit=limit)], chosen,
+                  as_json=as_json)
 
 
 def compare(program: ProgramFile,
