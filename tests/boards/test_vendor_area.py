@@ -16,8 +16,9 @@ from microtron.isa.config import Config
 LEAST = Config(block_in=2, block_out=2, uop_bytes=1024, inp_bytes=512, wgt_bytes=512,
                acc_bytes=1024, out_bytes=512, acc_banks=1, queue_depth=2, token_bits=4,
                reads_in_flight=4, writes_in_flight=2, vector_cycles=2, out_readers=1)
-SYNTHESIS = {"kv260": "synth_xilinx -family xcup -flatten -noiopad", "de10_nano":
-             "synth_intel_alm -family cyclonev -noiopad"}
+ULTRASCALE = "synth_xilinx -family xcup -flatten -noiopad"
+SYNTHESIS = {"kv260": ULTRASCALE, "zcu104": ULTRASCALE, "ultra96": ULTRASCALE,
+             "de10_nano": "synth_intel_alm -family cyclonev -noiopad"}
 
 
 @pytest.mark.soak
