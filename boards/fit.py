@@ -15,7 +15,7 @@ from .facts import BoardError, read_toml
 from .zynq.facts import check_config
 
 AREAS = Path(__file__).parent / "areas.toml"
-SHELL = "shell"
+SHELL, ETHERNET = "shell", "ethernet"
 FAMILIES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq", "vivado": "xilinx",
             "quartus": "xilinx"}            # whose areas are nearest
 # The FPGA that a flow has the hardware arranged for. Quartus gets it plain, and makes of logic what
@@ -35,9 +35,16 @@ def needed(board: Board, config: Config) -> dict[str, float] | None:
     areas = _areas().get(FAMILIES[board.flow], {})
     for name, preset in PRESETS.items():
         if preset == config and name in areas:
-            shell = {} if board.memory.kind == "none" else areas[SHELL]
-            return {kind: areas[name][kind] + shell.get(kind, 0) for kind in RESOURCES}
+            parts = [areas[each] for each in (name, *_around(board))]
+            return {kind: sum(each[kind] for each in parts) for kind in RESOURCES}
     return None
+
+
+def _around(board: Board) -> tuple[str, ...]:
+    """What a bitstream has beside the accelerator."""
+    if board.memory.kind == "none":
+        return ()
+    return (SHELL, ETHERNET) if board.ethernet is not None else (SHELL,)
 
 
 def multipliers(board: Board, config: Config) -> int:

@@ -27,7 +27,7 @@ from microtron.isa.errors import ConfigError
 def test_every_measured_area_has_every_resource_and_a_shell():
     for family, presets in read_toml(AREAS).items():
         assert family in FAMILIES.values()
-        assert set(presets) <= {"shell", *PRESETS}
+        assert set(presets) <= {"shell", "ethernet", *PRESETS}
         for name, area in presets.items():
             assert set(area) == set(RESOURCES), (family, name)
         assert "shell" in presets
@@ -104,6 +104,14 @@ def test_pairs_of_products_are_for_parts_that_are_short_of_multipliers():
 def test_a_bus_that_the_memory_port_of_a_zynq_does_not_have_is_refused_by_whoever_asks():
     with pytest.raises(ConfigError, match="bus_bits is 128, but the memory port"):
         check_fits(board("pynq_z2"), replace(tiny, bus_bits=128))
+
+
+def test_a_bridge_over_ethernet_takes_its_part():
+    there = board("ecpix5")
+    without = needed(replace(there, ethernet=None), tiny)
+    found = needed(there, tiny)
+    assert without == needed(board("ulx3s"), tiny)
+    assert found["lut"] - without["lut"] > 6_000
 
 
 def test_a_bare_accelerator_has_no_shell_around_it():
