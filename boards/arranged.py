@@ -1,4 +1,4 @@
-"""The registers of an ECP5 design, arranged between Yosys and nextpnr."""
+"""The registers, factors and blocks of an ECP5 design, arranged between Yosys and nextpnr."""
 
 from __future__ import annotations
 
@@ -11,28 +11,35 @@ from typing import Any
 from ..isa.atomic import write_atomically
 from .absorbed import absorb
 from .copied import copy_registers
+from .dies import DIES, Die
+from .laid_out import lay_out
 from .netlist import Netlist
+from .raised import raise_factors
 
 # What becomes of a design depends on these.
-SOURCES = tuple(f"boards/{name}.py" for name in ("arranged", "absorbed", "copied", "netlist"))
-COPIES = "copies"
+SOURCES = tuple(f"boards/{name}.py" for name in (
+    "arranged", "absorbed", "copied", "dies", "laid_out", "netlist", "raised", "spread", "springs"))
+PACKAGES = ("numpy", "scipy")
+COPIES, SIGNS, PLACES = "copies", "signs", "places"
 
 
-def arrange(modules: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Copy registers of modules that many multipliers read, and move those behind a block into it:
-    how many, by what became of them."""
+def arrange(modules: Iterable[Mapping[str, Any]], die: Die) -> Counter[str]:
+    """Copy registers of modules that many multipliers read, move those behind a block into it, take
+    wires for signs off multipliers, and give blocks their places: how many of each."""
     done: Counter[str] = Counter()
     for each in modules:
         netlist = Netlist(each)
         done[COPIES] += copy_registers(netlist)
         done += absorb(netlist)
+        done[SIGNS] += raise_factors(netlist)
+        done[PLACES] += lay_out(each, die)
     return done
 
 
-def arrange_file(source: str | Path, to: str | Path) -> Counter[str]:
-    """The same for a file of Yosys."""
+def arrange_file(source: str | Path, to: str | Path, die: str) -> Counter[str]:
+    """The same for a file of Yosys, and the die of a part: "25" for an LFE5U-25F."""
     source, to = Path(source), Path(to)
     design = json.loads(source.read_text(encoding="utf-8"))
-    done = arrange(design["modules"].values())
+    done = arrange(design["modules"].values(), DIES[die])
     write_atomically(to, json.dumps(design).encode())
     return done

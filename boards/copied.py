@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from .netlist import LUT, MULTIPLIER, REGISTER, Bit, Netlist, bits_of
 
-FEW = 8                 # cells may share a register; if there are more, each multiplier has its own
+FEW = 8                 # cells may share a register; if there are more, and as many multipliers as
+                        # this, each of these has its own
 COPY = "$copy"          # in names, with a number behind it
 
 
@@ -23,7 +24,7 @@ def _copy(netlist: Netlist, name: str) -> int:
     register = netlist.cells[name]
     output = register["connections"]["Q"][0]
     multipliers = _multipliers(netlist, output)
-    if len(multipliers) < 2 or len({reader for reader, _ in netlist.readers[output]}) <= FEW:
+    if len(multipliers) < FEW or len({reader for reader, _ in netlist.readers[output]}) <= FEW:
         return 0
     belongs = {reader: reader if reader in multipliers else _beside(netlist, reader, output)
                for reader, _ in netlist.readers[output]}

@@ -6,6 +6,7 @@ import re
 
 from ..isa.config import Config
 from . import tools
+from .arranged import PACKAGES as ARRANGERS
 from .arranged import SOURCES
 from .bare_design import bare_design
 from .board import Board, Wire
@@ -20,13 +21,19 @@ ARRANGED = "arranged.json"          # the netlist that is placed
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
-def nextpnr_options(board: Board) -> tuple[str, ...]:
-    """How nextpnr is told about the part."""
+def _part(board: Board) -> tuple[str, str, str, str]:
+    """Its kind, thousands of LUTs, speed grade and package."""
     match = PART.fullmatch(board.part.name)
     if match is None:
         raise BoardError(f"{board.name}: part is {board.part.name!r}, but must be as "
                          "LFE5U-85F-6BG381C")
     kind, size, speed, package = match.groups()
+    return kind, size, speed, package
+
+
+def nextpnr_options(board: Board) -> tuple[str, ...]:
+    """How nextpnr is told about the part."""
+    kind, size, speed, package = _part(board)
     prefix = {"U": "", "UM": "um-", "UM5G": "um5g-"}[kind]
     return (f"--{prefix}{size}k", "--package", PACKAGES[package[:2]] + package[2:],
             "--speed", speed)
@@ -47,10 +54,11 @@ def back_end(board: Board, design: Design) -> Build:
     product = f"{board.name}.bit"
     steps = (
         *synthesized(board, design, "synth_ecp5", luts="abc -lut 4:7"),
-        Step(name="arrange", doing="moving registers to multipliers and into block RAMs",
+        Step(name="arrange", doing="giving multipliers and block RAMs their places and registers",
              inputs=(NETLIST,), outputs=(ARRANGED,),
              work=Call("microtron.boards.arranged:arrange_file", {
-                 "source": NETLIST, "to": ARRANGED}, sources=SOURCES)),
+                 "source": NETLIST, "to": ARRANGED, "die": _part(board)[1]},
+                 sources=SOURCES, packages=ARRANGERS)),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=(ARRANGED, design.pins, AREA), outputs=("design.config", "timing.json"),
              work=Command(tools.NEXTPNR_ECP5, (
@@ -78,4 +86,5 @@ def plan(board: Board, config: Config) -> Build:
 
 
 FLOW = Flow(name="ecp5", plan=plan, needs=lambda board: (
-    tools.AMARANTH, tools.YOSYS, tools.NEXTPNR_ECP5, tools.ECPPACK, *system_needs(board)))
+    tools.AMARANTH, tools.YOSYS, tools.library("scipy"), tools.NEXTPNR_ECP5, tools.ECPPACK,
+    *system_needs(board)))

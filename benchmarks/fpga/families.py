@@ -23,7 +23,7 @@ class Family:
     options: tuple[str, ...]
     registers: tuple[str, ...] = ()     # passes in place of its own for registers
     shares_pins: bool = False       # delays of a LUT name inputs of the one beside it as well
-    arranges: bool = False          # its registers are arranged before anything is placed
+    die: str = ""                   # ECP5: blocks get places on it and registers before all else
     files: Mapping[str, str] = field(default_factory=dict)      # written beside the design
 
 
@@ -37,7 +37,7 @@ def _per_pin(line: str, *places: str) -> str:
 
 FAMILIES = {
     "ecp5": Family(
-        part="LFE5U-85F-6", synthesis="synth_ecp5", arranges=True,
+        part="LFE5U-85F-6", synthesis="synth_ecp5", die="85",
         cells={"lut": "LUT4|CCU2C", "register": "TRELLIS_FF", "dsp": "MULT18X18D",
                "bram": "DP16KD", "lutram": "TRELLIS_DPR16X4"},
         weights={"CCU2C": 2},       # the place of two LUTs

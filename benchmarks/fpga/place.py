@@ -8,9 +8,10 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
-from microtron.boards.arranged import SOURCES, arrange_file
+from microtron.boards.arranged import PACKAGES, SOURCES, arrange_file
 from microtron.boards.cached import cached
 from microtron.boards.tools import Tool
 from microtron.isa.errors import MicrotronError
@@ -42,8 +43,8 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
     def make(folder: Path) -> None:
         for name, text in family.files.items():
             (folder / name).write_text(text)
-        if family.arranges:
-            arrange_file(design / "cells.json", folder / "cells.json")
+        if family.die:
+            arrange_file(design / "cells.json", folder / "cells.json", family.die)
         else:
             shutil.copy(design / "cells.json", folder)
         done = subprocess.run([*tool.command, *options], cwd=folder, capture_output=True,
@@ -55,7 +56,8 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
         _compress(folder / DELAYS)
 
     doing = "placing and routing" if route else "placing"
-    arranger = [(ROOT / each).read_text() for each in SOURCES] if family.arranges else []
+    arranger = [*((ROOT / each).read_text() for each in SOURCES),
+                *(f"{each} {version(each)}" for each in PACKAGES)] if family.die else []
     folder = cached(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
                                                    *family.files.values(), *arranger), make,
                     f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")

@@ -55,6 +55,16 @@ class Design:
         self.add("MULT18X18D", ports, {port for port in ports if port[0] == "P"}, {})
         return product
 
+    def signed_multiplier(self, left, right, signed=("1", "1")):
+        """As Yosys makes it: all bits of its ports, with copies of the sign."""
+        product = self.wires(36)
+        ports = {f"{name}{number}": [bits[min(number, len(bits) - 1)]]
+                 for name, bits in (("A", left), ("B", right)) for number in range(18)}
+        ports |= {"SIGNEDA": [signed[0]], "SIGNEDB": [signed[1]]}
+        ports |= {f"P{number}": [bit] for number, bit in enumerate(product)}
+        self.add("MULT18X18D", ports, {port for port in ports if port[0] == "P"}, {})
+        return product
+
     def memory(self, address):
         word = self.wires(BITS)
         ports = {**{f"ADB{number}": [bit] for number, bit in enumerate(address)},
@@ -96,6 +106,11 @@ def simulated(module, stimuli):
                        for port, bits in cell["connections"].items()
                        if port.startswith(prefix) and port[len(prefix):].isdigit())
 
+        def factor(cell, side, number=number):
+            plain = number(cell, side)
+            signed = cell["connections"].get(f"SIGNED{side}") == ["1"]
+            return plain - (1 << 18) if signed and plain >> 17 else plain
+
         def drive(cell, prefixes, word, value=value):
             value |= {bits[0]: word >> int(port.lstrip("PDOABQ") or 0) & 1
                       for port, bits in cell["connections"].items()
@@ -118,7 +133,7 @@ def simulated(module, stimuli):
                              if port != "Z") % 2
                 value[cell["connections"]["Z"][0]] = parity
             else:
-                drive(cell, ("P",), number(cell, "A") * number(cell, "B"))
+                drive(cell, ("P",), factor(cell, "A") * factor(cell, "B"))
         trace.append({name: tuple(value[bit] for bit in port["bits"])
                       for name, port in module["ports"].items() if port["direction"] == "output"})
         following = {}
@@ -132,7 +147,7 @@ def simulated(module, stimuli):
                 read = number(cell, "ADB") * 5 % 8 if value[wires["CEB"][0]] else kept[0]
                 following[id(cell)] = [read, kept[0] if value[wires["OCEB"][0]] else kept[1]]
             elif cell["type"] == "MULT18X18D":
-                now = number(cell, "A") * number(cell, "B")
+                now = factor(cell, "A") * factor(cell, "B")
                 moves = value[wires.get("CE0", ["1"])[0]]
                 by = cell["parameters"].get("REG_OUTPUT_RST", "RST0")
                 cleared = value[wires.get(by, ["0"])[0]]
