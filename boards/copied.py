@@ -1,16 +1,15 @@
-"""Registers of an ECP5 design that multipliers read, and many others: one for each multiplier.
+"""Registers of an ECP5 design that many multipliers read: one for each multiplier.
 
-Multipliers are in few rows of the part, all across it. Where each computes two products, there is
-plain logic beside it as well, and a wire from one register to all that takes longer than a
-multiplication. Yosys merges registers that hold the same, whatever it is told.
+Multipliers are in few rows of the part, all across it, and a wire from one register to many takes
+longer than a multiplication. Where each computes two products, there is plain logic beside it that
+reads the same. Yosys merges registers that hold the same, whatever it is told.
 """
 
 from __future__ import annotations
 
 from .netlist import LUT, MULTIPLIER, REGISTER, Bit, Netlist, bits_of
 
-FEW = 8                 # cells may share a register; if there are more, and as many multipliers as
-                        # this, each of these has its own
+MANY = 8                # multipliers do not share a register
 COPY = "$copy"          # in names, with a number behind it
 
 
@@ -24,7 +23,7 @@ def _copy(netlist: Netlist, name: str) -> int:
     register = netlist.cells[name]
     output = register["connections"]["Q"][0]
     multipliers = _multipliers(netlist, output)
-    if len(multipliers) < FEW or len({reader for reader, _ in netlist.readers[output]}) <= FEW:
+    if len(multipliers) < MANY:
         return 0
     belongs = {reader: reader if reader in multipliers else _beside(netlist, reader, output)
                for reader, _ in netlist.readers[output]}

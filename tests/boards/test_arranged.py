@@ -8,12 +8,10 @@ from collections import Counter
 import pytest
 
 from microtron.boards.arranged import COPIES, PLACES, arrange, arrange_file
-from microtron.boards.copied import COPY, FEW
+from microtron.boards.copied import COPY, MANY
 from microtron.boards.dies import DIES
 
 from .small_netlists import BITS, CLOCK, Design, simulated, stimuli
-
-MANY = FEW + 1
 
 
 def shared(design, multipliers, **changes):
@@ -61,7 +59,7 @@ def test_each_multiplier_of_many_readers_gets_its_own_register_and_logic_follows
     assert not set(kinds) & set(module["cells"]), "nobody reads what was copied any more"
 
 
-@pytest.mark.parametrize(("multipliers", "luts"), [(FEW - 1, 0), (2, MANY)])
+@pytest.mark.parametrize(("multipliers", "luts"), [(MANY - 1, 0), (2, MANY)])
 def test_a_register_that_few_multipliers_read_is_not_copied(multipliers, luts):
     """VexRiscv's operands go to its few multipliers and to much else."""
     design = Design()
