@@ -22,11 +22,11 @@ BIN := .venv/bin
 # Through this link a source is microtron.… to mypy, whatever the checkout's folder is called;
 # the scripts are modules of their own folders.
 LINK := .venv/src/microtron
-TYPED = $(addprefix $(LINK)/,$(wildcard isa native sim compiler runtime boards explore cli*.py __main__.py)) \
+TYPED = $(addprefix $(LINK)/,$(wildcard base isa native sim compiler runtime boards explore cli*.py __main__.py)) \
 	$(wildcard examples/*.py examples/*/*.py benchmarks/*.py benchmarks/*/*.py tools/*.py)
 # What a developer runs every few minutes: no hardware is built, nothing large is compiled, and the
 # longest random searches are left out.
-QUICK = tests/test_project.py tests/isa tests/compiler/expression tests/compiler/nest \
+QUICK = tests/test_project.py tests/base tests/isa tests/compiler/expression tests/compiler/nest \
 	tests/compiler/schedule tests/compiler/accelerator tests/compiler/graph/test_operations.py \
 	tests/compiler/network/test_plan.py tests/compiler/operators/test_description.py \
 	tests/sim/compiled tests/sim/test_limit.py tests/sim/test_placement.py \

@@ -16,10 +16,6 @@ from .laid_out import lay_out
 from .netlist import Netlist
 from .raised import raise_factors
 
-# What becomes of a design depends on these.
-SOURCES = tuple(f"boards/{name}.py" for name in (
-    "arranged", "absorbed", "copied", "dies", "laid_out", "netlist", "raised", "spread", "springs"))
-PACKAGES = ("numpy", "scipy")
 COPIES, SIGNS, PLACES = "copies", "signs", "places"
 
 

@@ -31,8 +31,7 @@ def bare_design(board: Board, config: Config, pins: str,
         Step(name="gateware", doing="writing the accelerator", outputs=("top.il",),
              work=Call("microtron.boards.bare:write",
                        {"config": config.to_dict(), "family": board.flow,
-                        "multipliers": board.part.resources["dsp"]},
-                       sources=("hw", "isa", "boards/bare.py"), packages=("amaranth",))),
+                        "multipliers": board.part.resources["dsp"]})),
         Step(name="pins", doing="writing the constraints", outputs=(pins,),
              work=Write({pins: constraints(wires)})))
     # Yosys takes a memory and the register behind it as one only with `no_rw_check`; a design that

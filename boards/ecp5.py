@@ -6,8 +6,6 @@ import re
 
 from ..isa.config import Config
 from . import tools
-from .arranged import PACKAGES as ARRANGERS
-from .arranged import SOURCES
 from .bare_design import bare_design
 from .board import Board, Wire
 from .facts import BoardError
@@ -57,8 +55,7 @@ def back_end(board: Board, design: Design) -> Build:
         Step(name="arrange", doing="giving multipliers and block RAMs their places and registers",
              inputs=(NETLIST,), outputs=(ARRANGED,),
              work=Call("microtron.boards.arranged:arrange_file", {
-                 "source": NETLIST, "to": ARRANGED, "die": _part(board)[1]},
-                 sources=SOURCES, packages=ARRANGERS)),
+                 "source": NETLIST, "to": ARRANGED, "die": _part(board)[1]})),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=(ARRANGED, design.pins, AREA), outputs=("design.config", "timing.json"),
              work=Command(tools.NEXTPNR_ECP5, (
@@ -74,8 +71,7 @@ def back_end(board: Board, design: Design) -> Build:
         Step(name="check", doing="reading the bitstream back", inputs=(product,),
              outputs=("bitstream.json",),
              work=Call("microtron.boards.bitstream:check_ecp5", {
-                 "name": product, "idcode": board.part.idcode},
-                 sources=("boards/bitstream.py",))))
+                 "name": product, "idcode": board.part.idcode})))
     return Build(steps=steps, product=product, timing="timing.json")
 
 

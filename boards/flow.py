@@ -7,8 +7,7 @@ To add one, write a module with a `FLOW` and name it in `MODULES`:
             steps=(
                 Step(name="gateware", doing="writing the design", outputs=("top.v",),
                      work=Call("microtron.boards.soc.system:write",
-                               {"board": board.name, "config": config.to_dict()},
-                               sources=("hw", "isa", "boards/soc"), packages=("litex",))),
+                               {"board": board.name, "config": config.to_dict()})),
                 Step(name="synthesis", doing="synthesizing: minutes", inputs=("top.v",),
                      outputs=("top.json",), work=Command(tools.YOSYS, ("-q", "synthesis.ys"))),
                 …),
@@ -35,14 +34,13 @@ from ..isa.config import Config
 from . import tools
 from .board import Board
 from .processors import soft_processor
-from .soc.steps import PACKAGES, is_small
+from .soc.steps import PACKAGES, VEXRISCV, is_small
 from .steps import Step
 from .tools import Need
 
 # By the name that a board's file has; modules of this package.
 MODULES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq.flow", "vivado": "vendor.vivado",
            "quartus": "vendor.quartus"}
-VEXRISCV = "pythondata-cpu-vexriscv"        # among the packages of a system, for its processor
 
 
 @dataclass(frozen=True, kw_only=True)

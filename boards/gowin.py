@@ -57,8 +57,7 @@ def back_end(board: Board, design: Design) -> Build:
         *synthesized(board, design, SYNTHESIS, REGISTERS, Step(
             name="fit", doing="counting cells", inputs=(CELLS, NETLIST), outputs=(AREA,),
             work=Call("microtron.boards.gowin_places:check", {
-                "netlist": NETLIST, "top": design.top, **available(board)},
-                sources=("boards/cells.py", "boards/gowin_places.py")))),
+                "netlist": NETLIST, "top": design.top, **available(board)}))),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=(NETLIST, design.pins, AREA), outputs=("placed.json", "timing.json"),
              work=Command(tools.NEXTPNR_GOWIN, (
@@ -72,8 +71,7 @@ def back_end(board: Board, design: Design) -> Build:
         Step(name="check", doing="reading the bitstream back", inputs=(product,),
              outputs=("bitstream.json",),
              work=Call("microtron.boards.bitstream:check_gowin", {
-                 "name": product, "idcode": board.part.idcode},
-                 sources=("boards/bitstream.py",))))
+                 "name": product, "idcode": board.part.idcode})))
     return Build(steps=steps, product=product, timing="timing.json")
 
 

@@ -16,17 +16,18 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
+from ..base.source_digest import external_packages, source_digest
 from ..isa.errors import MicrotronError
 from ..isa.progress import noted
 from ..runtime.processes import run_tool
 from .cached import cached, folder_of
 from .tools import Need, find
 
-PACKAGE = Path(__file__).parent.parent
 SPENT = "spent.json"            # beside what a step made: the time that it took
 CALL = """
 import importlib, json, sys
@@ -71,17 +72,18 @@ class Command:
 class Call:
     """Call a Python function in a process of its own, which gives memory back and can be stopped.
 
-    It finds the inputs in the present folder and writes the outputs there.
+    It finds the inputs in the present folder and writes the outputs there. Its sources, and the
+    packages of others that it uses, follow from what its module imports.
     """
 
     function: str                           # microtron.boards.soc.system:write
     arguments: Mapping[str, Any]            # as JSON has them
-    sources: tuple[str, ...]                # files and folders of ours that decide the outcome
-    packages: tuple[str, ...] = ()          # and other people's
+    packages: tuple[str, ...] = ()          # that it uses without importing them
 
     def identity(self) -> tuple[str, ...]:
+        module = self.function.partition(":")[0]
         return (self.function, json.dumps(dict(self.arguments), sort_keys=True),
-                _digest_of_sources(self.sources), *map(_version, self.packages))
+                *module_identity(module), *map(_version, self.packages))
 
     def run(self, folder: Path, log: Path) -> tuple[int, str]:
         text = json.dumps((sys.path, self.function, dict(self.arguments)))
@@ -173,15 +175,17 @@ def _reason(said: str) -> str:
     return (errors or lines or ["it does not say why"])[-1][:300]
 
 
-def _digest_of_sources(sources: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    for source in sources:
-        path = PACKAGE / source
-        files = sorted(each for each in path.rglob("*") if each.is_file()
-                       and each.suffix != ".pyc") if path.is_dir() else [path]
-        for each in files:
-            digest.update(f"{each.relative_to(PACKAGE)}\0".encode() + each.read_bytes() + b"\0")
-    return digest.hexdigest()
+def module_identity(module: str) -> tuple[str, ...]:
+    """What decides the outcome of calling into a module: our sources, and packages of others."""
+    owners = _distributions()
+    packages = {owner for name in external_packages(module) for owner in owners.get(name, [name])}
+    return (source_digest(module), *map(_version, sorted(packages)))
+
+
+@cache
+def _distributions() -> Mapping[str, Sequence[str]]:
+    """The installed packages that bring each module."""
+    return packages_distributions()
 
 
 def _version(package: str) -> str:

@@ -55,8 +55,7 @@ def synthesized(board: Board, design: Design, synthesis: str, registers: tuple[s
              inputs=(*design.sources, *texts), outputs=(NETLIST, CELLS), work=run),
         fit or Step(name="fit", doing="counting cells", inputs=(CELLS,), outputs=(AREA,),
                     work=Call("microtron.boards.cells:check",
-                              {"flow": board.flow, **available(board)},
-                              sources=("boards/cells.py",))))
+                              {"flow": board.flow, **available(board)})))
 
 
 def available(board: Board) -> dict[str, object]:

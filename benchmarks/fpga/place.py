@@ -8,17 +8,16 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
-from microtron.boards.arranged import PACKAGES, SOURCES, arrange_file
+from microtron.boards.arranged import arrange_file
 from microtron.boards.cached import cached
+from microtron.boards.steps import module_identity
 from microtron.boards.tools import Tool
 from microtron.isa.errors import MicrotronError
 
 from .families import Family
 
-ROOT = Path(__file__).resolve().parents[2]
 TARGET = 150                    # MHz: more than is reached, so that every path is pressed
 # Results of a run, as this program and the cache know them.
 LOG, DELAYS, USED = "log.txt", "delays.sdf", "report.json"
@@ -56,8 +55,7 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
         _compress(folder / DELAYS)
 
     doing = "placing and routing" if route else "placing"
-    arranger = [*((ROOT / each).read_text() for each in SOURCES),
-                *(f"{each} {version(each)}" for each in PACKAGES)] if family.die else []
+    arranger = module_identity(arrange_file.__module__) if family.die else ()
     folder = cached(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
                                                    *family.files.values(), *arranger), make,
                     f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")

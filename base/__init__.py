@@ -1,0 +1,1 @@
+"""What every part may use and none owns. Imports nothing of ours."""
