@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import llvmlite
 import llvmlite.binding as llvm
 
+from ..isa.errors import MicrotronError
+from .symbols import names_of
 from .target import Target, host
 
 Machine: TypeAlias = Any            # of llvmlite, which has no types
@@ -48,6 +50,7 @@ class Library:
 
     def __init__(self, *code: bytes) -> None:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host()))
+        _check_names(code)
         for each in code:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(each))
         self._engine.finalize_object()
@@ -65,6 +68,16 @@ class Library:
         if not address:
             raise KeyError(name)
         return address
+
+
+def _check_names(code: tuple[bytes, ...]) -> None:
+    """Refuse code that calls what is nowhere: LLVM would make it a jump to address 0."""
+    names = [names_of(each) for each in code]
+    defined = {name for each, _ in names for name in each}
+    for name in sorted({name for _, needed in names for name in needed} - defined):
+        if llvm.address_of_symbol(name) is None:
+            raise MicrotronError(f"machine code needs a function {name}, which this process does "
+                                 f"not have; please report this with the model")
 
 
 def _parsed(text: str, target: Target, machine: Machine) -> Any:

@@ -31,6 +31,12 @@ class Target:
             self.triple.startswith("x86_64") and (
             "+fma" in self.features.split(",") or self.cpu == "x86-64-v3"))
 
+    @property
+    def converts_halves(self) -> bool:
+        """Whether there are instructions between float16 and float32."""
+        return self.triple.startswith("aarch64") or self.cpu in ("x86-64-v3", "cortex-a9") or (
+            self.triple.startswith("x86_64") and "+f16c" in self.features.split(","))
+
     def lanes(self, size: int) -> int:
         """Numbers of so many bytes that a vector holds; 1 if there are no vectors."""
         return max(1, self.vector_bytes // size)

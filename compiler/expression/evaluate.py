@@ -115,10 +115,21 @@ class _Values:
 
 
 def as_type(value: Any, dtype: str) -> Any:
-    """An array or NumPy scalar as another type; fractions are cut off and high bits dropped."""
-    if value.dtype.kind == "f" and dtype not in (*FLOATS, BOOL, "uint64"):
-        return np.trunc(value).astype(np.int64).astype(numpy_type(dtype))
+    """An array or NumPy scalar as another type. Floats become integers of 64 bits, and high bits
+    are dropped: fractions are cut off, what is too large is the last number there is, and NaN is 0.
+    NumPy leaves the last two to the processor."""
+    if value.dtype.kind == "f" and dtype not in (*FLOATS, BOOL):
+        value = _saturated(np.asarray(value, np.float64), np.dtype(
+            np.uint64 if dtype == "uint64" else np.int64))
     return value.astype(numpy_type(dtype))
+
+
+def _saturated(value: Array, dtype: np.dtype[Any]) -> Array:
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    fits = (value >= float(least)) & (value < float(most))      # as a float, `most` is one above
+    inside = np.where(fits, np.trunc(value), 0.0).astype(dtype)
+    return np.select([value >= float(most), value < float(least)],
+                     [np.array(most, dtype), np.array(least, dtype)], inside)
 
 
 def _read(array: Array, indices: list[Array]) -> Array:

@@ -6,6 +6,7 @@ import pytest
 
 from microtron.isa.errors import MicrotronError
 from microtron.native.machine_code import Library, assembly, described, object_file
+from microtron.native.symbols import names_of
 from microtron.native.target import TARGETS, host, target
 
 TEXT = """
@@ -38,6 +39,23 @@ def test_objects_call_each_other():
 def test_a_function_that_is_not_there_is_an_error():
     with pytest.raises(KeyError):
         Library(object_file(TEXT)).function("thrice", c_int64)
+
+
+def test_code_that_calls_what_is_nowhere_is_refused_before_it_runs():
+    caller = ("declare i64 @{0}(i64)\n"
+              "define i64 @call(i64 %x) {{ %y = call i64 @{0}(i64 %x)\n ret i64 %y }}")
+    with pytest.raises(MicrotronError, match="needs a function nowhere, which this process"):
+        Library(object_file(caller.format("nowhere")))
+    assert Library(object_file(caller.format("labs"))).function("call", c_int64, c_int64)(-3) == 3
+
+
+def test_names_that_an_object_defines_and_needs():
+    code = object_file("declare double @fmod(double, double)\n"
+                       "define internal i64 @own(i64 %x) noinline { ret i64 %x }\n"
+                       "define double @rest(double %x) { %y = call double @fmod(double %x, "
+                       "double 3.0)\n ret double %y }")
+    assert names_of(code) == ({"rest"}, {"fmod"})
+    assert names_of(b"MZ something else") == (set(), set())
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -176,6 +176,16 @@ def test_a_node_runs_alone():
     assert found.c.tolist() == [1, 0, 0]
 
 
+@pytest.mark.parametrize("before", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("after", ["float16", "float32", "float64", "int32"])
+def test_casts_among_all_floats(before, after):
+    node = helper.make_node("Cast", ["x"], ["y"], to=helper.np_dtype_to_tensor_dtype(
+        np.dtype(after)))
+    x = np.array([[0, 1.5, -2], [300, 1e-3, 2049]]).astype(before)
+    found = MicrotronBackend.run_node(node, [x], backend=CompiledBackend(1, optimize=False))
+    np.testing.assert_array_equal(found.y, x.astype(after))
+
+
 def test_the_only_device_is_the_machine_that_simulates():
     assert MicrotronBackend.supports_device("CPU")
     assert not MicrotronBackend.supports_device("CUDA")

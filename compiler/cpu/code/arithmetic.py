@@ -1,11 +1,12 @@
 """Operators and casts in LLVM, to the bit what they are in `expression.scalars`.
 
-Integers wrap. Nothing traps: a division by zero is zero, and a shift by too much leaves the sign.
+Halves are computed with as floats of 32 bits and rounded after each operation. Integers wrap. Nothing traps: a division by zero is zero, and a shift by too much leaves the sign.
 """
 
 from __future__ import annotations
 
 from ...expression.expression import BOOL, COMPARISONS, FLOATS, INDEX, LOGIC
+from .halves import HALF, SINGLE, narrowed, widened
 from .writer import SIZES, UNSIGNED, Value, Writer
 
 PLAIN = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
@@ -17,6 +18,10 @@ SATURATED = "int64"             # what floats become before high bits are droppe
 
 def operate(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     """An operator between two values of one type."""
+    if left.dtype == HALF:
+        found = operate(writer, operator, widened(writer, left, SINGLE),
+                        widened(writer, right, SINGLE))
+        return found if found.dtype == BOOL else narrowed(writer, found)
     lanes = max(left.lanes, right.lanes)
     left, right = writer.spread(left, lanes), writer.spread(right, lanes)
     dtype, kind = left.dtype, writer.type(left.dtype, lanes)
@@ -158,6 +163,9 @@ def _floats_divided(writer: Writer, operator: str, left: Value, right: Value) ->
 
 def function(writer: Writer, name: str, *arguments: Value) -> Value:
     """A function of floats that LLVM has."""
+    if arguments[0].dtype == HALF:
+        return narrowed(writer, function(writer, name, *(
+            widened(writer, each, SINGLE) for each in arguments)))
     lanes = max(each.lanes for each in arguments)
     arguments = tuple(writer.spread(each, lanes) for each in arguments)
     first = arguments[0]
@@ -186,6 +194,11 @@ def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) 
     that they fit: nothing overflows, and NaN is zero."""
     if value.dtype == dtype:
         return value
+    if value.dtype == HALF:
+        single = widened(writer, value, dtype if dtype in FLOATS else SINGLE)
+        return cast(writer, single, dtype, fits_in_32=fits_in_32)
+    if dtype == HALF:           # integers that are not exact as singles are infinite as halves
+        return narrowed(writer, value if value.dtype in FLOATS else cast(writer, value, SINGLE))
     lanes, kind = value.lanes, writer.type(dtype, value.lanes)
     if value.dtype in FLOATS:
         if dtype in FLOATS:
