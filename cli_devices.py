@@ -45,6 +45,9 @@ def run(program: ProgramFile,
         check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
         name: ModelConfig = "",
         shapes: ModelShapes = None,
+        allow_nan: Annotated[bool, typer.Option(
+            "--allow-nan", help="Compute with inputs of a network that hold NaN, which are refused "
+                                "otherwise.")] = False,
         as_json: AsJson = False) -> None:
     """Run a program or a network on a device and print what it did.
 
@@ -57,17 +60,19 @@ def run(program: ProgramFile,
         if device:              # without one, that is what has to be said
             _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit)
         run_image(program, device=device, limit=limit, inputs=inputs, outputs=outputs,
-                  as_json=as_json)
+                  allow_nan=allow_nan, as_json=as_json)
         return
     if is_model(program):
         device = device or "cycle"
         options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
-                           limit=limit)
+                           limit=limit) | {"allow_nan": allow_nan}
         run_model(program, device=device, options=options, inputs=inputs, outputs=outputs,
                   trace=trace, config=name, shapes=shapes, memory=memory, check=check,
                   as_json=as_json)
         return
     check_unused(name, shapes, f"{program} is a program")
+    if allow_nan:
+        raise MicrotronError(f"--allow-nan is for networks; {program} is a program, of integers")
     device = device or "functional"
     from .isa.atomic import write_together
     from .isa.verifier import verify as prove

@@ -67,7 +67,7 @@ def is_image(path: Path) -> bool:
 
 
 def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] | None,
-              outputs: list[str] | None, as_json: bool) -> None:
+              outputs: list[str] | None, allow_nan: bool, as_json: bool) -> None:
     """What `microtron run` does with firmware: all that can be wrong with it is found out before
     the board is asked, since loading it takes its time."""
     from .isa.atomic import write_together
@@ -95,13 +95,14 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     check_apart(wanted.values())
     given = {name: read_input(file, name, image.inputs[name].type)
              for name, file in files_of("--input", inputs, image.inputs).items()}
-    given = taken({name: each.type for name, each in image.inputs.items()}, given)
+    given = taken({name: each.type for name, each in image.inputs.items()}, given,
+                  allow_nan=allow_nan)
     timeout = None if limit is None else checked_limit(limit)
     with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,
           watched(f"loading {path}") as say):
         network = BoardNetwork(Monitor(line, address), image.content)
         say("running")
-        found, outcome = network.run(given, timeout=timeout)
+        found, outcome = network.run(given, timeout=timeout, allow_nan=allow_nan)
     write_together({file: array_content(found[name]) for name, file in wanted.items()})
     if as_json:
         typer.echo(json.dumps({"device": device, "cycles": outcome.cycles,

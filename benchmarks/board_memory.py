@@ -39,7 +39,7 @@ from microtron.runtime.monitor.network import BoardNetwork
 DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits" / "digits.onnx"
 KEYWORDS = "kws_ref_model.tflite"       # of MLPerf Tiny, if it is there
 RUNS = 4                        # of each network: refreshes do not come at the same instruction
-LIMITS = {"timeout": 100_000_000, "patience": 1_000_000_000}
+LIMITS: dict[str, Any] = {"timeout": 100_000_000, "patience": 1_000_000_000}
 # Where the search begins, the nearest of them: downhill alone ends in the next hollow.
 STARTS = tuple(
     MemoryTiming(read_latency=latency, write_latency=4, cycles_per_beat=cycles, turn=turn, reads=16,

@@ -30,8 +30,9 @@ class Model(CompiledModel):
 
         Inputs are a mapping from names to arrays, or the only input alone: arrays of NumPy, or of
         anything with `__dlpack__` or `__array__`. They have the types of `inputs`; real numbers
-        for a quantized input are quantized by its own scale. `options` are those of the device:
-        `limit`, or another `timing` than the one that the model was compiled for.
+        for a quantized input are quantized by its own scale. `options` are those of the session
+        (`backend`, `allow_nan`) and of the device: `limit`, or another `timing` than the one that
+        the model was compiled for.
         """
         with self.session(device, **options) as session:
             return session.run(inputs)
@@ -44,10 +45,10 @@ class Model(CompiledModel):
             return session.run_many(batches)
 
     def session(self, device: str = "cycle", *, backend: HostBackend | None = None,
-                **options: Any) -> Session:
+                allow_nan: bool = False, **options: Any) -> Session:
         """The model loaded on a device, for repeated inference. `backend` runs what the CPU
-        computes."""
-        return Session(self, device, backend=backend, **options)
+        computes; inputs with NaN are refused unless `allow_nan`."""
+        return Session(self, device, backend=backend, allow_nan=allow_nan, **options)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a model image, which `microtron.load` and the commands take. What was at `path`

@@ -114,7 +114,8 @@ class PreparedModel(BackendRep):
         """The model for inputs of these shapes, and these values where they are decisive."""
         graph = specialized(self.model, arrays, self._decisive)
         compiled = compile_model(graph, self.config, ModelOptions(), version="")
-        return Specialized(Session(Model(**vars(compiled)), self.device, backend=self.backend),
+        return Specialized(Session(Model(**vars(compiled)), self.device, backend=self.backend,
+                                   allow_nan=True),
                            roomy_outputs(graph))
 
 

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from ..isa.errors import MicrotronError
+from ..sim.arguments import check_type
 from .compiled_model import CompiledModel
 from .host import HostBackend
 from .inference import Inference, Unit, stages_of
@@ -39,10 +40,14 @@ class Session:
     """Programs loaded on devices of one kind. Close it, or use it with `with`."""
 
     def __init__(self, model: CompiledModel, device: str = "cycle", *,
-                 backend: HostBackend | None = None, **options: Any) -> None:
+                 backend: HostBackend | None = None, allow_nan: bool = False,
+                 **options: Any) -> None:
         """`options` are those of the device, such as `limit`; `backend` runs the CPU's nodes: by
-        default as machine code, with as many threads as MICROTRON_THREADS says."""
+        default as machine code, with as many threads as MICROTRON_THREADS says. Inputs with NaN
+        are refused unless `allow_nan`."""
+        check_type("allow_nan", allow_nan, bool, "True or False")
         self.model = model
+        self.allow_nan = allow_nan
         self.device = device
         self.backend = _compiled() if backend is None else backend
         self._stages = stages_of(model, device, self.backend, options)
@@ -112,7 +117,8 @@ class Session:
 
     def _begun(self, inputs: Any) -> Inference:
         constants = {name: each.array for name, each in self.model.constants.items()}
-        return Inference({**taken(self.model.inputs, inputs), **constants})
+        return Inference({**taken(self.model.inputs, inputs, allow_nan=self.allow_nan),
+                          **constants})
 
     def _result(self, inference: Inference) -> Result:
         return Result(outputs={name: inference.values[name] for name in self.model.outputs},

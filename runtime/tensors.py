@@ -18,11 +18,13 @@ class InputError(MicrotronError):
     """What was given to a model is not what it takes."""
 
 
-def taken(types: Mapping[str, TensorType], given: Any) -> dict[str, Array]:
+def taken(types: Mapping[str, TensorType], given: Any, *,
+          allow_nan: bool = False) -> dict[str, Array]:
     """The inputs of a model, as arrays of exactly its types that nobody else can change.
 
     `given` has them by name; the only input of a model may also be given alone. Real numbers for
-    integers with a scale become such integers.
+    integers with a scale become such integers. NaN is refused unless `allow_nan`: results would
+    look like any others. Infinities are numbers, as masks have them.
     """
     if not isinstance(given, Mapping):
         if len(types) != 1:
@@ -35,8 +37,24 @@ def taken(types: Mapping[str, TensorType], given: Any) -> dict[str, Array]:
     for name, type_ in types.items():
         if name not in given:
             raise InputError(f"the input {named(name)} ({type_.plain()}) is not given")
-    return {name: stored(f"input {named(name)}", as_array(f"input {named(name)}", given[name]),
-                         type_) for name, type_ in types.items()}
+    found = {name: stored(f"input {named(name)}", as_array(f"input {named(name)}", given[name]),
+                          type_) for name, type_ in types.items()}
+    if not allow_nan:
+        for name, array in found.items():
+            _refuse_nan(f"input {named(name)}", array)
+    return found
+
+
+def _refuse_nan(place: str, array: Array) -> None:
+    if array.dtype.kind == "f" and (nan := np.isnan(array)).any():
+        raise InputError(f"{place} holds NaN at {_first(nan)}, {np.count_nonzero(nan):,} of "
+                         f"{array.size:,} numbers; allow_nan=True, or --allow-nan, computes with "
+                         f"it")
+
+
+def _first(wrong: Array) -> list[int]:
+    """Where the first wrong number is."""
+    return [int(index) for index in np.unravel_index(int(np.argmax(wrong)), wrong.shape)]
 
 
 def _listed(types: Mapping[str, TensorType]) -> str:
@@ -67,19 +85,31 @@ def stored(place: str, array: Array, type_: TensorType) -> Array:
         return np.array(array, type_.dtype, order="C")
     if array.dtype.kind == "f" and type_.is_quantized:
         return _quantized(place, array, type_)
-    if (array.dtype.kind == "f" and type_.is_float) or (
-            array.dtype.kind in "iu" and type_.is_integer and not type_.is_quantized
+    if array.dtype.kind == "f" and type_.is_float:
+        return _converted(place, array, type_.dtype)
+    if (array.dtype.kind in "iu" and type_.is_integer and not type_.is_quantized
             and np.can_cast(array.dtype, type_.dtype)):
         return np.array(array, type_.dtype, order="C")
     other = " or real numbers" if type_.is_quantized else ""
     raise InputError(f"{place} is {array.dtype}, but must be {type_.dtype}{other}")
 
 
+def _converted(place: str, array: Array, dtype: str) -> Array:
+    """Floats of another type, which has room for all of them."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.array(array, dtype, order="C")
+    lost = np.isinf(found) & np.isfinite(array)
+    if lost.any():
+        raise InputError(f"{place} holds {array[lost][0]} at {_first(lost)}, which is too large "
+                         f"for {dtype}")
+    return found
+
+
 def _quantized(place: str, array: Array, type_: TensorType) -> Array:
     """Integers that stand for real numbers; ties go to even, and what is too large is the largest
     there is."""
-    if np.isnan(array).any():
-        raise InputError(f"{place} holds NaN, which no integer stands for")
+    if (nan := np.isnan(array)).any():
+        raise InputError(f"{place} holds NaN at {_first(nan)}, which no integer stands for")
     real = array.astype(np.float64 if array.dtype.itemsize > 4 else np.float32)
     with np.errstate(over="ignore"):            # infinities are numbers too, and saturate
         rounded = Quantize(x="").compute(

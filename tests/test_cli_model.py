@@ -129,6 +129,19 @@ def test_a_model_file_runs_at_once(files, tmp_path):
     assert "cycles" in text
 
 
+def test_nan_is_refused_unless_allowed(files, tmp_path):
+    onnx.save(graph_model([helper.make_node("Neg", ["x"], ["y"])], [helper.make_tensor_value_info(
+        "x", onnx.TensorProto.FLOAT, (2, 2))], ["y"], []), tmp_path / "negated.onnx")
+    x = np.array([[1, 2], [np.nan, 4]], np.float32)
+    np.save(tmp_path / "x.npy", x)
+    arguments = ("run", tmp_path / "negated.onnx", "-i", tmp_path / "x.npy",
+                 "-o", tmp_path / "y.npy", "--device", "functional")
+    assert "input x holds NaN at [1, 0], 1 of 4 numbers" in bad(*arguments)
+    good(*arguments, "--allow-nan")
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), -x)
+    assert "--allow-nan is for networks" in bad("run", files / "program.mt", "--allow-nan")
+
+
 def test_a_run_tells_scripts_what_ran_where(files):
     found = json.loads(good("run", files / "small.mt", "-i", files / "image.npy", "--json"))
     model = microtron.load(files / "small.mt")

@@ -36,11 +36,12 @@ class BoardNetwork:
         monitor.load(content, self.image.needed, hello.memory)
 
     def run(self, inputs: Mapping[str, npt.NDArray[Any]], *, timeout: int | None = None,
-            patience: int | None = None) -> tuple[Arrays, Outcome]:
+            patience: int | None = None, allow_nan: bool = False) -> tuple[Arrays, Outcome]:
         """One inference. Real numbers for a quantized input are quantized by its own scale.
 
         timeout     cycles after which the accelerator hangs; by default ten seconds
         patience    cycles that the whole inference may take; by default ten minutes
+        allow_nan   compute with inputs that hold NaN, which are refused otherwise
         """
         timeout = min(HANG_SECONDS * self.clock_hz, MOST_CYCLES) if timeout is None else timeout
         if patience is None:
@@ -49,7 +50,7 @@ class BoardNetwork:
             raise ExecutionError(f"timeout is {timeout} cycles, but the monitor counts from 1 to "
                                  f"{MOST_CYCLES:,}")
         types = {name: place.type for name, place in self.image.inputs.items()}
-        for name, array in taken(types, inputs).items():
+        for name, array in taken(types, inputs, allow_nan=allow_nan).items():
             self.monitor.write(self.image.inputs[name].address, array.tobytes())
         outcome = self.monitor.run(timeout, patience)
         if outcome.status is not Status.DONE:

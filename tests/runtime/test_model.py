@@ -8,6 +8,7 @@ import pytest
 import microtron
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.operations.functions import Unary, UnaryKind
 from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.operations.quantize import Dequantize, Lookup
 from microtron.compiler.graph.operations.shape import Reshape
@@ -154,7 +155,8 @@ def test_however_an_array_lies_in_memory(model, array):
     (image().astype(bool), "input image is bool, but must be int8 or real numbers"),
     (image().astype(object), "input image is object, but must be int8"),
     (image().astype(complex), "input image is complex128, but must be int8"),
-    (np.full((1, 3, 3, 2), np.nan), "input image holds NaN, which no integer stands for"),
+    (np.full((1, 3, 3, 2), np.nan),
+     r"input image holds NaN at \[0, 0, 0, 0\], which no integer stands for"),
     (image().tolist(), r"input image is \[\[\[.*, but must be an array"),
     (None, "input image is None, but must be an array"),
     ("image.npy", "input image is 'image.npy', but must be an array"),
@@ -164,6 +166,31 @@ def test_wrong_inputs_are_refused_in_one_line(model, inputs, message):
     with pytest.raises(MicrotronError, match=f"^{message}") as refusal:
         model.run(inputs)
     assert "\n" not in str(refusal.value)
+
+
+def test_nan_is_refused_unless_allowed_and_so_is_what_a_type_has_no_room_for():
+    builder = Builder("negated")
+    builder.input("x", TensorType((2, 3), "float32"))
+    builder.add("y", Unary(kind=UnaryKind.NEG, x="x"))
+    model = microtron.compile(builder.graph(("y",)), "tiny")
+    x = np.array([[1, np.inf, 3], [-np.inf, np.nan, np.nan]], np.float32)
+    refused = (r"^input x holds NaN at \[1, 1\], 2 of 6 numbers; allow_nan=True, or --allow-nan, "
+               r"computes with it$")
+    with pytest.raises(MicrotronError, match=refused):
+        model.run(x, "functional")
+    with model.session("functional") as session, pytest.raises(MicrotronError, match=refused):
+        session.submit(x.astype(np.float64))
+    with pytest.raises(MicrotronError, match=refused):
+        model.run_many([np.ones_like(x), x], "functional")
+    np.testing.assert_array_equal(model.run(x, "functional", allow_nan=True)["y"], -x)
+    np.testing.assert_array_equal(model.run_many([x], "functional", allow_nan=True)[0]["y"], -x)
+    endless = np.where(np.isnan(x), 0, x)               # is a number
+    np.testing.assert_array_equal(model.run(endless, "functional")["y"], -endless)
+    with pytest.raises(MicrotronError, match=r"^input x holds -1e\+39 at \[0, 0\], which is too "
+                                             r"large for float32$"):
+        model.run(np.full((2, 3), -1e39), "functional")
+    with pytest.raises(MicrotronError, match=r"^allow_nan is 'yes', but must be True or False$"):
+        model.run(endless, "functional", allow_nan="yes")
 
 
 @pytest.mark.parametrize(("device", "options", "message"), [

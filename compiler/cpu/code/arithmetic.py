@@ -1,6 +1,7 @@
 """Operators and casts in LLVM, to the bit what they are in `expression.scalars`.
 
-Halves are computed with as floats of 32 bits and rounded after each operation. Integers wrap. Nothing traps: a division by zero is zero, and a shift by too much leaves the sign.
+Halves are computed with as floats of 32 bits and rounded after each operation. Integers wrap.
+Nothing traps: a division by zero is zero, and a shift by too much leaves the sign.
 """
 
 from __future__ import annotations

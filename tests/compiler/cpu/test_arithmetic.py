@@ -117,8 +117,8 @@ def test_floats_beyond_integers_saturate_at_64_bits_and_nan_is_zero():
     expected = {"int64": [top, -top - 1, 0, top, -top - 1, top, -top - 1, 0],
                 "uint64": [2 * top + 1, 0, 0, 2 * top + 1, 0, top + 1, 0, 0],
                 "int32": [-1, 0, 0, -1, 0, -1, 0, 0]}
+    x = placeholder("x", values.shape, "float64")
     for dtype, numbers in expected.items():
-        x = placeholder("x", values.shape, "float64")
         y = compute("y", values.shape, partial(lambda dtype, i: x[i].cast(dtype), dtype))
         nest = lower(Schedule(y))
         _, found = run(nest, {nest.inputs[0]: values})

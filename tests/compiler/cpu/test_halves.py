@@ -1,4 +1,4 @@
-"""float16 to and from other types, with instructions of the processor and without, against NumPy."""
+"""float16 to and from other types, with instructions and without, against NumPy."""
 
 import re
 from itertools import product
