@@ -1,12 +1,23 @@
-"""numba's cache: compiling says so, and a cache that cannot be written is no reason to stop."""
+"""numba's cache: compiling says so, and a cache that is damaged or cannot be written is no reason
+to stop.
+
+numba believes its files: a truncated one ends in an exception or worse, and of two processes that
+save at once, one may find the other's code under its own signature. So its files are replaced by
+entries of ours, with a checksum each and the signature inside.
+"""
 
 from __future__ import annotations
 
+import pickle
 import sys
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeAlias
 
+from .cache import read_entry, write_entry
+from .errors import MicrotronError
 from .progress import announced
 
 Cached: TypeAlias = Any     # of numba, which has no types: a function with a cache
@@ -23,6 +34,7 @@ def enable_cache(function: Cached, name: str, *, needs_numba: bool = True) -> No
     except RuntimeError:            # neither beside the source nor in the user's cache
         return
     cache, work = function._cache, ExitStack()
+    cache._cache_file = _Files(cache)
     load = cache.load_overload if needs_numba else partial(_loaded, cache)
     save = cache.save_overload
 
@@ -36,10 +48,53 @@ def enable_cache(function: Cached, name: str, *, needs_numba: bool = True) -> No
         work.close()
         try:
             save(*arguments)
-        except OSError as error:
-            print(f"microtron: what was compiled cannot be kept: {cache.cache_path}: "
-                  f"{error.strerror}; name another folder with NUMBA_CACHE_DIR", file=sys.stderr)
+        except (MicrotronError, OSError) as error:
+            print(f"microtron: what was compiled cannot be kept: {error}; name another folder with "
+                  "NUMBA_CACHE_DIR", file=sys.stderr)
     cache.load_overload, cache.save_overload = load_or_say, save_if_possible
+
+
+class _Files:
+    """What numba calls an IndexDataCacheFile: an index of signatures, and code for each."""
+
+    def __init__(self, cache: Cached):
+        import numba
+
+        impl = cache._impl
+        self._folder, self._base = Path(cache.cache_path), impl.filename_base
+        self._version = f"numba {numba.__version__} {impl.locator.get_source_stamp()}"
+
+    def flush(self) -> None:
+        self._write("nbi", {})
+
+    def save(self, key: Any, data: Any) -> None:
+        index = self._index()
+        if key not in index:
+            index[key] = f"{len(index) + 1}.nbc"
+            self._write("nbi", index)
+        self._write(index[key], (key, data))
+
+    def load(self, key: Any) -> Any:
+        name = self._index().get(key)
+        owner, data = (name and self._read(name)) or (None, None)
+        return data if owner == key else None
+
+    def _index(self) -> dict[Any, str]:
+        return self._read("nbi") or {}
+
+    def _read(self, name: str) -> Any:
+        content = read_entry(self._path(name), self._key(name))
+        return None if content is None else pickle.loads(content)
+
+    def _write(self, name: str, what: Any) -> None:
+        serialize: Cached = import_module("numba.core.serialize")   # pickle cannot do functions
+        write_entry(self._path(name), self._key(name), serialize.dumps(what))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{self._base}.{name}"
+
+    def _key(self, name: str) -> str:
+        return f"{self._version} {self._base}.{name}"
 
 
 def _loaded(cache: Cached, *arguments: Any) -> Any:

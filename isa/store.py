@@ -1,14 +1,14 @@
 """What takes long to compute, kept between runs.
 
 A result is a file in the cache, named after a digest of all that it was computed from, so it is
-never out of date. It begins with a checksum, and what is damaged is computed again. The oldest
-files go when there are too many. A store that cannot be read or written costs time and nothing
-else. `MICROTRON_ANEW=1` leaves the store alone: everything is computed, for measurements.
+never out of date. Its name and a checksum are in it, and what is damaged or misnamed is computed
+again. The oldest files go when there are too many. A store that cannot be read or written costs
+time and nothing else. `MICROTRON_ANEW=1` leaves the store alone: everything is computed, for
+measurements.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from contextlib import suppress
@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .atomic import write_atomically
-from .cache import cache_folder
+from .cache import DIGEST, cache_folder, read_entry, write_entry
 from .errors import MicrotronError
 from .instructions import INSTRUCTION_BYTES
 from .program import Program
@@ -29,7 +28,6 @@ MOST_BYTES = 128 << 20          # of all results together, each in whole blocks
 BLOCK = 4096                    # bytes that even the smallest file takes
 LEFT = 0.75                     # the part that stays when some have to go
 CHECKED_AFTER = 256             # results that are written before somebody looks at the sum again
-DIGEST = hashlib.sha256
 ROOT = Path(__file__).resolve().parents[1]
 STARTED = time.time_ns()        # sources written later are not what this process runs
 
@@ -46,11 +44,9 @@ class Store:
         if not is_used():
             return None
         try:
-            content = (cache_folder(FOLDER) / name).read_bytes()
-        except (OSError, MicrotronError):
+            return read_entry(cache_folder(FOLDER) / name, name)
+        except MicrotronError:              # there is no place for a cache
             return None
-        size = DIGEST().digest_size
-        return content[size:] if DIGEST(content[size:]).digest() == content[:size] else None
 
     def put(self, name: str, result: bytes) -> None:
         """Keep a result under a name, if possible."""
@@ -61,7 +57,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             if self.written % CHECKED_AFTER == 0:
                 _make_room(folder, self.most_bytes)
-            write_atomically(folder / name, DIGEST(result).digest() + result)
+            write_entry(folder / name, name, result)
             self.written += 1
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 
-from ..isa.atomic import write_atomically
-from ..isa.cache import cache_folder
+from ..isa.cache import DIGEST, cache_folder, read_entry, write_entry
 from ..isa.errors import MicrotronError
 from ..isa.progress import announced
 
 FOLDER = "code"                 # of the cache
-DIGEST = hashlib.sha256
 
 
 def kept(name: str, made_from: str, make: Callable[[], bytes], *,
@@ -22,7 +19,7 @@ def kept(name: str, made_from: str, make: Callable[[], bytes], *,
     takes long is announced.
 
     A file in the cache is named after what its content was made from, so it is never out of date.
-    It begins with a checksum, so that damaged code is never run.
+    It says so itself and has a checksum: code that is damaged or another's is never run.
     """
     code = found(name, made_from)
     if code is None:
@@ -34,17 +31,19 @@ def kept(name: str, made_from: str, make: Callable[[], bytes], *,
 
 
 def _file(name: str, made_from: str) -> str:
-    return f"{name.replace(' ', '_')}-{DIGEST(made_from.encode()).hexdigest()[:16]}.o"
+    return f"{name.replace(' ', '_')}-{DIGEST(made_from.encode()).hexdigest()[:40]}"
+
+
+def _key(name: str, made_from: str) -> str:
+    return f"{name}\n{made_from}"
 
 
 def found(name: str, made_from: str) -> bytes | None:
     """What the cache has under a name that was made from this, if anything."""
     try:
-        content = (cache_folder(FOLDER) / _file(name, made_from)).read_bytes()
-    except (OSError, MicrotronError):
+        return read_entry(cache_folder(FOLDER) / _file(name, made_from), _key(name, made_from))
+    except MicrotronError:                  # there is no place for a cache
         return None
-    size = DIGEST().digest_size
-    return content[size:] if DIGEST(content[size:]).digest() == content[:size] else None
 
 
 def keep(name: str, made_from: str, code: bytes) -> bool:
@@ -53,7 +52,7 @@ def keep(name: str, made_from: str, code: bytes) -> bool:
         path = cache_folder(FOLDER) / _file(name, made_from)
         with suppress(OSError):         # writing says what is wrong
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, DIGEST(code).digest() + code)
+        write_entry(path, _key(name, made_from), code)
     except MicrotronError as error:
         print(f"microtron: compiled code cannot be kept (MICROTRON_CACHE names another folder): "
               f"{error}", file=sys.stderr)

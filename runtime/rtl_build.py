@@ -4,24 +4,22 @@
                                  runtime/harness/*.cpp ───────┴─▶ libmicrotron.so
 
 A library's folder in the cache is named after everything it was made from, so it is never out of
-date and never changed: it appears whole, under a lock, or not at all.
+date. It is checked before it is loaded, and made again if it is damaged (`isa/cached_folder.py`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from ..isa.cache import cache_folder as folder_of
+from ..isa.cached_folder import cached_folder
 from ..isa.config import Config
 from ..isa.errors import MicrotronError
 from ..isa.progress import announced
@@ -94,46 +92,15 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], N
     `made_from` is all that decides the content besides the name and the tools, which are added.
     `make` takes the folder and a file for what the tools say if they fail.
     """
-    key = hashlib.sha256("\0".join((*made_from, *_tool_versions())).encode()).hexdigest()[:16]
-    folder = cache_folder() / f"{name}-{key}"
-    try:
-        if not folder.exists():
-            with _locked(folder):
-                if not folder.exists():
-                    _make_whole(folder, make)
-    except OSError as error:
-        raise MicrotronError(f"{folder.parent}: cannot be written: {error.strerror}; name another "
-                             f"folder with MICROTRON_CACHE") from None
-    return folder
+    digest = hashlib.sha256("\0".join((*made_from, *_tool_versions())).encode()).hexdigest()
+    folder = cache_folder() / f"{name}-{digest[:16]}"
+    return cached_folder(folder, f"{name} {digest}",
+                         lambda inside: make(inside, Path(f"{folder}.log")))
 
 
 def cache_folder() -> Path:
     """Where builds are kept."""
     return folder_of("rtl")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time. The lock goes with the process that holds it, however that ends."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{folder}.lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            with announced("waiting for another process that compiles the same hardware model"):
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _make_whole(folder: Path, make: Callable[[Path, Path], None]) -> None:
-    for abandoned in folder.parent.glob(f".{folder.name}.*"):   # we hold the lock: nobody is there
-        shutil.rmtree(abandoned, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        make(temporary, Path(f"{folder}.log"))
-        temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> None:

@@ -59,9 +59,10 @@ class Progress:
     def __init__(self, path: Path):
         self.path = path
         try:
-            self.equal: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            self.equal = {}
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            content = {}
+        self.equal: dict[str, int] = content if _is_progress(content) else {}
 
     @property
     def total(self) -> int:
@@ -72,6 +73,11 @@ class Progress:
         self.equal[result.part.name] = result.part.first + result.equal
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path, json.dumps(self.equal).encode())
+
+
+def _is_progress(content: object) -> bool:
+    return isinstance(content, dict) and set(content) <= set(SHARES) and all(
+        type(each) is int and each >= 0 for each in content.values())
 
 
 def config_of(name: str) -> Config:

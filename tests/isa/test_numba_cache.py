@@ -5,7 +5,7 @@ import os
 
 import numba
 import pytest
-from numba.core.caching import CacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.caching import CacheImpl, FunctionCache
 
 from microtron.isa import numba_cache
 from microtron.isa.numba_cache import enable_cache
@@ -60,7 +60,7 @@ def test_of_several_functions_only_the_first_says_so(made, capsys):
 def test_with_a_full_disk_it_works_and_says_so(made, capsys, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    monkeypatch.setattr("microtron.isa.atomic._write", full)
     assert made()(1) == 2
     assert "cannot be kept" in (said := capsys.readouterr().err)
     assert "No space left on device; name another folder with NUMBA_CACHE_DIR" in said

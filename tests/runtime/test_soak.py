@@ -33,8 +33,11 @@ def test_goes_on_where_it_stopped(path):
     assert soak.soak(30, 1, told.append)[0].total == 30
 
 
-def test_a_file_that_is_damaged_begins_anew(path):
-    path.write_text("{")
+@pytest.mark.parametrize("text", [
+    "", "{", "[]", "7", '{"tiny": "3"}', '{"tiny": -1}', '{"tiny": null}', '{"tiny": true}',
+    '{"another": 3}', "[" * 100_000])
+def test_a_file_that_is_damaged_begins_anew(path, text):
+    path.write_text(text)
     assert Progress(path).total == 0
 
 

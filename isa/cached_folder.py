@@ -1,0 +1,123 @@
+"""Folders in the cache: made once, whole or not at all, and checked before they are used.
+
+Beside a folder lies its manifest, an entry of the cache with the size and the checksum of every
+file. A folder that differs from it, or has none, is made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .cache import read_entry, write_entry
+from .errors import MicrotronError
+from .progress import announced, noted
+
+MANIFEST = ".manifest"          # appended to the folder's name
+Manifest = dict[str, list[int | str]]       # path inside → size and checksum
+
+_checked: dict[Path, list[tuple[int, ...]]] = {}    # the state of files in which they were whole
+
+
+def cached_folder(folder: Path, key: str, make: Callable[[Path], None], *,
+                  checksums: bool = True) -> Path:
+    """The folder that `make` fills, called only if there is no whole one. One process makes it,
+    others wait. Without checksums only sizes are checked, for folders of gigabytes."""
+    try:
+        if not _is_whole(folder, key):
+            with _locked(folder):
+                if not _is_whole(folder, key):
+                    _replace(folder, key, make, checksums)
+    except OSError as error:
+        raise MicrotronError(f"{folder.parent}: cannot be written: {error.strerror}; name another "
+                             f"folder with MICROTRON_CACHE") from None
+    return folder
+
+
+def _is_whole(folder: Path, key: str) -> bool:
+    content = read_entry(_manifest_of(folder), key)
+    if content is None:
+        return False
+    manifest: Manifest = json.loads(content)        # as we wrote it: its checksum is right
+    paths = [folder / name for name in manifest]
+    try:
+        state = [_state(path) for path in paths]
+        if not folder.is_dir() or [each[0] for each in state] != [
+                size for size, _ in manifest.values()]:
+            return False
+        if _checked.get(folder) != state:
+            if not all(_checksum(path) == checksum for path, (_, checksum)
+                       in zip(paths, manifest.values(), strict=True) if checksum):
+                return False
+            _checked[folder] = state
+    except OSError:
+        return False
+    return True
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes if somebody writes to a file. Its size comes first."""
+    status = os.stat(path, follow_symlinks=False)
+    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _checksum(path: Path) -> str:
+    if path.is_symlink():
+        return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _replace(folder: Path, key: str, make: Callable[[Path], None], checksums: bool) -> None:
+    """Make a folder under the lock, which shows that nobody else is at work on it."""
+    for abandoned in folder.parent.glob(f".{folder.name}.*"):
+        _remove(abandoned)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        if folder.is_symlink() or folder.exists():
+            noted(f"{folder} is incomplete or damaged, and is made again")
+            folder.rename(temporary / "damaged")        # whoever has it open may go on
+            _remove(temporary / "damaged")
+        make(temporary)
+        write_entry(_manifest_of(folder), key, json.dumps(_list(temporary, checksums)).encode())
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _list(folder: Path, checksums: bool) -> Manifest:
+    names = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    return {os.path.relpath(name, folder): [os.lstat(name).st_size,
+                                            _checksum(Path(name)) if checksums else ""]
+            for name in sorted(names)}
+
+
+def _manifest_of(folder: Path) -> Path:
+    return folder.with_name(folder.name + MANIFEST)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time. The lock goes with the process that holds it, however that ends."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{folder}.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with announced(f"waiting for another process that makes {folder.name}"):
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
