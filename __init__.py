@@ -33,7 +33,8 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base",
     Options:
 
     memory      how memory will behave, a MemoryTiming; the reference system's unless given
-    shapes      of inputs that an ONNX model leaves open: {"x": (1, 3, 224, 224)}
+    shapes      of inputs that a model file leaves open: {"x": (1, 3, 224, 224)}
+    values      constants that take the place of inputs: {"rate": 16000}
     require_accelerator     refuse a model of which the CPU would have to compute something
     optimize    False leaves out the passes over the graph
     cost        cycles of a program; the cycle-exact simulator with this memory unless given
@@ -53,7 +54,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base",
             raise MicrotronError(f"compile has no option {name!r}; it has "
                                  f"{', '.join([*known, *watching])}")
     options = {name: value for name, value in options.items()
-               if value is not None or name not in ("memory", "shapes", "cost")}
+               if value is not None or name not in ("memory", "shapes", "values", "cost")}
     options.setdefault("cost", simulated_cost(options.get("memory")))
     return Model(**vars(compile_model(model, config, ModelOptions(**options),
                                       version=__version__, **watching)))

@@ -25,7 +25,7 @@ from .cli_model import (
     is_model,
     verdicts_of_model,
 )
-from .cli_options import ModelConfig, ModelShapes
+from .cli_options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def disasm(program: ProgramFile,
            output: Annotated[Path | None, typer.Option(
                "--output", "-o", help="File to write; the terminal unless given.")] = None,
            name: ModelConfig = "",
-           shapes: ModelShapes = None) -> None:
+           shapes: ModelShapes = None,
+           values: ModelValues = None) -> None:
     """Print a program as assembly that assembles to the same image; all programs of a network.
 
     Example: microtron disasm matmul.mt
@@ -83,9 +84,9 @@ def disasm(program: ProgramFile,
     from .isa.disassembly import disassemble
 
     if is_model(program):
-        text = disassembled_model(program, name, shapes)
+        text = disassembled_model(program, name, ModelInputs(shapes, values))
     else:
-        check_unused(name, shapes, f"{program} is a program")
+        check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
         text = disassemble(load_program(program))
     write_text(text, output)
 
@@ -94,6 +95,7 @@ def disasm(program: ProgramFile,
 def verify(program: ProgramFile,
            name: ModelConfig = "",
            shapes: ModelShapes = None,
+           values: ModelValues = None,
            as_json: AsJson = False) -> None:
     """Prove that a program cannot deadlock, race, overflow a token counter or leave its buffers.
 
@@ -103,9 +105,9 @@ def verify(program: ProgramFile,
     from .isa.verifier import inspect as judge
 
     if is_model(program):
-        verdicts = verdicts_of_model(program, name, shapes)
+        verdicts = verdicts_of_model(program, name, ModelInputs(shapes, values))
     else:
-        check_unused(name, shapes, f"{program} is a program")
+        check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
         verdicts = [(str(program), judge(load_program(program)))]
     if as_json:
         found = [{"file": place, "safe": not each.findings, **vars(each)}

@@ -11,7 +11,7 @@ import typer
 from .cli_files import AsJson, ProgramFile, check_apart, load_program, tensor_files
 from .cli_firmware import is_image, run_image
 from .cli_model import check_unused, is_model, profile_model, run_model, show_profiles
-from .cli_options import Limit, Memory, ModelConfig, ModelShapes
+from .cli_options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def run(program: ProgramFile,
         check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
         name: ModelConfig = "",
         shapes: ModelShapes = None,
+        values: ModelValues = None,
         allow_nan: Annotated[bool, typer.Option(
             "--allow-nan", help="Compute with inputs of a network that hold NaN, which are refused "
                                 "otherwise.")] = False,
@@ -55,8 +56,9 @@ def run(program: ProgramFile,
     image.npy`. A .bin file is firmware, and runs on a board's soft processor.
     Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """
+    fixed = ModelInputs(shapes, values)
     if is_image(program):
-        check_unused(name, shapes, f"{program} was compiled already")
+        check_unused(name, fixed, f"{program} was compiled already")
         if device:              # without one, that is what has to be said
             _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit)
         run_image(program, device=device, limit=limit, inputs=inputs, outputs=outputs,
@@ -67,10 +69,10 @@ def run(program: ProgramFile,
         options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
                            limit=limit) | {"allow_nan": allow_nan}
         run_model(program, device=device, options=options, inputs=inputs, outputs=outputs,
-                  trace=trace, config=name, shapes=shapes, memory=memory, check=check,
+                  trace=trace, config=name, fixed=fixed, memory=memory, check=check,
                   as_json=as_json)
         return
-    check_unused(name, shapes, f"{program} is a program")
+    check_unused(name, fixed, f"{program} is a program")
     if allow_nan:
         raise MicrotronError(f"--allow-nan is for networks; {program} is a program, of integers")
     device = device or "functional"
@@ -112,6 +114,7 @@ def profile(program: ProgramFile,
             limit: Limit = None,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
+            values: ModelValues = None,
             board: Annotated[str, typer.Option(
                 metavar="NAME", help="With the memory and the clock of this board; a network is "
                                      "compiled for its preset unless --config is given.")] = "",
@@ -121,7 +124,7 @@ def profile(program: ProgramFile,
     For a network, each of its programs.
     Example: microtron profile matmul.mt --memory read_latency=64
     """
-    chosen = None
+    chosen, fixed = None, ModelInputs(shapes, values)
     if board:
         from .boards.catalogue import board as known
         from .boards.speed import memory_option
@@ -133,10 +136,10 @@ def profile(program: ProgramFile,
     if is_model(program):
         if chosen is not None and program.suffix != ".mt":
             name = name or chosen.preset
-        profile_model(program, memory=memory, limit=limit, config=name, shapes=shapes,
+        profile_model(program, memory=memory, limit=limit, config=name, fixed=fixed,
                       board=chosen, as_json=as_json)
         return
-    check_unused(name, shapes, f"{program} is a program")
+    check_unused(name, fixed, f"{program} is a program")
     from .isa.timing import parse_timing
     from .runtime.profile import profile as measure
 

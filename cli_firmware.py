@@ -12,7 +12,7 @@ import typer
 from .cli_boards import BoardName
 from .cli_files import AsJson, check_apart
 from .cli_model import ModelFile, check_readable, files_of, is_model, opened, read_input
-from .cli_options import ModelConfig, ModelShapes
+from .cli_options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
              shapes: ModelShapes = None,
+             values: ModelValues = None,
              output: Annotated[Path | None, typer.Option(
                  "--output", "-o", metavar="FILE.elf",
                  help="The program; beside it, the same name with .bin is what the board's monitor "
@@ -44,11 +45,12 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     target = output or model.with_suffix(".elf")
     if target.suffix != ".elf":
         raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
+    fixed = ModelInputs(shapes, values)
     if is_model(model) and model.suffix == ".mt":
-        network = opened(model, name, shapes, "")
+        network = opened(model, name, fixed, "")
     else:
         memory = memory_option(chosen) if chosen.memory.timing else ""
-        network = opened(model, name or chosen.preset, shapes, memory)
+        network = opened(model, name or chosen.preset, fixed, memory)
     with watched(f"building firmware for {chosen.name}"):
         image = build_image(network, chosen)
     binary = target.with_suffix(".bin")

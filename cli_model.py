@@ -12,7 +12,7 @@ import typer
 
 from .cli_files import AsJson, check_apart, write_text
 from .cli_objects import check_objects, write_network, written_objects
-from .cli_options import Limit, Memory, ModelConfig, ModelShapes
+from .cli_options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 PARTS = ("graph", "passes", "placement", "plan")
 REAL = ("float32", "float64", "float16")        # what stands for integers with a scale
-MOST_DIGITS = 10
 
 ModelFile = Annotated[Path, typer.Argument(
     metavar="MODEL", help="A network: a .tflite or .onnx file, or a model image (.mt).")]
@@ -40,6 +39,7 @@ def compile_(
                                    "--show.")] = None,
         name: ModelConfig = "",
         shapes: ModelShapes = None,
+        values: ModelValues = None,
         require_accelerator: Annotated[bool, typer.Option(
             "--require-accelerator", help="Refuse a network of which the CPU would have to "
                                           "compute something.")] = False,
@@ -59,6 +59,7 @@ def compile_(
     Example: microtron compile model.tflite -o model.mt --config base
     """
     check_objects(cpu, objects)
+    fixed = ModelInputs(shapes, values)
     parts = [part for part in show.split(",") if part]
     for part in parts:
         if part not in PARTS:
@@ -66,11 +67,11 @@ def compile_(
     if is_model(model) and model.suffix == ".mt":
         if objects is None:
             raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
-        write_network(opened(model, name, shapes, memory), cpu, objects, as_json=as_json)
+        write_network(opened(model, name, fixed, memory), cpu, objects, as_json=as_json)
         return
     _check_is_file_of_model(model)
     graphs: list[tuple[str, Graph]] = []
-    compiled = _compiled(model, name, shapes, memory, require_accelerator=require_accelerator,
+    compiled = _compiled(model, name, fixed, memory, require_accelerator=require_accelerator,
                          observe=lambda label, graph: graphs.append((label, graph)))
     target = output or (None if parts else model.with_suffix(".mt"))
     if target is not None:
@@ -96,6 +97,7 @@ def compile_(
 def inspect(model: ModelFile,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
+            values: ModelValues = None,
             memory: Memory = "",
             limit: Limit = None,
             as_csv: Annotated[bool, typer.Option(
@@ -108,7 +110,7 @@ def inspect(model: ModelFile,
     """
     if as_json and as_csv:
         raise MicrotronError("--json and --csv are two ways to print the same; take one")
-    loaded = opened(model, name, shapes, memory)
+    loaded = opened(model, name, ModelInputs(shapes, values), memory)
     from .isa.progress import watched
     from .runtime.layers import inspected
 
@@ -130,21 +132,22 @@ def is_model(path: Path) -> bool:
     return path.suffix in (".tflite", ".onnx") or first_section(path) == "model"
 
 
-def opened(path: Path, config: str, shapes: list[str] | None, memory: str) -> Model:
+def opened(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
     """The model in an image, or the one that is compiled from a file."""
     from .runtime.model import load_model
     from .runtime.model_image import holds_model
 
     if holds_model(path):
-        check_unused(config, shapes, f"{path} was compiled already")
+        check_unused(config, fixed, f"{path} was compiled already")
         return load_model(path)
     _check_is_file_of_model(path)
-    return _compiled(path, config, shapes, memory)
+    return _compiled(path, config, fixed, memory)
 
 
-def check_unused(config: str, shapes: list[str] | None, reason: str) -> None:
+def check_unused(config: str, fixed: ModelInputs, reason: str) -> None:
     """Refuse options for model files where there is none."""
-    for option, given in (("--config", config), ("--shape", shapes)):
+    for option, given in (("--config", config), ("--shape", fixed.shapes),
+                          ("--value", fixed.values)):
         if given:
             raise MicrotronError(f"{option} is for .tflite and .onnx files; {reason}")
 
@@ -166,36 +169,19 @@ def _check_is_file_of_model(path: Path) -> None:
                              f"are .tflite and .onnx files and images that microtron compile wrote")
 
 
-def _compiled(path: Path, config: str, shapes: list[str] | None, memory: str,
+def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str,
               **options: Any) -> Model:
     from . import compile as compiled
     from .isa.progress import watched
 
     with watched(f"reading {path}") as say:
-        return compiled(path, config or "base", memory=_timing(memory), shapes=_shapes(shapes),
+        return compiled(path, config or "base", memory=_timing(memory), **fixed.parsed(),
                         progress=say, **options)
 
 
 def _timing(memory: str) -> Any:
     from .isa.timing import parse_timing
     return parse_timing(memory) if memory else None
-
-
-def _shapes(given: list[str] | None) -> dict[str, tuple[int, ...]]:
-    """Shapes of inputs, as the option has them: x=1,3,224,224."""
-    found: dict[str, tuple[int, ...]] = {}
-    for each in given or []:
-        name, separator, text = each.rpartition("=")
-        extents = text.split(",")
-        if not name or not separator or not all(
-                part.isascii() and part.isdecimal() and len(part) <= MOST_DIGITS
-                for part in extents):
-            raise MicrotronError(f"--shape {each[:60]!r} must be an input and whole numbers, as in "
-                                 f"x=1,3,224,224")
-        if name in found:
-            raise MicrotronError(f"--shape names the input {name!r} twice")
-        found[name] = tuple(map(int, extents))
-    return found
 
 
 def _show_parts(parts: list[str], graphs: list[tuple[str, Graph]], model: Model) -> None:
@@ -213,7 +199,7 @@ def _show_parts(parts: list[str], graphs: list[tuple[str, Graph]], model: Model)
 
 def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[str] | None,
               outputs: list[str] | None, trace: Path | None, config: str,
-              shapes: list[str] | None, memory: str, check: bool, as_json: bool) -> None:
+              fixed: ModelInputs, memory: str, check: bool, as_json: bool) -> None:
     """What `microtron run` does with a network."""
     from .isa.atomic import write_together
     from .isa.progress import watched
@@ -222,7 +208,7 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
     from .runtime.model_tables import show_result
     from .runtime.trace import format_for, trace_content
 
-    model = opened(path, config, shapes, memory)
+    model = opened(path, config, fixed, memory)
     wanted = files_of("--output", outputs, model.outputs)
     check_apart((*wanted.values(), trace))
     if (trace is not None or "waveform" in options) and len(model.programs) != 1:
@@ -275,12 +261,12 @@ def files_of(option: str, given: list[str] | None, types: Any) -> dict[str, Path
 
 
 def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
-                  shapes: list[str] | None, board: Board | None, as_json: bool) -> None:
+                  fixed: ModelInputs, board: Board | None, as_json: bool) -> None:
     """What `microtron profile` does with a network: a profile of each program."""
     from .isa.progress import watched
     from .runtime.profile import profile
 
-    model = opened(path, config, shapes, memory)
+    model = opened(path, config, fixed, memory)
     if board is not None:
         from .boards.fit import check_fits
         check_fits(board, model.config)         # before minutes of simulation
@@ -319,22 +305,22 @@ def _numbered(path: Path, number: int, count: int) -> str:
 
 
 def verdicts_of_model(path: Path, config: str,
-                      shapes: list[str] | None) -> list[tuple[str, Verdict]]:
+                      fixed: ModelInputs) -> list[tuple[str, Verdict]]:
     """What `microtron verify` says about each program of a network."""
     from .isa.progress import watched
     from .isa.verifier import inspect as judge
 
-    model = opened(path, config, shapes, "")
+    model = opened(path, config, fixed, "")
     with watched("verifying"):
         return [(_numbered(path, number, len(model.programs)), judge(program))
                 for number, program in enumerate(model.programs)]
 
 
-def disassembled_model(path: Path, config: str, shapes: list[str] | None) -> str:
+def disassembled_model(path: Path, config: str, fixed: ModelInputs) -> str:
     """What `microtron disasm` prints for a network: its programs, one after the other."""
     from .isa.disassembly import disassemble
 
-    model = opened(path, config, shapes, "")
+    model = opened(path, config, fixed, "")
     texts = [disassemble(program) for program in model.programs]
     if len(texts) == 1:
         return texts[0]

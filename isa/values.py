@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 SHOWN_LENGTH = 40               # characters of a value that a message quotes
 LISTED = 8                      # names that a message lists
+LONGEST_COMPARED = 60           # characters of names that are compared with others
+MOST_COMPARED = 1000            # names
 SHOWN_BITS = 128                # of an integer; Python refuses to print very long ones
 
 _brief = reprlib.Repr()
@@ -52,3 +55,12 @@ def shown(value: object) -> str:
         return f"a number of {value.bit_length()} bits"
     text = " ".join(_brief.repr(value).split())
     return text if len(text) <= 2 * SHOWN_LENGTH else f"{text[:2 * SHOWN_LENGTH - 1]}…"
+
+
+def near_misses(name: str, names: Iterable[str]) -> str:
+    """What a message adds about names like one that is unknown; nothing if there are none."""
+    from difflib import get_close_matches
+
+    known = {each[:LONGEST_COMPARED].lower(): each for each in islice(names, MOST_COMPARED)}
+    near = get_close_matches(name[:LONGEST_COMPARED].lower(), known, 3, 0.6)
+    return f"; did you mean {' or '.join(named(known[each]) for each in near)}?" if near else ""

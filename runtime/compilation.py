@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..compiler.frontends.given_inputs import number_array
 from ..compiler.frontends.read import read_model
 from ..compiler.graph.graph import Graph
 from ..compiler.network.compile import compile_network
@@ -36,6 +37,7 @@ class ModelOptions:
 
     memory: MemoryTiming = field(default_factory=MemoryTiming)  # it will run with
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)     # of inputs left open
+    values: Mapping[str, Any] = field(default_factory=dict)     # constants in place of inputs
     require_accelerator: bool = False       # refuse what the CPU would have to compute
     optimize: bool = True                   # run the passes; a graph may have been through them
     cost: Cost | None = None                # cycles of a program; without it, estimates decide
@@ -49,15 +51,20 @@ class ModelOptions:
         check_type("shapes", self.shapes, Mapping, "a mapping from names of inputs to shapes")
         object.__setattr__(self, "shapes", {name: _shape(name, each)
                                             for name, each in self.shapes.items()})
+        check_type("values", self.values, Mapping, "a mapping from names of inputs to numbers")
+        object.__setattr__(self, "values", {name: number_array(name, each)
+                                            for name, each in self.values.items()})
 
     def text(self) -> str:
         """For people who want to compile the same again."""
         timing = ",".join(f"{name}={int(value)}" for name, value in asdict(self.memory).items())
         shapes = "".join(f" shape:{name}={','.join(map(str, shape))}"
                          for name, shape in sorted(self.shapes.items()))
+        values = "".join(f" value:{name}={','.join(map(str, array.ravel().tolist()))}"
+                         for name, array in sorted(self.values.items()))
         return (f"memory:{timing} optimize={int(self.optimize)} "
                 f"require_accelerator={int(self.require_accelerator)} "
-                f"timed={int(self.cost is not None)}{shapes}")
+                f"timed={int(self.cost is not None)}{shapes}{values}")
 
 
 def _shape(name: str, shape: Any) -> tuple[int, ...]:
@@ -88,15 +95,15 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
     check_type("config", target, Config, "a Config, or a preset's or file's name")
     provenance = {"microtron": version, "config": target.digest, "options": options.text()}
     if isinstance(model, Graph):
-        if options.shapes:
-            raise MicrotronError("shapes are for models that are read from a file: a graph has "
-                                 "its own")
+        if options.shapes or options.values:
+            raise MicrotronError("shapes and values are for models that are read from a file: a "
+                                 "graph has its own")
         graph = model
         provenance["model"] = graph.name or "a graph"
     elif isinstance(model, str | PathLike):
         path = Path(model)
         say(f"reading {path.name}")
-        graph = read_model(path, options.shapes)
+        graph = read_model(path, options.shapes, options.values)
         provenance |= {"model": path.name, "sha256": file_digest(path)}
     else:
         raise MicrotronError(f"model is {shown(model)}, but must be a Graph or the path of a "

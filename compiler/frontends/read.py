@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ...isa.values import named, shown
 from ..graph.graph import Graph
@@ -13,15 +14,20 @@ LARGEST_FILE = 1 << 31          # bytes; flatbuffers and protobuf end there too
 TFLITE_IDENTIFIER = b"TFL3"     # at byte 4
 
 
-def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Graph:
-    """The graph of a TFLite or an ONNX file. `shapes` fixes the shapes of inputs that an ONNX
-    model leaves open."""
+def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = None,
+               values: Mapping[str, Any] | None = None) -> Graph:
+    """The graph of a TFLite or an ONNX file. `shapes` fixes the shapes of inputs that the model
+    leaves open, `values` are constants that take the place of inputs."""
     path = Path(path)
     data = contents(path)
     try:
         if data[4:8] == TFLITE_IDENTIFIER:
-            return _read_tflite(data, path.name, shapes or {})
-        return _read_onnx(data, path.name, shapes or {})
+            from .tflite import read_tflite
+
+            return read_tflite(data, path.name, shapes, values)
+        from .onnx import read_onnx
+
+        return read_onnx(data, path.name, shapes, values)
     except ImportError as error:
         raise GraphError(f"{named(path.name)}: reading models needs the package "
                          f"{error.name}: pip install 'microtron[models]'") from None
@@ -40,24 +46,3 @@ def contents(path: Path) -> bytes:
         raise GraphError(f"{named(str(path))} has more than {LARGEST_FILE} bytes, which no model "
                          f"has")
     return data
-
-
-def _read_tflite(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    from .tflite import read_tflite
-
-    graph = read_tflite(data, name)
-    for each, shape in shapes.items():
-        if each not in graph.inputs:
-            raise GraphError(f"{named(name)}: there is no input {named(each)}; inputs are "
-                             f"{', '.join(map(named, graph.inputs))}")
-        if graph.inputs[each].shape != tuple(shape):
-            raise GraphError(f"{named(name)}: the input {named(each)} has shape "
-                             f"{graph.inputs[each].shape}, which a TFLite model fixes; shape is "
-                             f"{tuple(shape)}")
-    return graph
-
-
-def _read_onnx(data: bytes, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    from .onnx import read_onnx
-
-    return read_onnx(data, name, shapes)

@@ -80,9 +80,11 @@ class Reader:
 
     def not_constant(self, what: str, tensor: str) -> NotConstantError:
         """The error that a tensor of the graph, which must be known, is computed."""
-        return NotConstantError(
-            f"{what} is {shown(tensor)}, which is computed, but must be constant",
-            self.sources(tensor))
+        inputs = self.sources(tensor)
+        small = inputs and all(self.builder.inputs[each].size == 1 for each in inputs)
+        hint = f"; {' '.join(f'--value {each}=NUMBER' for each in inputs)} makes it so"
+        return NotConstantError(f"{what} is {shown(tensor)}, which is computed, but must be "
+                                f"constant{hint if small else ''}", inputs)
 
     def sources(self, tensor: str) -> tuple[str, ...]:
         """The inputs of the graph that a tensor is computed from."""

@@ -25,6 +25,7 @@ IDENTIFIER = b"TFL3"
 VERSION = 3
 SMALLEST = 8                    # bytes: the root's offset and the identifier
 NO_TENSOR = -1                  # stands for an optional input that is not there
+OPEN = -1                       # a size that is known when the model runs
 DAMAGE = (struct.error, ValueError, TypeError, IndexError, OverflowError, AssertionError)
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32", tflite.TensorType.FLOAT16: "float16",
@@ -49,6 +50,7 @@ class Tensor:
 
     name: str
     shape: Shape
+    sizes: tuple[int | None, ...]   # the same, None where a user may choose
     dtype: str
     quantization: Quantization | None
     data: Array | None
@@ -180,7 +182,7 @@ class _Decoder:
     def _tensor(self, tensor: Any, index: int) -> Tensor:
         name = self._name(tensor.Name(), index)
         shape = tuple(self._vector(tensor, "Shape").tolist())
-        if len(shape) > MOST_AXES or min(shape, default=0) < 0:
+        if len(shape) > MOST_AXES or min(shape, default=0) < OPEN:
             raise GraphError(f"tensor {named(name)} has shape {shape[:MOST_AXES + 1]}, but must "
                              f"have at most {MOST_AXES} axes of sizes that are not negative")
         dtype = DTYPES.get(tensor.Type(), TYPE_NAMES.get(tensor.Type(), str(tensor.Type())))
@@ -188,10 +190,18 @@ class _Decoder:
             raise GraphError(f"tensor {named(name)} keeps its value from run to run, which is not "
                              f"supported")
         try:
-            return Tensor(name, shape, dtype, self._quantization(tensor, dtype),
-                          self._data(tensor, shape, dtype))
+            return Tensor(name, shape, self._sizes(tensor, shape), dtype,
+                          self._quantization(tensor, dtype), self._data(tensor, shape, dtype))
         except GraphError as error:
             raise GraphError(f"tensor {named(name)}: {error}") from None
+
+    def _sizes(self, tensor: Any, shape: Shape) -> tuple[int | None, ...]:
+        """A shape with its open sizes: those that are −1 in it or in the signature beside it."""
+        signature = tuple(self._vector(tensor, "ShapeSignature").tolist())
+        if len(signature) != len(shape):
+            signature = shape
+        return tuple(None if OPEN in pair else pair[0]
+                     for pair in zip(shape, signature, strict=True))
 
     def _name(self, name: bytes | None, index: int) -> str:
         """A printable name that no other tensor has."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from ....isa.values import listed, named
 from ...graph.graph import Builder, Graph
-from ...graph.types import GraphError, TensorType
-from .file import DTYPES, Model, decoded_model
+from ...graph.types import GraphError, Shape, TensorType
+from ..given_inputs import GivenInputs, check_shape, sizes_text, value_array
+from .file import DTYPES, OPEN, Model, decoded_model
 from .reading import RULES, Node, Reading
 from .rules import (
     convolution,
@@ -28,13 +32,16 @@ READERS = (convolution, elementwise, functions, images, matrix, pool, reduction,
 NOT_IN_GRAPHS = ("float16", "int4")     # only constants may be of these types
 
 
-def read_tflite(data: bytes, name: str) -> Graph:
-    """The graph of a TFLite file's network. `name` is what errors call the file."""
+def read_tflite(data: bytes, name: str, shapes: Mapping[str, Shape] | None = None,
+                values: Mapping[str, Any] | None = None) -> Graph:
+    """The graph of a TFLite file's network. `name` is what errors call the file, `shapes` are those
+    of inputs that it leaves open, `values` take the place of inputs."""
     try:
         model = decoded_model(data)
         check_operators(model)
         with np.errstate(all="ignore"):         # tiny scales make infinities, which are refused
-            return _Reader(Reading(model, Builder(name))).graph()
+            return _Reader(Reading(model, Builder(name)),
+                           GivenInputs(shapes or {}, values or {})).graph()
     except GraphError as error:
         raise GraphError(f"{named(name)}: {error}") from None
 
@@ -52,13 +59,15 @@ def check_operators(model: Model) -> None:
 
 
 class _Reader:
-    def __init__(self, reading: Reading):
+    def __init__(self, reading: Reading, given: GivenInputs):
         self.reading = reading
         self.model = reading.model
+        self.given = given
 
     def graph(self) -> Graph:
         if not self.model.outputs:
             raise GraphError("it has no output")
+        self.given.check_names(self.model.tensors[index].name for index in self.model.inputs)
         for index in self.model.inputs:
             self._input(index)
         for operator in self.model.operators:
@@ -67,7 +76,7 @@ class _Reader:
                 self._counted(node)
                 node.rule.function(node)
             except GraphError as error:
-                raise GraphError(self._placed(node, str(error))) from None
+                raise GraphError(self._placed(node, str(error)) + self._open_sizes()) from None
         outputs = tuple(self.reading.name_of(index) for index in self.model.outputs)
         return self.reading.builder.graph(outputs)
 
@@ -86,8 +95,27 @@ class _Reader:
                              f"supported")
         if index in self.reading.names:
             raise GraphError(f"{tensor.title} is named twice among the inputs")
-        type_ = TensorType(tensor.shape, tensor.dtype, tensor.quantization)
-        self.reading.names[index] = self.reading.builder.input(tensor.name, type_)
+        name, builder = tensor.name, self.reading.builder
+        shape = self.given.shapes.get(name)
+        if shape is not None:
+            check_shape(name, shape, tensor.sizes)
+        if name in self.given.values:
+            array = value_array(name, self.given.values[name], shape or tensor.sizes, tensor.dtype)
+            self.reading.names[index] = builder.constant(name, array, tensor.quantization)
+            return
+        if shape is None and OPEN in tensor.shape:
+            raise GraphError(f"the input {tensor.title} has no fixed shape but "
+                             f"{sizes_text(tensor.sizes)}; give one with --shape")
+        type_ = TensorType(shape or tensor.shape, tensor.dtype, tensor.quantization)
+        self.reading.names[index] = builder.input(name, type_)
+
+    def _open_sizes(self) -> str:
+        """What may help where an operator does not fit its operands: sizes that are open."""
+        tensors = [self.model.tensors[index] for index in self.model.inputs]
+        found = [f"{each.title} ({sizes_text(each.sizes)})" for each in tensors
+                 if None in each.sizes and each.name not in self.given.shapes
+                 and each.name not in self.given.values]
+        return f"; --shape may fix the open sizes of {listed(found)}" if found else ""
 
     def _counted(self, node: Node) -> None:
         """Refuse an operator with the wrong number of inputs or results."""

@@ -77,7 +77,7 @@ def test_an_opset_that_nobody_knows():
 def test_open_sizes_are_fixed_by_shapes():
     relu = [helper.make_node("Relu", ["x"], ["y"])]
     model = graph_model(relu, [value("x", ["batch", 3, "side", "side"])], ["y"])
-    refused(model, "the input 'x' has no fixed shape; give one, as in --shape x=1,3,1,1")
+    refused(model, "the input x has no fixed shape; give one, as in --shape x=1,3,224,224")
     graph = read_onnx(model.SerializeToString(), "m", {"x": (2, 3, 9, 9)})
     assert graph.type_of("y").shape == (2, 3, 9, 9)
     refused(model, "has 2 axes, but must have 4", shapes={"x": (2, 3)})

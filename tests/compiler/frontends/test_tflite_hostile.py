@@ -139,7 +139,7 @@ def test_one_long_vector_that_all_tensors_share_is_refused():
 
 
 @pytest.mark.parametrize(("tensor", "words"), [
-    (Tensor((-1, 3)), "not negative"),
+    (Tensor((-2, 3)), "not negative"),
     (Tensor((1,) * 9), "at most 8 axes"),
     (Tensor((1 << 20, 1 << 20)), "more than 2147483648"),
     (Tensor((2, 3), "string"), "STRING"),
@@ -198,7 +198,7 @@ def test_all_unknown_operators_are_listed_at_once():
 
 def test_a_long_name_is_quoted_in_part():
     name = "layer/" * 1000
-    refused(identity(Tensor((-1, 3), name=name)), r"tensor (layer/){6}lay… has shape")
+    refused(identity(Tensor((-2, 3), name=name)), r"tensor (layer/){6}lay… has shape")
     x = Tensor((2, 3), name=name)
     refused(file_of([x, x], [Operator("ABS", [1], [1])], [0], [1]), "layer/.*… is read before")
     refused(file_of([x, x], [Operator("CUSTOM", [0], [1], custom=name)], [0], [1]),
@@ -295,7 +295,7 @@ def test_the_shape_of_an_input_cannot_be_changed(tmp_path):
     path = tmp_path / "model.tflite"
     path.write_bytes(identity())
     assert read_model(path, {"x": (2, 3)}).inputs["x"].shape == (2, 3)
-    with pytest.raises(GraphError, match="which a TFLite model fixes"):
+    with pytest.raises(GraphError, match=r"the shape \(4, 3\) for x does not fit 2,3"):
         read_model(path, {"x": (4, 3)})
     with pytest.raises(GraphError, match="no input z; inputs are x"):
         read_model(path, {"z": (4, 3)})

@@ -29,6 +29,7 @@ class Tensor:
     axis: int = 0
     data: Any = None
     name: str | bytes = ""
+    signature: Sequence[int] = ()           # the shape with its open sizes
     data_offset: int = 0                    # in the file, if the data is behind the flatbuffer
 
     @classmethod
@@ -128,6 +129,8 @@ def _tensor(builder: Any, tensor: Tensor, buffer: int, number: int) -> int:
     fields = {"Type": TYPES[tensor.dtype], "Buffer": buffer,
               "Name": builder.CreateString(tensor.name or f"t{number}"),
               "Shape": _integers(builder, tensor.shape)}
+    if tensor.signature:
+        fields["ShapeSignature"] = _integers(builder, tensor.signature)
     if tensor.scale is not None:
         scales = np.atleast_1d(np.asarray(tensor.scale, np.float32))
         zeros = np.broadcast_to(np.asarray(tensor.zero, np.int64), scales.shape).copy()
