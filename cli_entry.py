@@ -5,13 +5,16 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import typer
 
+from .compiler.errors import PassWarning
 from .isa.errors import MicrotronError
+from .isa.progress import noted
 from .runtime.processes import Signalled
 from .runtime.stopping import stopping_in_time
 
@@ -30,7 +33,9 @@ def run_command(parser: Callable[[], Any], arguments: list[str]) -> int:
     """Run the command that the arguments name. Returns the exit code."""
     _accept_any_text()
     try:
-        with stopping_in_time():
+        with stopping_in_time(), warnings.catch_warnings():
+            warnings.simplefilter("always", PassWarning)
+            warnings.showwarning = _show_warning
             command = parser()
             with command.make_context("microtron", list(arguments)) as context:
                 command.invoke(context)
@@ -71,6 +76,10 @@ def _complain(message: str, code: int = BAD_INPUT) -> int:
     with suppress(OSError):             # nobody can be told
         print(f"microtron: {one_line(message)}", file=sys.stderr, flush=True)
     return code
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    noted(one_line(str(message)))
 
 
 def _reason(error: OSError) -> str:

@@ -4,12 +4,14 @@ came from."""
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..compiler.errors import InternalError, PassWarning, attributed_to
 from ..compiler.frontends.given_inputs import number_array
 from ..compiler.frontends.read import read_model
 from ..compiler.graph.graph import Graph
@@ -19,11 +21,12 @@ from ..compiler.operators.choice import Cost
 from ..compiler.passes.pipeline import optimized
 from ..isa.config import Config
 from ..isa.config_files import load_config
-from ..isa.errors import MicrotronError
+from ..isa.errors import ImageError, MicrotronError
 from ..isa.timing import MemoryTiming
 from ..isa.values import integer, named, shown
 from ..sim.arguments import check_type
 from .compiled_model import CompiledModel, compiled_model
+from .model_checks import check_model
 
 PIECE = 1 << 20             # bytes of a file that are read at once
 
@@ -83,7 +86,12 @@ def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
     `progress` what is being done."""
     network = compiled_network(model, config, options, version=version, observe=observe,
                                progress=progress)
-    return compiled_model(network, options.memory)
+    model = compiled_model(network, options.memory)
+    try:
+        check_model(model)
+    except ImageError as error:
+        raise InternalError("the compiled model", str(error)) from error
+    return model
 
 
 def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
@@ -111,12 +119,21 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
     see("graph", graph)
     if options.optimize:
         say("simplifying")
-        graph = optimized(graph, see)
-    return compile_network(
-        graph, target, cost=options.cost, memory=options.memory,
-        require_accelerator=options.require_accelerator, provenance=provenance,
-        progress=lambda node, number, count: say(f"compiling {named(node)} ({number + 1} of "
-                                                 f"{count})"))
+        failed: list[str] = []
+
+        def left_out(name: str, error: InternalError) -> None:
+            failed.append(name)
+            warnings.warn(f"{error}; compiling without this pass", PassWarning, stacklevel=2)
+
+        graph = optimized(graph, see, left_out)
+        if failed:
+            provenance["left_out"] = ", ".join(failed)
+    with attributed_to(named(provenance["model"])):
+        return compile_network(
+            graph, target, cost=options.cost, memory=options.memory,
+            require_accelerator=options.require_accelerator, provenance=provenance,
+            progress=lambda node, number, count: say(f"compiling {named(node)} ({number + 1} of "
+                                                     f"{count})"))
 
 
 def file_digest(path: Path) -> str:

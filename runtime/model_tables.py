@@ -98,6 +98,8 @@ def _facts(found: Inspection, rows: Sequence[LayerCost]) -> Iterator[str]:
     origin = model.provenance
     yield (f"compiled from {named(origin.get('model', 'something unknown'))} by microtron "
            f"{named(origin.get('microtron', 'of unknown version'))}")
+    if "left_out" in origin:
+        yield f"without passes that failed: {named(origin['left_out'])}"
 
 
 def named_reason(text: str) -> str:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...isa.values import named
 from ...native.target import Target
+from ..errors import attributed_to
 from ..expression.expression import walk
 from ..expression.tensor import Tensor, compute, constant, in_order
 from ..graph.evaluate import computed
@@ -61,8 +63,9 @@ class Part:
 def compile_part(graph: Graph, target: Target) -> Part:
     """A graph, all of whose nodes the CPU computes."""
     builder = _Builder(graph, target)
-    for name in graph.nodes:
-        builder.add(name)
+    for name, node in graph.nodes.items():
+        with attributed_to(named(node.origin or name)):
+            builder.add(name)
     return builder.finished()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ...isa.config import Config
 from ...isa.timing import MemoryTiming
 from ..compile import named
+from ..errors import attributed_to
 from ..graph.graph import Graph
 from ..operators.choice import Cost
 from .chains import chained
@@ -19,7 +20,7 @@ from .join import joined
 from .layers import LayerCompiler
 from .network import HostStep, Network, Step
 from .pairs import arranged
-from .placement import Progress, check_all, tasks_of
+from .placement import Progress, check_all, tasks_of, title
 from .refine import refined
 
 
@@ -37,9 +38,16 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     steps: list[Step] = []
     for group in groups_of(graph, tasks, decisions, compiler):
         if isinstance(group, Group):
-            group = arranged(graph, group, tasks, compiler)
-            group = refined(graph, chained(graph, group, tasks, compiler), compiler)
-            steps.append(joined(graph, group, config))
+            with attributed_to(_ends(graph, group)):
+                group = arranged(graph, group, tasks, compiler)
+                group = refined(graph, chained(graph, group, tasks, compiler), compiler)
+                steps.append(joined(graph, group, config))
         else:
             steps.append(HostStep(tuple(group)))
     return Network(graph, config, tuple(steps), decisions, dict(provenance or {}))
+
+
+def _ends(graph: Graph, group: Group) -> str:
+    """What messages call a group: its first and its last node."""
+    first, last = (title(graph, each.node) for each in (group.layers[0], group.layers[-1]))
+    return first if first == last else f"{first} to {last}"

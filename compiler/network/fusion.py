@@ -9,6 +9,7 @@ from typing import Any
 
 from ..graph.graph import Graph
 from ..graph.operations.elementwise import Binary, BinaryKind
+from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv
 from ..operators.averaged import AveragedConv2d
 from ..operators.conv2d import Conv2d
@@ -38,22 +39,35 @@ def _residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[s
             continue
         candidates = [(side, each) for side, each in (("left", operation.left),
                                                       ("right", operation.right))
-                      if each in tasks and _can_join(graph, each, tasks[each], task)]
+                      if each in tasks and _can_join(graph, each, tasks[each], name, task)]
         if candidates and operation.left != operation.right:
             side, chosen = max(candidates, key=lambda pair: tasks[pair[1]].spec.macs)  # type: ignore[attr-defined]
             yield name, chosen, _joined(tasks[chosen], task, side)
 
 
-def _can_join(graph: Graph, conv: str, task: Task, addition: Task) -> bool:
+def _can_join(graph: Graph, conv: str, task: Task, name: str, addition: Task) -> bool:
     """A plain convolution that rounds as the addition does."""
     return (_is_plain(graph, conv, task) and isinstance(addition.spec, Elementwise)
+            and _only_reader(graph, conv) == name
             and isinstance(task.spec, Conv2d) and task.spec.rounding == addition.spec.rounding)
 
 
 def _is_plain(graph: Graph, conv: str, task: Task) -> bool:
-    """A plain convolution whose result nobody else reads."""
-    return (type(task.spec) is Conv2d and isinstance(graph.nodes[conv].operation, Conv)
-            and graph.uses[conv] == 1)
+    """A plain convolution."""
+    return type(task.spec) is Conv2d and isinstance(graph.nodes[conv].operation, Conv)
+
+
+def _only_reader(graph: Graph, tensor: str) -> str | None:
+    """The node that alone reads a tensor, as it is computed or through reshapes that nobody else
+    reads and that give its shape back. A task reads the tensor before all reshapes, so counting
+    the readers of that tensor alone would overlook those of the reshapes."""
+    shape, name = graph.type_of(tensor).shape, tensor
+    while name not in graph.outputs and graph.uses[name] == 1:
+        reader, = graph.readers[name]
+        if not isinstance(graph.nodes[reader].operation, Reshape):
+            return reader if graph.type_of(name).shape == shape else None
+        name = reader
+    return None
 
 
 def _joined(conv: Task, addition: Task, side: str) -> Task:
@@ -83,7 +97,8 @@ def _averaged_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[s
             continue
         chosen = task.reads["data"]
         conv = tasks.get(chosen)
-        if conv is not None and _is_plain(graph, chosen, conv) and conv.axes == task.axes:
+        if conv is not None and _is_plain(graph, chosen, conv) and conv.axes == task.axes and (
+                _only_reader(graph, chosen) == name):
             yield name, chosen, _averaged(conv, average)
 
 
@@ -108,7 +123,7 @@ def _separable_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[
             continue
         first = tasks.get(chosen)
         if first is not None and type(first.spec) is Depthwise and first.spec.planes == 1 and (
-                graph.uses[chosen] == 1 and first.axes == task.axes):
+                first.axes == task.axes and _only_reader(graph, chosen) == name):
             yield name, chosen, _separable(first, task)
 
 
@@ -135,8 +150,15 @@ def conv_separable_tasks(graph: Graph,
         conv = tasks.get(chosen)
         if isinstance(task.spec, Separable) and conv is not None and (
                 _is_plain(graph, chosen, conv) and conv.axes == task.axes
+                and _leads_only_to(graph, chosen, name)
                 and conv.spec.planes == 1 and task.spec.multiplier == 1):   # type: ignore[attr-defined]
             yield name, chosen, _conv_separable(conv, task)
+
+
+def _leads_only_to(graph: Graph, conv: str, name: str) -> bool:
+    """Whether a convolution is read by a window alone, and this by a 1 × 1 convolution alone."""
+    window = _only_reader(graph, conv)
+    return window is not None and _only_reader(graph, window) == name
 
 
 def _conv_separable(conv: Task, rest: Task) -> Task:

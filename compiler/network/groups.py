@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..errors import CompileError
+from ...isa.values import named
+from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.types import Shape
 from ..operators.layout import Layout
@@ -43,7 +44,8 @@ def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, D
         if host:
             yield host
             host = []
-        layer, begins = _layer(graph, name, tasks[name], compiler, group)
+        with attributed_to(named(graph.nodes[name].origin or name)):
+            layer, begins = _layer(graph, name, tasks[name], compiler, group)
         layer = replace(layer, parts=tuple(
             each for each, decision in decisions.items()
             if decision == Decision(Where.FUSED, name)))

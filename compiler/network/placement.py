@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import CompileError
+from ...isa.values import named
+from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.shape import Reshape
 from ..operators.depthwise import Depthwise
@@ -30,7 +31,8 @@ def tasks_of(graph: Graph, compiler: LayerCompiler,
     decisions: dict[str, Decision] = {}
     for name in graph.nodes:
         try:
-            tasks[name] = task_of(graph, name, compiler.config)
+            with attributed_to(title(graph, name)):
+                tasks[name] = task_of(graph, name, compiler.config)
         except CompileError as error:
             decisions[name] = Decision(Where.CPU, str(error))
         else:
@@ -41,7 +43,8 @@ def tasks_of(graph: Graph, compiler: LayerCompiler,
         if progress is not None:
             progress(graph.nodes[name].origin or name, number, len(waiting))
         try:
-            compiler.kernel(alone(compiler, tasks[name], graph))
+            with attributed_to(title(graph, name)):
+                compiler.kernel(alone(compiler, tasks[name], graph))
         except CompileError as error:
             if name in apart:                   # no room for both: each for itself
                 tasks |= apart[name]
@@ -53,6 +56,11 @@ def tasks_of(graph: Graph, compiler: LayerCompiler,
             apart.pop(name, None)
     _see_views(graph, decisions)
     return tasks, decisions
+
+
+def title(graph: Graph, name: str) -> str:
+    """What messages call a node: as the model does, if it does."""
+    return named(graph.nodes[name].origin or name)
 
 
 def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
@@ -72,9 +80,10 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
             continue                            # together with others already
         before = {each: tasks[each] for each in (name, part)}
         try:
-            together = compiler.estimate(task.spec)
-            separate = sum(compiler.estimate(alone(compiler, each, graph))
-                           for each in before.values())
+            with attributed_to(title(graph, name)):
+                together = compiler.estimate(task.spec)
+                separate = sum(compiler.estimate(alone(compiler, each, graph))
+                               for each in before.values())
         except CompileError:
             continue                            # does not fit, together or alone
         faster = together < separate
@@ -87,7 +96,8 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
             decisions[part] = Decision(Where.FUSED, name)
     for name, part, task in list(conv_separable_tasks(graph, tasks)):
         try:
-            compiler.estimate(task.spec)
+            with attributed_to(title(graph, name)):
+                compiler.estimate(task.spec)
         except CompileError:
             continue                            # does not fit
         if least(task) < WORTH_JOINING * (least(tasks[name]) + least(tasks[part])):

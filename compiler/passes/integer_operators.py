@@ -17,8 +17,7 @@ from ..graph.operations.quantize import Dequantize, Lookup, Quantize, Rescale
 from ..graph.operations.reduction import Reduce, ReduceKind
 from ..graph.operations.scaled import Scaled, check_scale
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
-from ..graph.types import Array, GraphError, Quantization, TensorType
-from .integer_constants import integer_constant
+from ..graph.types import Array, GraphError, TensorType
 from .integer_moves import single
 from .rewrite import Edit, without
 from .tables import table_of
@@ -26,9 +25,8 @@ from .tables import table_of
 EIGHT_BITS = ("int8", "uint8")
 Product = Conv | TransposedConv | MatMul
 Average = TypeVar("Average", Pool, Reduce)
-LARGEST_SCALE = 0.5             # with which rounding a bias stays below a quarter of a step
-CONSTANT_STEP = 0.5             # of a result, that rounding a constant may cost half of
-CLOSE = 1e-4                    # relative difference of scales that mean the same
+BIAS_ERROR = 1 / 16             # of a step, by which rounding a bias may move a result
+LARGEST_BIAS = np.iinfo(np.int32).max // 2
 
 
 def integer_operators(graph: Graph) -> Graph:
@@ -40,11 +38,11 @@ def integer_operators(graph: Graph) -> Graph:
         y = Quantize(c)                 becomes     y = Conv(x, w, scales=(0.013,), rounding=EVEN)
 
     So do products of matrices, sums, products, averages, and Quantize right after Dequantize, which
-    is a Rescale or nothing. A bias becomes integers at the scale of the sums, and a real constant
-    that is added integers of 8 bits, if these are fine enough. Any other function of
-    one tensor of 8 bits becomes a Lookup. Results differ by one step at most, where real numbers
-    round differently. A real result that something else reads too stays as it is, and so does what
-    has no integer form, such as a softmax.
+    is a Rescale or nothing. A bias becomes integers at the scale of the sums, if rounding it moves
+    no result by more than BIAS_ERROR. Any other function of one tensor of 8 bits becomes a Lookup.
+    How far results may be from the model's own is in docs/arithmetic.md. A real result that
+    something else reads too stays as it is, and so does what has no integer form, such as a softmax
+    or a sum with a real constant.
     """
     change = _Change(Edit(graph))
     same: dict[str, str] = {}
@@ -140,29 +138,18 @@ class _Change:
     def _binary(self, binary: Binary, result: TensorType) -> Binary | None:
         if binary.kind not in (BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL):
             return None
-        left, right = (self._side(each, binary.kind, result)
-                       for each in (binary.left, binary.right))
-        if left is None or right is None:
+        left, right = self.source(binary.left), self.source(binary.right)
+        if left is None or right is None or {left.dtype, right.dtype} != {result.dtype}:
             return None
         scales: tuple[float, ...] | None = ()
         if binary.kind == BinaryKind.MUL:
-            unit = np.float32(left[1].scale) * np.float32(right[1].scale)
+            unit = np.float32(left.known().scale) * np.float32(right.known().scale)
             scales = valid((float(unit / np.float32(result.known().scale)),))
-        return None if scales is None else Binary(
-            kind=binary.kind, left=left[0], right=right[0], scales=scales, rounding=Rounding.EVEN)
-
-    def _side(self, name: str, kind: BinaryKind,
-              result: TensorType) -> tuple[str, Quantization] | None:
-        """One side of a sum or a product as integers of the result's type, also if it is a
-        constant that is added. (To multiply, integers of 8 bits are rarely fine enough.)"""
-        type_, array = self.source(name), self.graph.array(name)
-        if type_ is not None:
-            return (self.integers(name)[name], type_.known()) if (
-                type_.dtype == result.dtype) else None
-        if array is None or kind == BinaryKind.MUL:
+        if scales is None:
             return None
-        made = integer_constant(array, result.dtype, CONSTANT_STEP * result.known().scale)
-        return None if made is None else (self.edit.constant(f"{name}.stored", *made), made[1])
+        stored = self.integers(binary.left, binary.right)
+        return Binary(kind=binary.kind, left=stored[binary.left], right=stored[binary.right],
+                      scales=scales, rounding=Rounding.EVEN)
 
     def _unbiased(self, name: str) -> Product | None:
         """A product without a bias that only one node reads."""
@@ -183,7 +170,7 @@ class _Change:
             return None
         bias = None
         if (added or product.bias) is not None:
-            bias = self._bias(product, str(added or product.bias), unit, max(scales))
+            bias = self._bias(product, str(added or product.bias), unit, scales)
             if bias is None:
                 return None
         return replace(product.renamed(lambda each: self.stored(each) or each), bias=bias,
@@ -200,32 +187,33 @@ class _Change:
         along = known.axis is not None and known.axis % len(type_.shape) == axis
         return type_ if type_.dtype in EIGHT_BITS and (len(known.scales) == 1 or along) else None
 
-    def _bias(self, product: Product, name: str, unit: Array, scale: float) -> str | None:
-        """A constant bias as integers at the scale of the sums."""
+    def _bias(self, product: Product, name: str, unit: Array,
+              scales: tuple[float, ...]) -> str | None:
+        """A constant bias as integers at the scale of the sums, if that is fine enough."""
         outputs = self.graph.type_of(_sides(product)[1]).shape[-1 if isinstance(
             product, MatMul) else 0]
         shape = self.graph.type_of(name).shape
         along = -1 if isinstance(product, MatMul) else 1
-        if prod(shape) != outputs or (len(shape) > 1 and shape[along] != outputs):
+        real = self._known(name)
+        if real is None or prod(shape) != outputs or (
+                len(shape) > 1 and shape[along] != outputs):
             return None
-        stored = self.stored(name)
-        array = self.graph.array(stored)
-        if stored is not None and array is not None and array.dtype == np.int32 and (
-                _same(self.graph.type_of(stored).known(), unit)):
-            return self.edit.constant(f"{name}.stored", array.reshape(outputs))
-        real = self.graph.array(name)
-        if real is None and array is not None and stored is not None:
-            known = self.graph.type_of(stored).known()
-            real = (array - known.along(known.zero_points, array.ndim)) * known.along(
-                known.scales, array.ndim)
-        if real is None:
-            return None
-        sums = real.reshape(outputs).astype(np.float64) / unit
+        sums = real.reshape(outputs) / unit
         whole = np.rint(sums)
-        if np.abs(whole).max(initial=0) > np.iinfo(np.int32).max // 2 or (
-                scale > LARGEST_SCALE and np.abs(whole - sums).max(initial=0) > CLOSE):
+        if not np.isfinite(sums).all() or np.abs(whole).max(initial=0) > LARGEST_BIAS or (
+                np.abs((whole - sums) * scales).max(initial=0) > BIAS_ERROR):
             return None
         return self.edit.constant(f"{name}.stored", whole.astype(np.int32))
+
+    def _known(self, name: str) -> Array | None:
+        """The real numbers of a constant, also of one that integers stand for."""
+        real, stored = self.graph.array(name), self.stored(name)
+        array = self.graph.array(stored)
+        if real is None and stored is not None and array is not None:
+            known = self.graph.type_of(stored).known()
+            zeroless = array.astype(np.float64) - known.along(known.zero_points, array.ndim)
+            return zeroless * known.along(known.scales, array.ndim)
+        return None if real is None else real.astype(np.float64)
 
     def _lookup(self, name: str, real: str, result: TensorType) -> Lookup | None:
         found = table_of(self.graph, real, result)
@@ -243,16 +231,6 @@ def _sides(product: Product) -> tuple[str, str]:
     return product.x, product.weights
 
 
-def _same(known: Quantization, unit: Array) -> bool:
-    """Whether a bias is at the scale of the sums already."""
-    if any(known.zero_points):
-        return False
-    try:
-        return bool(np.allclose(np.asarray(known.scales), unit, rtol=CLOSE, atol=0))
-    except ValueError:              # other numbers of scales
-        return False
-
-
 def valid(scales: tuple[float, ...]) -> tuple[float, ...] | None:
     """Scales, if they are some."""
     try:
@@ -261,5 +239,3 @@ def valid(scales: tuple[float, ...]) -> tuple[float, ...] | None:
     except GraphError:
         return None
     return scales
-
-

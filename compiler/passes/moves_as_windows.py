@@ -168,9 +168,11 @@ class _Change:
             return False
         times = [node.type.shape[axis] // x.shape[axis] for axis in self.pixels]
         for axis, each in zip(self.pixels, times, strict=True):
+            if not each:                        # fewer pixels than there were
+                return False
             size, index = x.shape[axis], np.arange(node.type.shape[axis])
             places = np.clip(resize.nearest_of(resize.places(axis, size)), 0, size - 1)
-            if not np.array_equal(places, index // max(each, 1)):
+            if not np.array_equal(places, index // each):
                 return False
         depth = self._depth(resize.x)
         ones = self._ones(depth, depth, node.type)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..graph.graph import Graph
+from ...isa.values import named
+from ..errors import InternalError, summary
+from ..graph.graph import Graph, Node
 from ..graph.types import GraphError
 from ..graph.verify import verify_graph
 from .fold_batch_norm import fold_batch_norm
@@ -49,16 +51,60 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def optimized(graph: Graph, observe: Callable[[str, Graph], None] | None = None) -> Graph:
+def optimized(graph: Graph, observe: Callable[[str, Graph], None] | None = None,
+              left_out: Callable[[str, InternalError], None] | None = None) -> Graph:
     """The graph after all passes, verified after each. `observe` gets the name of each pass and
-    the graph after it."""
+    the graph after it. With `left_out`, a pass that fails is left out, and this is told; without,
+    its error ends everything."""
     for each in PASSES:
-        with np.errstate(all="ignore"):         # as in `evaluate`: infinities are numbers
-            graph = each.run(graph)
         try:
-            verify_graph(graph)
-        except GraphError as error:
-            raise AssertionError(f"pass {each.name} broke the graph: {error}") from error
+            graph = _after(each, graph)
+        except InternalError as error:
+            if left_out is None:
+                raise
+            _check_before(each, graph)
+            left_out(each.name, error)
         if observe is not None:
             observe(each.name, graph)
     return graph
+
+
+def _after(each: Pass, graph: Graph) -> Graph:
+    """The graph after a pass, if it is sound."""
+    place = f"pass {each.name}"
+    try:
+        with np.errstate(all="ignore"):         # as in `evaluate`: infinities are numbers
+            found = each.run(graph)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        node = _node_in_work(error, graph)
+        raise InternalError(place, (f"{named(node)}: " if node else "") + summary(error)) from error
+    try:
+        verify_graph(found)
+    except GraphError as error:
+        raise InternalError(place, f"the graph is no longer sound: {error}") from error
+    return found
+
+
+def _check_before(each: Pass, graph: Graph) -> None:
+    """Refuse a graph that is not sound without the pass either."""
+    try:
+        verify_graph(graph)
+    except GraphError as error:
+        raise InternalError(f"before pass {each.name}", str(error)) from error
+
+
+def _node_in_work(error: BaseException, graph: Graph) -> str:
+    """The model's name of the node that a pass was working on: all of them call it `name` or
+    `node`. Empty if there is none."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        local = trace.tb_frame.f_locals
+        name, node = local.get("name"), local.get("node")
+        if isinstance(name, str) and name in graph.nodes:
+            found = graph.nodes[name].origin or name
+        elif isinstance(node, Node) and node.origin:
+            found = node.origin
+        trace = trace.tb_next
+    return found
