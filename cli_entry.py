@@ -78,7 +78,7 @@ def _complain(message: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _show_warning(message: Warning | str, *_: Any) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     noted(one_line(str(message)))
 
 

@@ -86,12 +86,12 @@ def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
     `progress` what is being done."""
     network = compiled_network(model, config, options, version=version, observe=observe,
                                progress=progress)
-    model = compiled_model(network, options.memory)
+    compiled = compiled_model(network, options.memory)
     try:
-        check_model(model)
+        check_model(compiled)
     except ImageError as error:
         raise InternalError("the compiled model", str(error)) from error
-    return model
+    return compiled
 
 
 def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
