@@ -14,6 +14,8 @@ SOAK_PROGRAMS ?= 100000
 # Random one-token faults that its search for missing tests makes, and which ones.
 SOAK_FAULTS ?= 40
 SOAK_SEED ?= 0
+# Processors of both families that its operators' machine code runs on (tests/emulated.py).
+EMULATED = x86-64-v1 x86-64-v2 x86-64-avx x86-64-v3 x86-64-v4 aarch64 aarch64-dot
 # Handed on to the demo, pytest or each benchmark, as in `make bench FLAGS=--json`.
 FLAGS ?=
 
@@ -72,7 +74,10 @@ soak:   ## run the long random campaigns; SOAK_PROGRAMS says how long
 	@$(BIN)/python -m pytest $(SHARED) --hypothesis-profile=soak $(FLAGS) \
 		tests/isa tests/sim tests/compiler
 	@MICROTRON_COMPILED_OPERATORS=1 $(BIN)/python -m pytest $(SHARED) $(FLAGS) \
-		tests/compiler/cpu/operators
+		--hypothesis-profile=machine tests/compiler/cpu/operators
+	@for each in $(EMULATED); do echo "machine code for $$each"; \
+		MICROTRON_COMPILED_OPERATORS=$$each $(BIN)/python -m pytest $(SHARED) $(FLAGS) \
+		tests/compiler/cpu tests/runtime/reference; done
 	@$(BIN)/python tools/mutations.py --count $(SOAK_FAULTS) --seed $(SOAK_SEED)
 
 boards: ## build bitstreams for five boards (an hour or more), and write their table in docs/boards.md

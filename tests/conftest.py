@@ -9,7 +9,9 @@ from hypothesis import settings
 os.environ["MICROTRON_ANEW"] = "1"          # also for the commands that they start
 # The same examples every run; `make soak` tries more, and others each time.
 settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
-settings.register_profile("soak", settings.get_profile("ci"), derandomize=False, max_examples=1000)
+for name, count in (("machine", 150), ("soak", 1000)):
+    settings.register_profile(name, settings.get_profile("ci"), derandomize=False,
+                              max_examples=count)
 
 
 def pytest_configure(config):

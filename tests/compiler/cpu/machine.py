@@ -1,4 +1,4 @@
-"""Loop nests and graphs on this processor."""
+"""Loop nests and graphs on this processor, or on the one that `emulated.chosen` names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from microtron.compiler.cpu.code.kernel import Kernel, Module
+from microtron.compiler.cpu.part import compile_part
 from microtron.compiler.expression.evaluate import numpy_type
 from microtron.compiler.nest.run import undefined
 from microtron.native.machine_code import Library, object_file
 from microtron.native.target import host
 from microtron.runtime.compiled_host import CompiledBackend
+
+from ...emulated import chosen, given, run_part, unknown, worker
 
 
 def compiled(nest, target=None):
@@ -24,17 +27,32 @@ def compiled(nest, target=None):
     return kernel, places, module.text()
 
 
-def run(nest, given, pieces=((0, None),)):
+def run(nest, values, pieces=((0, None),)):
     """The status and the outputs of a nest, whose iterations come in pieces."""
+    processor = chosen()
+    if processor is not None:
+        return _emulated(nest, values, pieces, processor)
     kernel, places, text = compiled(nest)
     function = Library(object_file(text)).function("kernel", c_int32, c_void_p, c_int64, c_int64)
-    arrays = {buffer: np.array(given[buffer], numpy_type(buffer.dtype), order="C")
-              if buffer in given else undefined(buffer) for buffer in places}
+    arrays = {buffer: np.array(values[buffer], numpy_type(buffer.dtype), order="C")
+              if buffer in values else undefined(buffer) for buffer in places}
     table = (c_void_p * len(arrays))(*(each.ctypes.data for each in arrays.values()))
     status = 0
     for first, last in pieces:
         status |= function(table, first, kernel.iterations if last is None else last)
     return status, {buffer: arrays[buffer] for buffer in nest.outputs}
+
+
+def _emulated(nest, values, pieces, processor):
+    kernel, places, text = compiled(nest, processor.target)
+    buffers = [unknown(str(numpy_type(each.dtype)), each.shape) if each not in values else given(
+        np.array(values[each], numpy_type(each.dtype), order="C")) for each in places]
+    status, found = worker(processor).call(text, "kernel", buffers, 0, [
+        (first, kernel.iterations if last is None else last) for first, last in pieces])
+    written = [each for each in places if each not in values]
+    arrays = {each: np.frombuffer(content, numpy_type(each.dtype)).reshape(each.shape)
+              for each, content in zip(written, found, strict=True)}
+    return status, {each: arrays[each] for each in nest.outputs}
 
 
 def computed(graph, inputs):
@@ -43,5 +61,15 @@ def computed(graph, inputs):
              for name in graph.outputs if name not in graph.nodes}
     part = replace(graph, outputs=tuple(name for name in graph.outputs if name not in known))
     if part.outputs:
-        known |= CompiledBackend(1).nodes(part)({name: inputs[name] for name in part.inputs})
+        known |= _nodes(part, {name: inputs[name] for name in part.inputs})
     return [known[name] for name in graph.outputs]
+
+
+def _nodes(part, inputs):
+    processor = chosen()
+    if processor is None:
+        return CompiledBackend(1).nodes(part)(inputs)
+    types = {name: part.type_of(name) for name in part.outputs}
+    found = run_part(compile_part(part, processor.target), inputs, processor)
+    return found | {name: np.empty(type_.shape, type_.dtype) for name, type_ in types.items()
+                    if type_.size == 0}

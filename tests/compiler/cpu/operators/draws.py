@@ -10,17 +10,27 @@ from hypothesis import strategies as st
 from microtron.compiler.graph.operation import Value
 from microtron.compiler.graph.types import Quantization, TensorType
 
+from ....emulated import CHOICE
+
 Array = np.ndarray[Any, Any]
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "float32", "float64")
 ALL = (*INTEGERS, *FLOATS, "bool")
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, 1e-7, 5.0)
+LONG = (7, 8, 15, 17, 31, 33, 64, 65, 100)
 
 seeds = st.integers(0, 1 << 16)
 
 
 def shapes(least: int = 0, most: int = 4, smallest: int = 0, largest: int = 5) -> Any:
-    return st.lists(st.integers(smallest, largest), min_size=least, max_size=most).map(tuple)
+    """Few numbers; of machine code also many along one axis: whole vectors, and what is left."""
+    few = st.lists(st.integers(smallest, largest), min_size=least, max_size=most).map(tuple)
+    return few | st.builds(_lengthened, few, st.sampled_from(LONG), seeds) if CHOICE else few
+
+
+def _lengthened(shape: tuple[int, ...], size: int, seed: int) -> tuple[int, ...]:
+    long = seed % max(1, len(shape))
+    return tuple(size if axis == long else min(each, 2) for axis, each in enumerate(shape))
 
 
 def numbers(shape: tuple[int, ...], dtype: str, seed: int, *, special: bool = True,

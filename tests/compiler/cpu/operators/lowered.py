@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,9 @@ from microtron.compiler.nest.verify import verify_nest
 from microtron.native.target import host
 from microtron.runtime.compiled_host import LoadedPart
 
+from ....emulated import CHOICE, chosen, run_part
+
 Array = np.ndarray[Any, Any]
-ON_MACHINE = "MICROTRON_COMPILED_OPERATORS" in os.environ    # takes minutes
 
 
 def typed(array: Array, quantization: Quantization | None = None) -> Value:
@@ -71,7 +71,7 @@ def _interpreted(operation: Operation, result: TensorType, values: list[Value],
 
 def compiled(operation: Operation, result: TensorType, values: list[Value],
              constant: tuple[int, ...] = ()) -> Array:
-    """What the machine code of a graph of this one node computes."""
+    """What the machine code of a graph of this one node computes, here or in an emulator."""
     names = operation.operands()
     assert len(names) == len(values)
     fresh = iter(f"x{place}" for place in range(len(values)))
@@ -81,8 +81,11 @@ def compiled(operation: Operation, result: TensorType, values: list[Value],
         given.items()) if place in constant}
     inputs = {name: value.type for name, value in given.items() if name not in constants}
     graph = Graph(inputs, constants, {"y": Node(renamed, result)}, ("y",))
-    part = LoadedPart(compile_part(graph, host()), 1)
-    return part({name: given[name].array for name in inputs})["y"]
+    arrays = {name: given[name].array for name in inputs}
+    processor = chosen()
+    if processor is not None:
+        return run_part(compile_part(graph, processor.target), arrays, processor)["y"]
+    return LoadedPart(compile_part(graph, host()), 1)(arrays)["y"]
 
 
 def check(operation: Operation, *values: Value, result: TensorType | None = None,
@@ -97,7 +100,7 @@ def check(operation: Operation, *values: Value, result: TensorType | None = None
     expected = meaning(operation, result, list(values))
     found = lowered(operation, result, list(values), constant)
     _compare(found, expected, result, relative, absolute)
-    if ON_MACHINE:
+    if CHOICE:              # takes minutes
         _compare(compiled(operation, result, list(values), constant), expected, result, relative,
                  absolute)
     return found
