@@ -31,7 +31,7 @@ TYPED = $(addprefix $(LINK)/,$(wildcard base isa native sim compiler runtime boa
 QUICK = tests/test_project.py tests/base tests/isa tests/compiler/expression tests/compiler/nest \
 	tests/compiler/schedule tests/compiler/accelerator tests/compiler/graph/test_operations.py \
 	tests/compiler/network/test_plan.py tests/compiler/operators/test_description.py \
-	tests/sim/compiled tests/sim/test_limit.py tests/sim/test_placement.py \
+	tests/sim/compiled tests/sim/test_limit.py \
 	$(foreach slow,schedule/test_schedule,--deselect tests/compiler/$(slow).py) \
 	$(foreach slow,config_fuzz values verifier_limits assembly assembly_errors image_refusals, \
 	--deselect tests/isa/test_$(slow).py)

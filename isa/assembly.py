@@ -17,7 +17,7 @@ from .errors import AssemblyError, MicrotronError
 from .instructions import INSTRUCTION_BYTES, ISA, Instruction, MicroOp, Sync
 from .operands import MICRO_OP, parse_values, unchecked
 from .program import TENSOR_TYPES, Access, Program, Segment, Tensor
-from .segment_text import SegmentText
+from .segment_text import Generated, SegmentText
 from .stream import Stream, as_bytes, encode, positions_of
 from .text import assignments, hint, number, unquote, unquote_name, words_of
 from .values import named, shown
@@ -78,6 +78,7 @@ class _Assembler:
         self.config: Config | None = None
         self.segments: list[Segment] = []
         self.contents: dict[str, SegmentText] = {}
+        self.generated = Generated()
         self.tensors: dict[str, Tensor] = {}
         self.labels: dict[str, int] = {}
         self.provenance: dict[str, str] = {}
@@ -223,7 +224,7 @@ class _Assembler:
         found = {segment.name: segment for segment in self.segments}
         if name not in found:
             raise AssemblyError(f"segment {shown(name)} is not declared above{hint(name, found)}")
-        content = self.contents.setdefault(name, SegmentText(found[name]))
+        content = self.contents.setdefault(name, SegmentText(found[name], self.generated))
         if plus:
             content.move(number(offset, "the offset"))
         return content

@@ -111,8 +111,9 @@ own, is a label; names with odd characters stand in quotes.
 | `.tensor x segment=data offset=0x40 shape=1,16 dtype=int8` | where a runtime finds a tensor |
 | `.provenance model "resnet18.onnx"` | where the program came from, in words |
 
-Content without an offset goes on where it stopped, and never goes back; gaps are zero. Inside
-quotes, `\\n`, `\\t`, `\\"`, `\\\\` and `\\u{{1f600}}` stand for what they do elsewhere.
+Content without an offset goes on where it stopped, and never goes back; gaps are zero. Gaps and
+repetitions of a text make at most 64 MiB. Inside quotes, `\\n`, `\\t`, `\\"`, `\\\\` and
+`\\u{{1f600}}` stand for what they do elsewhere.
 
 ### A whole program
 

@@ -17,6 +17,7 @@ from .stream import Stream
 from .values import integer, listed, named, shown
 
 SEGMENT_BYTES_LIMIT = (1 << 8 * REGISTER_BYTES) - 1     # a control register holds a size
+DATA_BYTES_LIMIT = 1 << 30      # of all segments, so that an image can be held in memory
 TENSOR_TYPES = ("int8", "uint8", "int16", "int32")
 
 
@@ -108,6 +109,10 @@ class Program:
         for name in names:
             if names.count(name) > 1:
                 raise IsaError(f"segment {named(name)} is declared twice")
+        data = sum(len(each.data) for each in self.segments if each.data is not None)
+        if data > DATA_BYTES_LIMIT:
+            raise IsaError(f"the segments hold {data:,} bytes of data, but a program has at most "
+                           f"{DATA_BYTES_LIMIT:,}")
         known = set()
         for tensor in self.tensors:
             self._check_tensor(tensor)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .address_map import place_windows
 from .bounds import check_end, place_of
 from .errors import ExecutionError, VerificationError
 from .instructions import Buffer, Engine
@@ -55,6 +56,7 @@ def inspect(program: Program) -> Verdict:
     check(program.code)
     try:
         check_end(program.code)
+        place_windows(program)
         layout = prepare(program)
     except ExecutionError as error:
         return Verdict((str(error),), len(program.code))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..isa.address_map import place_windows
 from ..isa.config import Config
 from ..isa.errors import ExecutionError
 from ..isa.program import Program
@@ -32,6 +33,7 @@ class FunctionalDevice:
 
     def load(self, program: Program) -> None:
         check_config(program, self.config)
+        place_windows(program)          # refused here too if it does not fit
         self._machine = Functional(program, limit=self.limit)
 
     def write(self, address: Address, data: Bytes | bytes) -> None:

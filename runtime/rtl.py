@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..isa.address_map import place_windows
 from ..isa.config import Config
 from ..isa.errors import ExecutionError, MicrotronError
 from ..isa.faults import Fault
@@ -22,7 +23,6 @@ from ..sim.counts import count
 from ..sim.cycle.stops import Place, faulted, not_ended
 from ..sim.functional.memory import Memory
 from ..sim.limit import checked_limit, cycle_limit, generous_limit
-from ..sim.placement import placed
 from ..sim.report import Report
 from ..sim.timeline import empty_timeline
 from ..sim.tokens import most_tokens
@@ -66,7 +66,7 @@ class RtlDevice:
     def load(self, program: Program) -> None:
         check_config(program, self.config)
         self._cycle_limit(program)          # refused before anything is compiled for it
-        bases = placed(program)
+        bases = place_windows(program)
         if self._built_for != program.config:
             suffix = self.waveform.suffix if self.waveform else None
             self._harness = Harness(library(program.config, waveform=suffix, design=self.design),

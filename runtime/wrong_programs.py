@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..isa.address_map import place_windows
 from ..isa.instructions import ISA, AluI, Buffer, Engine, Engines, Load, Store
 from ..isa.program import Access, Program
 from ..isa.record import fields_of
 from ..isa.stream import BY_OPCODE, Stream, as_bytes, encode, from_bytes, positions_of
-from ..sim.placement import placed
 
 INDICES = ("sram", "dst", "src", "lhs", "rhs", "params", "uop")
 LARGE = (255, 256, 511, 512, 1000, 4095, 65535)
@@ -33,7 +33,7 @@ def spoiled(program: Program, rng: random.Random) -> tuple[Program, range]:
 def _failing(program: Program, rng: random.Random) -> range:
     sizes = [as_bytes(program.code).size, *(segment.size for segment in program.segments)]
     number = rng.randrange(len(sizes))
-    start = placed(program)[number] + rng.randrange(sizes[number])
+    start = place_windows(program)[number] + rng.randrange(sizes[number])
     return range(start, start + rng.choice((1, 8, 64, 500)))
 
 

@@ -33,7 +33,7 @@ ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}}
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
               "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
-for rooms in ("arguments", "timeline", "placement", "tokens", "counts", "limit", "compiled",
+for rooms in ("arguments", "timeline", "tokens", "counts", "limit", "compiled",
               "functional", "llvm", "twins", "cycle", "report", "simulate", "known_cycles",
               "many"):
     ROOMS["sim"][rooms] = set(ROOMS["sim"])

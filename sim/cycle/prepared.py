@@ -9,10 +9,10 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.address_map import place_windows
 from ...isa.config import Config
 from ...isa.instructions import Buffer, Engine, Load, MicroOp
 from ...isa.program import Program
-from ..placement import placed
 from ..twins.decoded import Column, Rows, decoded
 from .bundles import Given, Loads
 
@@ -96,7 +96,7 @@ def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
 
 def prepare(program: Program, config: Config) -> Prepared:
     """A program, for an accelerator with the same tiles and scratchpads."""
-    bases = placed(program)
+    bases = place_windows(program)
     moved = bases[0] if bases[-1] >= ADDRESS_LIMIT else 0
     bases = [base - moved for base in bases]
     code = decoded(program.code, config, program.segments, bases[1:])

@@ -9,11 +9,11 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotb_memory import Memory, connect
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster
 
+from microtron.isa.address_map import place_windows
 from microtron.isa.instructions import INSTRUCTION_BYTES, SEGMENTS
 from microtron.isa.program import Access
 from microtron.isa.registers import Control, Status, offset_of
 from microtron.isa.stream import as_bytes
-from microtron.sim.placement import placed
 
 logging.getLogger("cocotb.bench").setLevel(logging.ERROR)     # else every transaction is logged
 
@@ -92,7 +92,7 @@ class Bench:
         `count` are the instructions that the driver gives, if not all.
         """
         count = len(program.code) if count is None else count
-        self.code, *bases = (place - self.memory.start for place in placed(program))
+        self.code, *bases = (place - self.memory.start for place in place_windows(program))
         self.windows = [range(base, base + segment.size)
                         for base, segment in zip(bases, program.segments, strict=True)]
         self.memory.clear(self.rng)

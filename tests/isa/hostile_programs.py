@@ -5,6 +5,7 @@ one line each: a name, the findings, and the complaint of the derivation.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def program(config, *code):
     data = np.zeros(8 * 4096, np.uint8)
     segments = (Segment("constants", len(data), Access.READ, data),
                 *(Segment(name, 1 << 31, Access.WRITE) for name in ("memory", "more")))
-    return Program(config, encode([*code, Sync()]), segments)
+    return Program(replace(config, address_bits=40), encode([*code, Sync()]), segments)
 
 
 def many(config, instruction, count=MANY):

@@ -147,3 +147,26 @@ def test_a_damaged_listing_gives_a_program_or_an_assembly_error(text, data):
         piece = data.draw(st.text(max_size=3) | st.sampled_from(PIECES))
         text = text[:start] + piece + text[stop:]
     assembles_or_explains(text)
+
+
+LARGE = ".segment data size=0xffffffff\n.segment more size=0xffffffff\n"
+
+
+@pytest.mark.parametrize(("text", "line", "count"), [
+    (".bytes data+0xffffffff", 3, (1 << 32) - 1),
+    (".bytes data\n00*0xffffffff", 4, (1 << 32) - 2),
+    (".bytes data\nff" + "00" * 63 + "*0x200001", 4, 1 << 27),
+    (".uops data+0x4000001\nuop", 3, (1 << 26) + 1),
+    (".bytes data+0x2000000\n00\n.bytes more+0x2000001\n00", 5, (1 << 26) + 1),
+    (".bytes data\n" + "00*0x1000001\n" * 5, 8, 5 << 24)])
+def test_a_short_text_does_not_become_a_large_program(text, line, count):
+    assert len(text) < 200
+    with pytest.raises(AssemblyError, match=rf"^<text>:{line}: gaps and repetitions up to here, .* "
+                                            rf"make {count:,} bytes .* at most 67,108,864$"):
+        assemble(LARGE + text)
+
+
+def test_what_is_written_out_may_be_as_large_as_it_is():
+    row = "01" * (1 << 20) + "\n"
+    text = f"{LARGE}.bytes data+0x4000000\n{row * 2}"
+    assert len(assemble(text).segments[0].data) == (1 << 26) + (2 << 20)

@@ -122,3 +122,12 @@ def test_an_empty_program_says_that_it_has_nothing():
         program.segment("x")
     with refuses("there is no tensor 'x'; the program has none"):
         program.tensor("x")
+
+
+def test_a_program_holds_a_bounded_amount_of_data():
+    half = np.broadcast_to(np.uint8(0), 1 << 29)
+    segments = tuple(Segment(name, 1 << 30, data=half) for name in "ab")
+    assert Program(small, encode([Sync()]), segments)
+    with pytest.raises(IsaError, match=r"^the segments hold 1,073,741,825 bytes of data, but a "
+                                       r"program has at most 1,073,741,824$"):
+        Program(small, encode([Sync()]), (*segments, Segment("c", 1, data=np.zeros(1, np.uint8))))

@@ -12,7 +12,14 @@ from microtron.isa import metadata, sections, stream
 from microtron.isa.config import small
 from microtron.isa.image import to_bytes
 from microtron.isa.instructions import Gemm, Sync
-from microtron.isa.program import SEGMENT_BYTES_LIMIT, Access, Program, Segment, Tensor
+from microtron.isa.program import (
+    DATA_BYTES_LIMIT,
+    SEGMENT_BYTES_LIMIT,
+    Access,
+    Program,
+    Segment,
+    Tensor,
+)
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "program.md").read_text(encoding="utf-8")
 CODES = {"u16": "H", "u32": "I", "u64": "Q"}
@@ -113,4 +120,4 @@ def test_the_limits_are_as_documented():
     limits = [int(row[1]) for row in tables_under("Metadata")[1]]
     assert limits == [sections.SECTIONS_LIMIT, metadata.TEXT_LIMIT, metadata.SEGMENT_NAME_LIMIT,
                       metadata.NAME_LIMIT, metadata.PROVENANCE_LIMIT, metadata.RANK_LIMIT,
-                      SEGMENT_BYTES_LIMIT]
+                      SEGMENT_BYTES_LIMIT, DATA_BYTES_LIMIT]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from microtron.isa.address_map import place_windows
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError
 from microtron.isa.generator import random_program
@@ -27,7 +28,6 @@ from microtron.runtime.cycle import CycleDevice
 from microtron.runtime.device import Address
 from microtron.runtime.rtl import RtlDevice
 from microtron.sim.functional.simulator import Functional
-from microtron.sim.placement import placed
 
 from .test_rtl import FAULTS, MOODY, copying, is_copied, with_code
 
@@ -111,7 +111,7 @@ def test_a_fault_is_told_in_the_hardware_s_words(name):
 
 def test_bus_errors_are_told_in_the_hardware_s_words():
     program = copying()
-    code, source, target = placed(program)
+    code, source, target = place_windows(program)
     for address in (code, source + 96, target + 159):
         failing = range(address, address + 1)
         words = complaint(CycleDevice, program, failing=failing)

@@ -19,6 +19,7 @@ from microtron.hw import (
     store_reader,
     transfer,
 )
+from microtron.isa.address_map import place_windows
 from microtron.isa.config import Config, base, small, tiny, wide
 from microtron.isa.errors import ConfigError, ExecutionError
 from microtron.isa.faults import Fault
@@ -29,7 +30,6 @@ from microtron.runtime.compare import compare, compare_case
 from microtron.runtime.differences import explain
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.cycle.stops import check_end
-from microtron.sim.placement import placed
 
 from .test_rtl import FAULTS, copying, with_code
 from .test_rtl_programs import CONFIGS
@@ -101,7 +101,7 @@ def test_a_deadlock_is_the_same_deadlock(timing):
 @pytest.mark.parametrize("window", range(3))
 def test_bus_errors_anywhere_stop_both_in_the_same_cycle(window):
     program = copying()
-    base_address = placed(program)[window]
+    base_address = place_windows(program)[window]
     causes = set()
     for place in range(0, 160, 7):
         for size in (1, 64):

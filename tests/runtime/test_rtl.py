@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from microtron.isa import registers
+from microtron.isa.address_map import place_windows
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError, MicrotronError
 from microtron.isa.instructions import AluI, Buffer, Engines, Gemm, Load, Store, Sync, SyncAction
@@ -21,7 +22,6 @@ from microtron.runtime.device import Address
 from microtron.runtime.rtl import RtlDevice
 from microtron.runtime.rtl_build import library
 from microtron.runtime.rtl_harness import Harness, Window
-from microtron.sim.placement import placed
 
 from .stand_in import FLAWS, stand_in
 from .test_rtl_programs import CONFIGS
@@ -157,7 +157,7 @@ def test_a_fault_names_cause_and_instruction_and_the_next_program_runs(name):
 
 def test_bus_errors_are_faults():
     program = copying()
-    code, source, target = placed(program)
+    code, source, target = place_windows(program)
     for failing, message in ((code, r"instruction 0 \(load.*: read_error"),
                              (source + 96, r"instruction 0 \(load.*: read_error"),
                              (target + 159, r"instruction 2 \(store.*: write_error")):

