@@ -209,14 +209,20 @@ def test_a_real_result_that_something_else_reads_stays():
     assert kinds(integer_operators(integer_moves(graph))) == kinds(graph)
 
 
-def test_a_bias_that_no_integer_is_near_stays_real():
+@pytest.mark.parametrize(("bias", "scale", "moves"), [
+    (0.4, 0.5, 0.8), (0.2, 2, 0.1), (0.2, 2.5, 0.08), (0.2, 3.3, 0.0607), (7.5, 9, 0.0556),
+    (7.0, 0.1, 0)])
+def test_a_bias_is_rounded_only_where_that_moves_results_by_little(bias, scale, moves):
+    """The unit of the products is 1, so the bias is rounded to a whole number."""
     network = Network(shape=(3, 4), known=Quantization((1.0,)))
     stored = network.builder.constant("w", np.eye(4).astype(np.int8), Quantization((1.0,)))
     network.add("w.real", Dequantize(x=stored))
-    bias = network.builder.constant("b", np.full(4, 0.4, np.float32))
-    network.add("m", MatMul(left="r", right="w.real", bias=bias))
-    graph = network.quantized("m", Quantization((0.5,)))
-    assert kinds(remove_dead(integer_operators(graph))) == kinds(graph)
+    constant = network.builder.constant("b", np.full(4, bias, np.float32))
+    network.add("m", MatMul(left="r", right="w.real", bias=constant))
+    graph = network.quantized("m", Quantization((scale,)))
+    assert abs(bias - round(bias)) / scale == pytest.approx(moves, abs=1e-3)
+    found = kinds(remove_dead(integer_operators(graph)))
+    assert found == (["MatMul"] if moves <= 1 / 16 else kinds(graph))
 
 
 MOVES = [
