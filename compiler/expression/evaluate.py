@@ -26,6 +26,7 @@ from .expression import (
     Reduction,
     Select,
 )
+from .scalars import saturated
 from .tensor import Tensor, in_order
 
 Array = npt.NDArray[Any]
@@ -119,17 +120,8 @@ def as_type(value: Any, dtype: str) -> Any:
     are dropped: fractions are cut off, what is too large is the last number there is, and NaN is 0.
     NumPy leaves the last two to the processor."""
     if value.dtype.kind == "f" and dtype not in (*FLOATS, BOOL):
-        value = _saturated(np.asarray(value, np.float64), np.dtype(
-            np.uint64 if dtype == "uint64" else np.int64))
+        value = saturated(value, np.dtype(np.uint64 if dtype == "uint64" else np.int64))
     return value.astype(numpy_type(dtype))
-
-
-def _saturated(value: Array, dtype: np.dtype[Any]) -> Array:
-    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    fits = (value >= float(least)) & (value < float(most))      # as a float, `most` is one above
-    inside = np.where(fits, np.trunc(value), 0.0).astype(dtype)
-    return np.select([value >= float(most), value < float(least)],
-                     [np.array(most, dtype), np.array(least, dtype)], inside)
 
 
 def _read(array: Array, indices: list[Array]) -> Array:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...isa.values import integer, shown
 from ..errors import CompileError
+
+Array = npt.NDArray[Any]
 
 INDEX, BOOL = "index", "bool"
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -38,3 +41,19 @@ def whole(value: Any, name: str, least: int = 1) -> int:
         raise CompileError(f"{name} is {shown(value)}, but must be a whole number from {least} to "
                            f"{LARGEST}")
     return number
+
+
+def saturated(value: Any, dtype: np.dtype[Any]) -> Array:
+    """Floats as integers: without their fraction, at most the last number there is; NaN is 0."""
+    least, most = LIMITS[dtype.name]
+    if np.ndim(value) == 0:             # of which interpreters have many
+        number = float(value)
+        return np.asarray(0 if number != number else least if number <= least
+                          else most if number >= most else int(number), dtype)
+    value = np.asarray(value, np.float64)
+    fits = (value >= float(least)) & (value < float(most))      # as a float, `most` is one above
+    inside = np.where(fits, value, 0.0).astype(dtype)
+    if fits.all():
+        return inside
+    return np.where(value >= float(most), dtype.type(most),
+                    np.where(value < float(least), dtype.type(least), inside))

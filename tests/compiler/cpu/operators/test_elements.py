@@ -169,6 +169,15 @@ def test_quantize(shape, before, after, seed, rounding, several):
           result=TensorType(shape, after, known))
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_what_is_too_large_to_quantize_is_the_last_number_there_is(dtype):
+    ends = np.iinfo(dtype)
+    x = np.array([np.inf, -np.inf, 3e38, -3e38, np.nan, 7.0], "float32")
+    found = check(Quantize(x="x"), typed(x), result=TensorType((6,), dtype,
+                                                               Quantization((0.5,), (3,))))
+    assert found.tolist() == [ends.max, ends.min, ends.max, ends.min, 3, 17]
+
+
 @given(shapes(1), st.sampled_from(INTEGERS), seeds, st.booleans())
 def test_dequantize(shape, dtype, seed, several):
     rng = np.random.default_rng(seed)
