@@ -47,7 +47,7 @@ def _residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[s
 
 def _can_join(graph: Graph, conv: str, task: Task, name: str, addition: Task) -> bool:
     """A plain convolution that rounds as the addition does."""
-    return (_is_plain(graph, conv, task) and isinstance(addition.spec, Elementwise)
+    return (_is_plain(graph, conv, task) and type(addition.spec) is Elementwise
             and _only_reader(graph, conv) == name
             and isinstance(task.spec, Conv2d) and task.spec.rounding == addition.spec.rounding)
 

@@ -22,9 +22,9 @@ from ..operators.conv2d import Conv2d
 from ..operators.conv_separable import ConvSeparable
 from ..operators.dense import Dense
 from ..operators.description import LARGEST
-from ..operators.elementwise import Elementwise
 from ..operators.form import Form
 from ..operators.kernel import OUTPUT, Built, Kernel, Options
+from ..operators.lanewise import Lanewise
 from ..operators.layout import Layout, tiled_images
 from ..operators.packing import checked
 from .interleave import halved
@@ -183,9 +183,9 @@ class LayerCompiler:
               made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
         """A node's layer, where some tensors are in a program already. Raises Misfit if one of
         them lies there in another layout than the layer can take."""
-        if isinstance(task.spec, Elementwise):
-            return self._elementwise(node, task, shapes, made, half=half)
-        tensor = task.reads["data"]
+        if isinstance(task.spec, Lanewise):
+            return self._lanewise(node, task, shapes, made, half=half)
+        tensor = task.reads.get("data", "")
         if tensor in made and self._is_one_row(task, made[tensor]):
             task = self._by_positions(task, made[tensor])
             kernel = self.kernel(task.spec, half=half)
@@ -233,8 +233,8 @@ class LayerCompiler:
         return replace(task, spec=replace(spec, inputs=layout.size),
                        constants={**task.constants, "weights": moved})
 
-    def _elementwise(self, node: str, task: Task, shapes: Mapping[str, Shape],
-                     made: Mapping[str, Layout], *, half: bool) -> CompiledLayer:
+    def _lanewise(self, node: str, task: Task, shapes: Mapping[str, Shape],
+                  made: Mapping[str, Layout], *, half: bool) -> CompiledLayer:
         """Tile by tile, in whatever layout the operands have."""
         present = [made[tensor] for tensor in task.reads.values() if tensor in made]
         if any(not same_bytes(present[0], other) for other in present[1:]):
@@ -246,14 +246,14 @@ class LayerCompiler:
                                             in task.reads.items()}, layout,
                              self._constants(node, kernel, task))
 
-    def spec_of(self, task: Task, layout: Layout) -> Elementwise:
+    def spec_of(self, task: Task, layout: Layout) -> Lanewise:
         """An element-wise operation on all tiles of a layout."""
         lanes = self.config.batch * self.config.block_out
         if layout.size % lanes:
             raise RefusalError(f"tiles of {lanes} lanes do not hold a tensor of {layout.size}")
         tiles = layout.size // lanes
         rows = next(rows for rows in range(-(-tiles // LARGEST), tiles + 1) if tiles % rows == 0)
-        assert isinstance(task.spec, Elementwise), "others have a layout of their own"
+        assert isinstance(task.spec, Lanewise), "others have a layout of their own"
         return replace(task.spec, channels=self.config.block_out, images=self.config.batch,
                        height=rows, width=tiles // rows)
 

@@ -10,7 +10,7 @@ from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.shape import Reshape
 from ..operators.depthwise import Depthwise
-from ..operators.elementwise import Elementwise
+from ..operators.lanewise import Lanewise
 from ..operators.residual import ResidualConv2d
 from ..operators.separable import Separable
 from .fusion import conv_separable_tasks, joined_tasks
@@ -134,7 +134,7 @@ def _see_views(graph: Graph, decisions: dict[str, Decision]) -> None:
 
 def alone(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
     """The description of a task that reads tensors in layouts of its own."""
-    if not isinstance(task.spec, Elementwise):
+    if not isinstance(task.spec, Lanewise):
         return task.spec
     tensor = next(iter(task.reads.values()))
     return compiler.spec_of(task, compiler.natural(graph.type_of(tensor).shape))

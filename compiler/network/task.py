@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -12,13 +13,14 @@ import numpy as np
 from ...isa.arithmetic import quantize_scale
 from ...isa.config import Config
 from ...isa.instructions import Rounding
+from ...isa.values import shown
 from ..errors import CompileError
 from ..graph.graph import Graph, Node
 from ..graph.operation import Operation as GraphOperation
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.matrix import MatMul
 from ..graph.operations.quantize import Clamp, Rescale
-from ..graph.operations.scaled import Clamped
+from ..graph.operations.scaled import Clamped, Scaled
 from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, Shape, TensorType
@@ -55,21 +57,39 @@ class Task:
 def task_of(graph: Graph, name: str, config: Config) -> Task:
     """The operator that computes a node. Raises RefusalError."""
     node = graph.nodes[name]
-    maker = MAKERS.get(type(node.operation))
-    if maker is None:
+    makers = MAKERS.get(type(node.operation), ())
+    if not makers:
         raise RefusalError(REASONS.get(type(node.operation).__name__,
                                   "the accelerator has no operator for it"))
     _check_activation(node.type, "result")
-    try:
-        task = maker(graph, node, node.operation, config)
-    except RefusalError:
-        raise
-    except CompileError as error:
-        raise RefusalError(str(error)) from None
+    task = _first_task(makers, graph, node, config)
     return replace(task, shapes={operand: graph.type_of(tensor).shape
                                  for operand, tensor in task.reads.items()},
                    reads={operand: root(graph, tensor)
                           for operand, tensor in task.reads.items()})
+
+
+def _first_task(makers: Sequence[Maker], graph: Graph, node: Node, config: Config) -> Task:
+    """The task of the first maker that takes a node; the refusal is that of the last."""
+    for maker in makers[:-1]:
+        with suppress(CompileError):
+            return maker(graph, node, node.operation, config)
+    try:
+        return makers[-1](graph, node, node.operation, config)
+    except RefusalError:
+        raise
+    except CompileError as error:
+        raise RefusalError(str(error)) from None
+
+
+def register_task(operation: type[GraphOperation], maker: Maker) -> None:
+    """Have `maker` say how nodes of an operation are computed, before anyone else is asked. What
+    it refuses with a RefusalError is left to those that were registered before it. Its operator
+    must be known to the catalogue when a network is compiled."""
+    if not (isinstance(operation, type) and issubclass(operation, GraphOperation)):
+        raise CompileError(f"{shown(operation)} is no operation of graphs; give a class such as "
+                           f"{Binary.__name__}")
+    MAKERS[operation] = (maker, *MAKERS.get(operation, ()))
 
 
 # What the accelerator lacks, for operations that networks often have.
@@ -108,6 +128,24 @@ def _check_activation(type_: TensorType, which: str) -> None:
         raise RefusalError(f"the {which} has not one scale and zero point")
     if not type_.size:
         raise RefusalError(f"the {which} is empty")
+
+
+def activation_type(graph: Graph, tensor: str, which: str) -> TensorType:
+    """The type of an activation that a node reads, `which` in messages. Raises RefusalError if it
+    is none that the accelerator can read, or a constant."""
+    type_ = graph.type_of(tensor)
+    _check_activation(type_, which)
+    if tensor in graph.constants:
+        raise RefusalError(f"the {which} is constant")
+    return type_
+
+
+def epilogue_of(node: Node) -> dict[str, Any]:
+    """Zero point, bounds and rounding of a node's result, as an `Epilogue` has them."""
+    operation = node.operation
+    assert isinstance(operation, Scaled), "others do not scale their results"
+    return {"zero_point_out": node.type.known().zero_point, "rounding": operation.rounding,
+            **_bounds(operation, node.type)}
 
 
 def _constant(graph: Graph, tensor: str, which: str) -> Array:
@@ -273,6 +311,7 @@ def _rescale(graph: Graph, node: Node, operation: Rescale | Clamp, config: Confi
     return Task(spec, {"left": operation.x})
 
 
-MAKERS: dict[type[GraphOperation], Maker] = {
-    Conv: _convolution, TransposedConv: _transposed, Pool: _pool, MatMul: _matrix,
-    Binary: _binary, Rescale: _rescale, Clamp: _rescale}
+# In the order in which they are asked.
+MAKERS: dict[type[GraphOperation], tuple[Maker, ...]] = {
+    Conv: (_convolution,), TransposedConv: (_transposed,), Pool: (_pool,), MatMul: (_matrix,),
+    Binary: (_binary,), Rescale: (_rescale,), Clamp: (_rescale,)}

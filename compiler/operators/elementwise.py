@@ -1,8 +1,7 @@
 """Element-wise operations of int8 tensors: addition and multiplication of two with different
 scales, and a change of scale of one, which is also ReLU and clip on their own.
 
-Tensors are rows of tiles, (tile, batch, lane): any packed activation, whatever its dimensions, as
-long as all operands are packed alike. The arithmetic is TFLite's, see docs/arithmetic.md:
+The arithmetic is TFLite's, see docs/arithmetic.md:
 
     add       a, b = scale((q − z) × 2^20, s / t) each, with t = 2 × max(s1, s2)
               y = z + scale(a + b, t / (2^20 × s))
@@ -12,8 +11,7 @@ long as all operands are packed alike. The arithmetic is TFLite's, see docs/arit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
@@ -22,26 +20,13 @@ import numpy as np
 from ...isa.arithmetic import quantize_scale, scale_array
 from ...isa.config import Config
 from ...isa.errors import MicrotronError
-from ...isa.instructions import PARAMETER_TILES, AluOp, Rounding
-from ..accelerator.intrinsic import (
-    Intrinsic,
-    element_wise,
-    immediate,
-    requantize,
-    scale_function,
-)
+from ...isa.instructions import AluOp, Rounding
 from ..errors import CompileError
-from ..expression.expression import Expression, Function, binary
-from ..expression.tensor import Tensor, compute, placeholder
-from .description import Epilogue, activation, extent, setting
-from .form import TensorForm, blocks_of, requantized
-from .layout import Layout, tiled_images
-from .packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
-from .work import Work
+from ..expression.tensor import Tensor
+from .description import activation, setting
+from .lanewise import Lanewise, LanewiseForm, Passes, Scale
 
 HEADROOM = 20               # bits by which TFLite shifts the terms of a sum left
-
-Steps = dict[Tensor, Intrinsic]     # what the ALU computes, and the intrinsic that does
 
 
 class Operation(Enum):
@@ -51,16 +36,12 @@ class Operation(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elementwise(Epilogue):
+class Elementwise(Lanewise):
     """An element-wise operation. A rescale has no right operand."""
 
     operator: ClassVar[str] = "elementwise"
 
     operation: Operation = setting("add, mul or rescale")
-    channels: int = extent("channels")
-    height: int = extent("rows", 1)
-    width: int = extent("columns", 1)
-    images: int = extent("images at once", 1)
     scale_left: float = setting("scale of the left operand", 1.0)
     scale_right: float = setting("scale of the right operand", 1.0)
     scale_out: float = setting("scale of the result", 1.0)
@@ -79,10 +60,9 @@ class Elementwise(Epilogue):
     def operand_names(self) -> tuple[str, ...]:
         return ("left",) if self.operation == Operation.RESCALE else ("left", "right")
 
-    def tiles(self, config: Config) -> int:
-        """Tiles of each operand."""
-        return (blocks_of(self.images, config.batch) * blocks_of(self.channels, config.block_out)
-                * self.height * self.width)
+    def scales(self) -> list[Scale]:
+        terms = self.terms() if self.operation == Operation.ADD else ()
+        return [*((term.bias, term.multiplier, term.shift) for term in terms), self.last_scale()]
 
     def terms(self) -> tuple[Term, Term]:
         """How the operands of a sum are scaled."""
@@ -90,7 +70,7 @@ class Elementwise(Epilogue):
         return (_term(self.zero_point_left, self.scale_left / double, self.rounding),
                 _term(self.zero_point_right, self.scale_right / double, self.rounding))
 
-    def last_scale(self) -> tuple[int, int, int]:
+    def last_scale(self) -> Scale:
         """Bias, multiplier and shift of the last step."""
         match self.operation:
             case Operation.ADD:
@@ -124,130 +104,33 @@ def _term(zero_point: int, real: float, rounding: Rounding) -> Term:
     return Term(True, -zero_point << HEADROOM, multiplier, shift)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ElementwiseForm(TensorForm):
-    """An operation in tensors: `wide` are the operands in the accumulator, `steps` what the ALU
-    computes on the way, in order, each with its intrinsic."""
-
-    spec: Elementwise
-    placeholders: tuple[Tensor, ...]
-    wide: tuple[Tensor, ...]
-    parameters: Tensor
-    steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
-
-    @property
-    def intrinsics(self) -> list[Intrinsic]:
-        return [*super().intrinsics, *self.steps.values()]
-
-    @property
-    def work(self) -> Work:
-        spec, tiles = self.spec, self.output.shape[0]
-        values = spec.images * spec.channels * spec.height * spec.width
-        return Work(macs=0, products=0, bytes=(len(self.placeholders) + 1) * values,
-                    passes=tiles * (len(self.steps) + 1))
-
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        spec = self.spec
-        shape = (spec.images, spec.channels, spec.height, spec.width)
-        return tuple(Operand(name, shape) for name in spec.operand_names)
-
-    @property
-    def layouts(self) -> dict[str, Layout]:
-        """Any layout will do, as long as all tensors have the same."""
-        spec, config = self.spec, self.config
-        layout = tiled_images(spec.images, spec.channels, spec.height, spec.width, config.batch,
-                              config.block_out)
-        return {name: layout for name in (*spec.operand_names, "output")}
-
-    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        tiles = {name: pack_activations(given[name], self.config, self.config.block_out)
-                 for name in self.spec.operand_names}
-        return {**{name: each.reshape(self.output.shape) for name, each in tiles.items()},
-                "parameters": parameters(self.spec, self.config)}
-
-    def unpack(self, output: Array) -> Array:
-        spec, config = self.spec, self.config
-        shape = (blocks_of(spec.images, config.batch), blocks_of(spec.channels, config.block_out),
-                 spec.height, spec.width, *output.shape[-2:])
-        return unpack_activations(output.reshape(shape), spec.images, spec.channels)
-
-
-def parameters(spec: Elementwise, config: Config) -> Array:
-    """What the program takes as `parameters`: those of the terms, if it is a sum, then the last."""
-    sets = [spec.last_scale()]
-    if spec.operation == Operation.ADD:
-        sets = [(term.bias, term.multiplier, term.shift) for term in spec.terms()] + sets
-    lanes = np.ones(config.block_out, np.int64)
-    return np.concatenate([pack_parameters(bias * lanes, multiplier * lanes, shift * lanes, config)
-                           for bias, multiplier, shift in sets])
-
-
-def form_of(spec: Elementwise, config: Config) -> ElementwiseForm:
+def form_of(spec: Elementwise, config: Config) -> LanewiseForm:
     """What is computed."""
-    shape = (spec.tiles(config), config.batch, config.block_out)
-    operands = tuple(placeholder(name, shape, "int8") for name in spec.operand_names)
-    wide = tuple(_step(f"{each.name}.wide", lambda element: element.cast("int32"), each)
-                 for each in operands)
-    sets = 3 if spec.operation == Operation.ADD else 1
-    given = placeholder("parameters", (sets, PARAMETER_TILES, *shape[1:]), "int32")
-    function = spec.requantization()
-    steps: Steps = {}
+    passes = Passes(spec, config)
     match spec.operation:
         case Operation.ADD:
-            value = _sum(spec, config, wide, given, steps)
+            value = _sum(spec, passes)
         case Operation.MUL:
-            value = _product(spec, config, wide, steps)
+            value = _product(spec, passes)
         case Operation.RESCALE:
-            value, = wide
-    return ElementwiseForm(spec=spec, config=config, placeholders=operands, wide=wide,
-                           parameters=given, function=function, steps=steps,
-                           output=_scaled("output", function, value, given, sets - 1))
+            value, = passes.operands
+    return passes.form(value)
 
 
-def _step(name: str, function: Callable[..., Expression], *sources: Tensor) -> Tensor:
-    """A function applied element by element to tensors of the same shape."""
-    return compute(name, sources[0].shape, lambda t, b, j: function(
-        *(source[t, b, j] for source in sources)))
-
-
-def _scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
-            number: int) -> Tensor:
-    return compute(name, value.shape, lambda t, b, j: requantized(
-        function, value[t, b, j], parameters, (number,), (b, j)))
-
-
-def _sum(spec: Elementwise, config: Config, wide: tuple[Tensor, ...], parameters: Tensor,
-         steps: Steps) -> Tensor:
+def _sum(spec: Elementwise, passes: Passes) -> Tensor:
     """Both operands scaled and added."""
-    scale = scale_function(spec.rounding)
     scaled = []
-    for number, (operand, term) in enumerate(zip(wide, spec.terms(), strict=True)):
+    for operand, term in zip(passes.operands, spec.terms(), strict=True):
         value = operand
         if term.shifted:
-            value = _with_constant(config, operand, AluOp.SHL, HEADROOM, steps)
-        scaled.append(_scaled(f"{operand.name}.scaled", scale, value, parameters, number))
-        steps[scaled[-1]] = requantize(config, scale)
-    sums = _step("sums", lambda left, right: left + right, *scaled)
-    steps[sums] = element_wise(config, AluOp.ADD)
-    return sums
+            value = passes.with_constant(AluOp.SHL, operand, HEADROOM)
+        scaled.append(passes.scale(value))
+    return passes.combine(AluOp.ADD, *scaled)
 
 
-def _product(spec: Elementwise, config: Config, wide: tuple[Tensor, ...],
-             steps: Steps) -> Tensor:
+def _product(spec: Elementwise, passes: Passes) -> Tensor:
     """Both operands without their zero points, multiplied."""
     zeros = spec.zero_point_left, spec.zero_point_right
-    factors = [_with_constant(config, operand, AluOp.SUB, zero, steps) if zero else operand
-               for operand, zero in zip(wide, zeros, strict=True)]
-    products = _step("products", lambda left, right: left * right, *factors)
-    steps[products] = element_wise(config, AluOp.MUL)
-    return products
-
-
-def _with_constant(config: Config, source: Tensor, op: AluOp, value: int,
-                   steps: Steps) -> Tensor:
-    operator = {AluOp.SHL: "<<", AluOp.SUB: "-"}[op]
-    result = _step(f"{source.name}.{op.name.lower()}",
-                   lambda element: binary(operator, element, value), source)
-    steps[result] = immediate(config, op, value)
-    return result
+    factors = [passes.with_constant(AluOp.SUB, operand, zero) if zero else operand
+               for operand, zero in zip(passes.operands, zeros, strict=True)]
+    return passes.combine(AluOp.MUL, *factors)

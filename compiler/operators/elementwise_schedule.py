@@ -1,4 +1,4 @@
-"""Schedules of element-wise operations: the template, its knobs, and how to choose them."""
+"""Schedules of lane-wise operators: the template, its knobs, and how to choose them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ...isa.timing import MemoryTiming
 from ..nest.nest import Scope
 from ..schedule.schedule import Schedule
 from .divisions import even_sizes, grid
-from .elementwise import Elementwise, ElementwiseForm, form_of
+from .elementwise import Elementwise, form_of
 from .form import Template
 from .kernel import Operator
+from .lanewise import LanewiseForm
 
 STEP_START = 40             # cycles that a step costs beside its work
 
@@ -28,7 +29,7 @@ class Knobs:
     doubled: bool = True        # two buffers each, so that engines overlap
 
 
-def schedule(form: ElementwiseForm, knobs: Knobs) -> Schedule:
+def schedule(form: LanewiseForm, knobs: Knobs) -> Schedule:
     """The template: operands come in, pass through the ALU step by step, and go out. What is
     loaded and stored has two buffers; the ALU alone uses what lies between."""
     plan = Schedule(form.output)
@@ -53,21 +54,21 @@ def schedule(form: ElementwiseForm, knobs: Knobs) -> Schedule:
     return plan
 
 
-def _copies(form: ElementwiseForm, knobs: Knobs) -> Any:
+def _copies(form: LanewiseForm, knobs: Knobs) -> Any:
     return np.where(knobs.doubled & (knobs.tiles < form.output.shape[0]), 2, 1)
 
 
-def largest(form: ElementwiseForm) -> Knobs:
+def largest(form: LanewiseForm) -> Knobs:
     return Knobs(tiles=form.output.shape[0])
 
 
-def grids(form: ElementwiseForm) -> Iterator[Knobs]:
+def grids(form: LanewiseForm) -> Iterator[Knobs]:
     """Double buffers are given up only if nothing fits with them."""
     for doubled in (True, False):
         yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0])), doubled=doubled)
 
 
-def fits(form: ElementwiseForm, knobs: Knobs) -> Any:
+def fits(form: LanewiseForm, knobs: Knobs) -> Any:
     """Whether all buffers find room."""
     config, copies = form.config, _copies(form, knobs)
     used = PARAMETER_TILES * form.parameters.shape[0] + knobs.tiles * (
@@ -76,7 +77,7 @@ def fits(form: ElementwiseForm, knobs: Knobs) -> Any:
             & (knobs.tiles * copies <= config.tiles(Buffer.OUT)))
 
 
-def estimate(form: ElementwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: LanewiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
     config, tiles = form.config, form.output.shape[0]
     pieces = -(-tiles // knobs.tiles)

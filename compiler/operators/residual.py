@@ -38,9 +38,10 @@ from . import conv2d_schedule
 from .conv2d import Conv2d, Conv2dForm, plain_forms
 from .conv2d_schedule import Knobs
 from .description import HIGH, LOW, activation, setting
-from .elementwise import HEADROOM, Elementwise, Operation, Term, parameters
+from .elementwise import HEADROOM, Elementwise, Operation, Term
 from .form import Template, requantized
 from .kernel import Operator
+from .lanewise import parameters
 from .layout import Layout
 from .packing import Array, Operand, pack_activations
 from .tiled import AluSteps
