@@ -112,6 +112,9 @@ class _Change:
             case Binary(kind=BinaryKind.ADD, left=left, right=right) if (
                     (unbiased := self._unbiased(left)) is not None):
                 return self._product(unbiased, right, result)
+            case Binary(kind=BinaryKind.ADD, left=left, right=right) if (
+                    (unbiased := self._unbiased(right)) is not None):
+                return self._product(unbiased, left, result)
             case Binary() as binary:
                 return self._binary(binary, result)
             case Pool(kind=PoolKind.AVERAGE) as pool:
@@ -129,8 +132,7 @@ class _Change:
         type_ = self.source(operation.x)
         if type_ is None or type_.dtype != result.dtype:
             return None
-        ratio = np.float32(type_.known().scale) / np.float32(result.known().scale)
-        scales = valid((float(ratio) / max(count, 1),))
+        scales = valid((type_.known().scale / result.known().scale / max(count, 1),))
         return None if scales is None else replace(
             operation, x=self.integers(operation.x)[operation.x], scales=scales,
             rounding=Rounding.EVEN)
@@ -143,8 +145,8 @@ class _Change:
             return None
         scales: tuple[float, ...] | None = ()
         if binary.kind == BinaryKind.MUL:
-            unit = np.float32(left.known().scale) * np.float32(right.known().scale)
-            scales = valid((float(unit / np.float32(result.known().scale)),))
+            unit = left.known().scale * right.known().scale
+            scales = valid((unit / result.known().scale,))
         if scales is None:
             return None
         stored = self.integers(binary.left, binary.right)
@@ -164,8 +166,8 @@ class _Change:
         left, right = self.source(x), self._weights(product, weights)
         if left is None or right is None:
             return None
-        unit = np.float32(left.known().scale) * np.asarray(right.known().scales, np.float32)
-        scales = valid(tuple((unit / np.float32(result.known().scale)).tolist()))
+        unit = left.known().scale * np.asarray(right.known().scales, np.float64)
+        scales = valid(tuple((unit / result.known().scale).tolist()))
         if scales is None:
             return None
         bias = None

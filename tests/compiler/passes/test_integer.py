@@ -113,15 +113,17 @@ def test_transposed_convolutions():
     within_a_step(network.quantized("c"), "TransposedConv")
 
 
-@pytest.mark.parametrize("added", [None, "bias", "sum"])
+@pytest.mark.parametrize("added", [None, "bias", "sum", "before"])
 def test_matrix_products(added):
     network = Network(shape=(3, 20))
     weights, _ = network.weights(20, 7, axis=1)
     bias = network.builder.constant("b", network.rng.normal(size=7).astype(np.float32))
     network.add("m", MatMul(left="r", right=weights, bias=bias if added == "bias" else None))
-    if added == "sum":
-        network.add("s", Binary(kind=BinaryKind.ADD, left="m", right=bias))
-    found = within_a_step(network.quantized("s" if added == "sum" else "m"), "MatMul")
+    summed = added in ("sum", "before")
+    if summed:
+        left, right = ("m", bias) if added == "sum" else (bias, "m")
+        network.add("s", Binary(kind=BinaryKind.ADD, left=left, right=right))
+    found = within_a_step(network.quantized("s" if summed else "m"), "MatMul")
     assert (found.nodes["y"].operation.bias is None) == (added is None)
 
 
@@ -151,6 +153,46 @@ def test_a_real_constant_stays_as_it_is(kind, dtype, reach):
     network.add("s", Binary(kind=BinaryKind(kind), left="r", right="c"))
     within_a_step(network.quantized("s", dtype=dtype), "Dequantize", "Binary", "Quantize",
                   different=0)
+
+
+EXACT = {           # by kind of operator: the real result of x and z, and the bound in steps
+    "MatMul": (lambda x, z: x @ z, lambda ratio: 2.0 ** -22),
+    "mul": (lambda x, z: x * z, lambda ratio: 2.0 ** -22),
+    "add": (lambda x, z: x + z, lambda ratio: 2.0 ** -18 * ratio),
+    "sub": (lambda x, z: x - z, lambda ratio: 2.0 ** -18 * ratio),
+    "mean": (lambda x, z: x.mean(-1), lambda ratio: 2.0 ** -22),
+    "rescale": (lambda x, z: x, lambda ratio: 2.0 ** -22)}
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@pytest.mark.parametrize("seed", range(6))
+def test_results_are_as_near_to_the_exact_ones_as_the_page_promises(kind, seed):
+    """The exact ones in double precision, whose own error is far below."""
+    rng = np.random.default_rng(seed)
+    known = [Quantization((float(np.float32(rng.uniform(0.01, 0.3))),),
+                          (int(rng.integers(-90, 90)),)) for _ in range(3)]
+    network = Network(shape=(40, 40), known=known[0])
+    network.builder.input("z", TensorType((40, 40), "int8", known[1]))
+    network.add("other", Dequantize(x="z"))
+    real = "r"
+    if kind == "MatMul":
+        real = network.add("s", MatMul(left="r", right="other"))
+    elif kind == "mean":
+        real = network.add("s", Reduce(kind=ReduceKind.MEAN, x="r", axes=(1,)))
+    elif kind != "rescale":
+        real = network.add("s", Binary(kind=BinaryKind(kind), left="r", right="other"))
+    exact, bound = EXACT[kind]
+    graph = network.quantized(real, known[2] if kind in ("add", "sub", "rescale") else None)
+    inputs = random_integers(graph, seed)
+    x, z = ((inputs[name].astype(np.float64) - each.zero_point) * each.scale
+            for name, each in (("x", known[0]), ("z", known[1])))
+    result = graph.type_of("y").known()
+    steps = exact(x, z) / result.scale + result.zero_point
+    found = evaluate(integer_operators(integer_moves(graph)), inputs)["y"].astype(np.float64)
+    inside = (steps > -128) & (steps < 127)
+    ratio = max(each.scale for each in known) / result.scale
+    assert inside.mean() > 0.03
+    assert np.abs(found - steps)[inside].max() <= 0.5 + bound(ratio)
 
 
 @pytest.mark.parametrize("operation", [
