@@ -36,12 +36,14 @@ QUICK = tests/test_project.py tests/base tests/isa tests/compiler/expression tes
 	$(foreach slow,config_fuzz values verifier_limits assembly assembly_errors image_refusals, \
 	--deselect tests/isa/test_$(slow).py)
 BENCHMARKS = $(filter-out %/common.py %/convolution.py %/known_layers.py %/cpu_cases.py,$(sort $(wildcard benchmarks/*.py)))
+# Small enough for the smallest square array.
+RTL_LAYER = conv2d --height 8 --width 8 --channels-in 8 --channels-out 8 --pad 1
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 export SOAK_PROGRAMS
 .NOTPARALLEL:
-.PHONY: help demo test quick lint bench soak boards docs clean
+.PHONY: help demo rtl test quick lint bench soak boards docs clean
 
 help:   ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 12
@@ -49,6 +51,11 @@ help:   ## say what there is
 demo:   ## compile a trained network, run it exactly on digits it has not seen, and show how
 	$(SET_UP) demo
 	@$(BIN)/python examples/digits_demo.py $(FLAGS)
+
+rtl:    ## run a layer on the accelerator's Verilog under Verilator, and compare every cycle
+	$(SET_UP) rtl
+	@$(BIN)/microtron kernel $(RTL_LAYER) --config tiny --show cycles -o .venv/layer.mt
+	@$(BIN)/microtron compare .venv/layer.mt
 
 test: lint      ## run the linters and the tests
 	@$(BIN)/python -m pytest $(SHARED) $(FLAGS)
