@@ -11,7 +11,7 @@ import typer
 from .cli_files import AsJson
 
 if TYPE_CHECKING:
-    from .boards.board import Board
+    from .boards.facts.board import Board
 
 BoardName = Annotated[str, typer.Option(
     "--board", metavar="NAME", help="A board, as `microtron boards` lists them, or a .toml file "
@@ -24,7 +24,7 @@ def boards(as_json: AsJson = False) -> None:
 
     Example: microtron boards
     """
-    from .boards.catalogue import boards as known
+    from .boards.facts.catalogue import boards as known
 
     found = [_facts(board) for board in known()]
     if as_json:
@@ -61,9 +61,16 @@ def build(board: BoardName,
     The folder then holds the bitstream, a report of clock and area, the driver's configuration and
     load.sh. A build that was stopped goes on where it was. Example: microtron build --board ulx3s
     """
-    from .boards.catalogue import board as known
-    from .boards.plan import WRITTEN, check_folder, described, load_command, make_plan, outlined
-    from .boards.plan import build as carry_out
+    from .boards.build.plan import (
+        WRITTEN,
+        check_folder,
+        described,
+        load_command,
+        make_plan,
+        outlined,
+    )
+    from .boards.build.plan import build as carry_out
+    from .boards.facts.catalogue import board as known
     from .isa.config_files import load_config
 
     chosen = known(board)
@@ -84,7 +91,7 @@ def build(board: BoardName,
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), "product": plan.build.product, **found}))
         return
-    from .boards.report import lines_of
+    from .boards.build.report import lines_of
     from .runtime.tables import show
     show(f"{folder / plan.build.product} for {chosen.title}", lines_of(found))
     if not plan.flow.places:
@@ -93,8 +100,8 @@ def build(board: BoardName,
 
 
 def _facts(board: Board) -> dict[str, Any]:
-    from .boards.fit import largest_preset
-    from .boards.flow import flow_of, why_not
+    from .boards.build.flow import flow_of, why_not
+    from .boards.facts.fit import largest_preset
 
     flow, size = flow_of(board), board.memory.bytes >> 20
     return {"name": board.name, "title": board.title, "part": board.part.name,
@@ -103,4 +110,4 @@ def _facts(board: Board) -> dict[str, Any]:
             "memory_bytes": board.memory.bytes, "cpu": board.cpu, "flow": board.flow,
             "preset": board.preset, "largest_preset": largest_preset(board),
             "missing": why_not(board),
-            "result": "bitstream" if flow is not None and flow.places else "project"}
+            "result": "bitstream" if flow.places else "project"}

@@ -126,8 +126,8 @@ def profile(program: ProgramFile,
     """
     chosen, fixed = None, ModelInputs(shapes, values)
     if board:
-        from .boards.catalogue import board as known
-        from .boards.speed import memory_option
+        from .boards.facts.catalogue import board as known
+        from .boards.facts.speed import memory_option
 
         if memory:
             raise MicrotronError("--board has a memory of its own; leave out --memory, or --board")
@@ -145,7 +145,7 @@ def profile(program: ProgramFile,
 
     loaded = load_program(program)
     if chosen is not None:
-        from .boards.fit import check_fits
+        from .boards.facts.fit import check_fits
         check_fits(chosen, loaded.config)       # before minutes of simulation
     show_profiles([str(program)], [measure(loaded, parse_timing(memory), limit=limit)], chosen,
                   as_json=as_json)

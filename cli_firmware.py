@@ -16,7 +16,7 @@ from .cli_options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
-    from .boards.board import Board
+    from .boards.facts.board import Board
     from .runtime.monitor.image import NetworkImage
 
 
@@ -33,9 +33,9 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     A .tflite or .onnx file is compiled for the board's preset, unless --config is given, and its
     memory. Needs gcc and picolibc for RISC-V. Example: microtron firmware model.mt --board ulx3s
     """
-    from .boards.catalogue import board as board_of
+    from .boards.facts.catalogue import board as board_of
+    from .boards.facts.speed import memory_option
     from .boards.firmware.image import build_image
-    from .boards.speed import memory_option
     from .isa.atomic import write_together
     from .isa.progress import watched
 

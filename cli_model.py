@@ -16,7 +16,7 @@ from .cli_options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, M
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
-    from .boards.board import Board
+    from .boards.facts.board import Board
     from .compiler.graph.graph import Graph
     from .compiler.graph.types import TensorType
     from .isa.atomic import Content
@@ -268,7 +268,7 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
 
     model = opened(path, config, fixed, memory)
     if board is not None:
-        from .boards.fit import check_fits
+        from .boards.facts.fit import check_fits
         check_fits(board, model.config)         # before minutes of simulation
     timing = _timing(memory) or model.memory
     with watched("simulating"):
@@ -284,7 +284,7 @@ def show_profiles(places: list[str], found: list[Profile], board: Board | None, 
 
     times: list[dict[str, Any]] = [{}] * len(found)
     if board is not None:
-        from .boards.speed import speed_of
+        from .boards.facts.speed import speed_of
 
         speeds = [speed_of(board, each.report.config) for each in found]
         times = [{"board": board.name, "mhz": speed.mhz,

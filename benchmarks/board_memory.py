@@ -17,14 +17,14 @@ import numpy as np
 from networks import real_models
 
 import microtron
-from microtron.boards.board import Board
-from microtron.boards.catalogue import board as board_of
+from microtron.boards.facts.board import Board
+from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.processors import soft_processor
 from microtron.boards.firmware.image import build_image
-from microtron.boards.processors import soft_processor
-from microtron.boards.soc.fitting import Measured, fitted, settings, worst
-from microtron.boards.soc.simulate import SimulatedBoard
-from microtron.boards.soc.simulated_link import SimulatedLink
-from microtron.boards.soc.steps import is_small
+from microtron.boards.soc.simulation.memory_timing_fit import Measured, fitted, settings, worst
+from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
+from microtron.boards.soc.simulation.simulated_link import SimulatedLink
+from microtron.boards.soc.system_steps import is_small
 from microtron.compiler.graph.graph import Builder, Graph
 from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.types import Quantization, TensorType

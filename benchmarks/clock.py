@@ -9,20 +9,27 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from common import Column, Outcome, main
-from fpga import sdf, show
-from fpga.explain import Explainer
-from fpga.families import FAMILIES, Family
-from fpga.owners import area, by_unit
-from fpga.paths import INPUT, OUTPUT, REGISTER, Path, Timing
-from fpga.place import place
-from fpga.placed import as_path, base_name, without_neighbours
-from fpga.synthesis import Synthesis, check_unit, elaborate, synthesize, units, yosys_version
 
-from microtron.boards.tools import find
+from microtron.boards.build.tools import find
+from microtron.boards.timing import path_text, sdf
+from microtron.boards.timing.cell_owners import area, by_unit
+from microtron.boards.timing.critical_paths import INPUT, OUTPUT, REGISTER, Path, Timing
+from microtron.boards.timing.explain_path import Explainer
+from microtron.boards.timing.families import FAMILIES, Family
+from microtron.boards.timing.place_and_route import place
+from microtron.boards.timing.placed_paths import as_path, base_name, without_neighbours
+from microtron.boards.timing.unit_synthesis import (
+    Synthesis,
+    check_unit,
+    elaborate,
+    synthesize,
+    units,
+    yosys_version,
+)
 from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
 
-ESTIMATED = "ecp5"              # whose delays before placing are in fpga/delays.py
+ESTIMATED = "ecp5"              # whose delays before placing are in boards/timing/ecp5_delays.py
 Where = TypeVar("Where")
 
 
@@ -38,7 +45,7 @@ def of_unit(text: str, unit: str, count: int) -> Outcome:
             for number, path in enumerate(timing.longest(end, count)):
                 if not number:
                     rows.append({"start": start, "end": end, **_numbers(path, explainer)})
-                details += show.lines(f"{start} → {end}", path, explainer)
+                details += path_text.lines(f"{start} → {end}", path, explainer)
     columns = (Column("start", "from"), Column("end", "to"), Column("ns", "ns", "{:.2f}".format),
                Column("levels", "levels"))
     whole = area(design, FAMILIES[ESTIMATED], dict.fromkeys(design.cells.cells, unit))
@@ -48,7 +55,8 @@ def of_unit(text: str, unit: str, count: int) -> Outcome:
 
 
 def _numbers(path: Path, explainer: Explainer) -> dict[str, Any]:
-    return {"ns": round(path.time, 2), "levels": path.levels, "path": show.as_json(path, explainer)}
+    return {"ns": round(path.time, 2), "levels": path.levels,
+            "path": path_text.as_json(path, explainer)}
 
 
 def estimated(text: str, depth: int) -> Outcome:
@@ -103,7 +111,8 @@ def per_unit(title: str, design: Synthesis, family: Family, owner: dict[str, str
     rows = [{"unit": unit, **_numbers(path, explainer),
              **areas[unit]}
             for unit, path in paths.items() if unit in areas]
-    details = [line for unit, path in paths.items() for line in show.lines(unit, path, explainer)]
+    details = [line for unit, path in paths.items()
+               for line in path_text.lines(unit, path, explainer)]
     columns = (Column("unit", "unit"), Column("ns", "ns", "{:.2f}".format),
                Column("levels", "levels"),
                *(Column(kind, kind, "{:,g}".format) for kind in family.cells))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from microtron.boards.catalogue import board
-from microtron.boards.pins import GROUPS
-from microtron.boards.plan import DRIVER, build, make_plan
-from microtron.boards.soc.steps import FACTS
+from microtron.boards.build.plan import DRIVER, build, make_plan
+from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.pins import GROUPS
+from microtron.boards.soc.file_names import FACTS
 from microtron.isa.config import PRESETS
 from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS
 

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 # Inside a folder, each room and what it may import of the others; rooms further down are built on
 # those above. A file beside the rooms is a room of its own.
-ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}}
+ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}, "boards": {}}
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
               "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
@@ -37,6 +37,11 @@ for rooms in ("arguments", "timeline", "tokens", "counts", "limit", "compiled",
               "functional", "llvm", "twins", "cycle", "report", "simulate", "known_cycles",
               "many"):
     ROOMS["sim"][rooms] = set(ROOMS["sim"])
+for rooms in ("facts", "firmware", "build", "soc", "ecp5", "gowin", "zynq", "vendor", "timing"):
+    ROOMS["boards"][rooms] = set(ROOMS["boards"])
+# Folders whose own folders stay small enough to read, and whose modules have names of their own.
+TIDY = ("base", "boards")
+MOST_FILES = 18                 # Python files in one folder
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")
 
@@ -156,6 +161,22 @@ def test_every_room_of_a_folder_is_listed(part):
     found = {path.stem for path in (ROOT / part).iterdir()
              if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert found - {"__init__"} == set(ROOMS[part])
+
+
+@pytest.mark.parametrize("part", TIDY)
+def test_no_folder_has_more_files_than_one_can_take_in(part):
+    for folder in {path.parent for path in sources(part)}:
+        files = len(list(folder.glob("*.py")))
+        assert files <= MOST_FILES, f"{folder.relative_to(ROOT)} has {files} Python files"
+
+
+@pytest.mark.parametrize("part", TIDY)
+def test_every_module_of_a_folder_has_a_name_of_its_own(part):
+    places: dict[str, list[str]] = {}
+    for path in sources(part):
+        if path.name != "__init__.py":
+            places.setdefault(path.name, []).append(str(path.relative_to(ROOT)))
+    assert not [" and ".join(each) for each in places.values() if len(each) > 1]
 
 
 def module_of(path: Path) -> str:

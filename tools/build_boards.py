@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from microtron import __version__, simulated_cost
-from microtron.boards.board import Board
-from microtron.boards.catalogue import board as known
-from microtron.boards.plan import REPORT, build, make_plan
-from microtron.boards.speed import speed_of
+from microtron.boards.build.plan import REPORT, build, make_plan
+from microtron.boards.facts.board import Board
+from microtron.boards.facts.catalogue import board as known
+from microtron.boards.facts.speed import speed_of
 from microtron.isa.atomic import write_atomically
 from microtron.isa.config import Config
 from microtron.isa.config_files import load_config

@@ -20,14 +20,14 @@ from ...runtime.ahead.names import symbol_of
 from ...runtime.ahead.objects import write_objects
 from ...runtime.compiled_model import CompiledModel, ProgramStep
 from ...runtime.monitor.protocol import c_header as protocol_header
-from ..board import Board
-from ..facts import BoardError
-from ..fit import check_fits
-from ..processors import processor_of
-from .compiler import CPU, SOURCE, compiled, flat, library, linked
+from ..facts.board import Board
+from ..facts.errors import BoardError
+from ..facts.fit import check_fits
+from ..facts.processors import processor_of
+from .riscv_gcc import CPU, SOURCE, compiled, flat, library, linked
 
 MAGIC = 0x4D49544D
-BASE = 0x4000_0000              # of memory in every system (boards/soc/system.py)
+BASE = 0x4000_0000              # of memory in every system (boards/soc/litex_system.py)
 HEADER = struct.Struct("<8I")
 SOURCES = ("image.c", "accelerator.c", "bytes.c")
 

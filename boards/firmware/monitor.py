@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.monitor.protocol import c_header
-from .compiler import SOURCE, compiled, flat, linked
+from .riscv_gcc import SOURCE, compiled, flat, linked
 
 SOURCES = ("start.S", "monitor.c", "machine.c", "leveling.c", "serial.c", "bytes.c")
 PLACES = ("rom", "sram", "main_ram", "registers", "csr")

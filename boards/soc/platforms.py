@@ -12,10 +12,10 @@ from litex.soc.cores.clock.gowin_gw2a import GW2APLL
 from migen import ClockDomain, ClockSignal, If, Instance, Signal
 from migen.genlib.resetsync import AsyncResetSynchronizer
 
-from ..board import Board, Wire
-from ..facts import BoardError
-from .checked import check_chip
-from .inside import DEVICE_NAMES, INSIDE
+from ..facts.board import Board, Wire
+from ..facts.errors import BoardError
+from ..facts.in_package_sdram import DEVICE_NAMES, INSIDE
+from .dram.chip_check import check_chip
 
 SERIAL_MODEL = ("serial", 0, *(Subsignal(name, Pins(bits)) for name, bits in (
     ("source_valid", 1), ("source_ready", 1), ("source_data", 8),

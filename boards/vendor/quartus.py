@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ...isa.config import Config
-from .. import tools
-from ..board import Board
-from ..flow import Build, Flow
-from ..steps import Call, Step, Write
-from .ports import CLOCK, INTERRUPT, IP, MASTER, MODULE, RESET, SLAVE, Port, around, ports_of
+from ..build import tools
+from ..build.flow import Build, Flow
+from ..build.steps import Call, Step, Write
+from ..facts.board import Board
+from .axi_ports import CLOCK, INTERRUPT, IP, MASTER, MODULE, RESET, SLAVE, Port, around, ports_of
 
 SOURCES = (f"{MODULE}.v", f"{IP}.v", f"{MODULE}_hw.tcl")
 SCRIPTS = ("system.tcl", "top.v", "project.tcl", "build.sh")

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ...isa.config import Config
-from .. import tools
-from ..board import Board
-from ..facts import BoardError
-from ..flow import Build, Flow
-from ..steps import Call, Step, Write
-from .ports import CLOCK, INTERRUPT, IP, MASTER, MODULE, RESET, SLAVE, around, ports_of
+from ..build import tools
+from ..build.flow import Build, Flow
+from ..build.steps import Call, Step, Write
+from ..facts.board import Board
+from ..facts.errors import BoardError
+from .axi_ports import CLOCK, INTERRUPT, IP, MASTER, MODULE, RESET, SLAVE, around, ports_of
 
 SOURCES = (f"{MODULE}.v", f"{IP}.v")
 WINDOW = 0x1000

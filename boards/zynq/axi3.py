@@ -2,7 +2,7 @@
 
 from amaranth.lib.wiring import In, Out, Signature
 
-from .facts import ADDRESS_BITS, MEMORY_BITS
+from ..facts.zynq7000 import ADDRESS_BITS, MEMORY_BITS
 
 LENGTH_BITS = 4             # one to 16 beats, sent as beats - 1
 MOST_BEATS = 1 << LENGTH_BITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...isa.registers import WINDOW_BYTES
-from .facts import INTERRUPT, REGISTERS, SHARED_INTERRUPTS
+from ..facts.zynq7000 import INTERRUPT, REGISTERS, SHARED_INTERRUPTS
 
 LEVEL_HIGH = 4
 PLL_HZ = 1_000_000_000          # what FCLK0 is divided from, by whole numbers

@@ -7,9 +7,9 @@ from amaranth.lib.wiring import Component, In, Out, connect
 from ...hw.axi import read_channels, write_channels
 from ...hw.buffered import RegisteredQueue
 from ...isa.config import Config
+from ..facts.zynq7000 import MEMORY_BITS
 from .axi3 import LENGTH_BITS, OKAY, hp_port
-from .facts import MEMORY_BITS
-from .pieces import BURST, Pieces
+from .burst_splitter import BURST, Pieces
 
 PIECES_IN_FLIGHT = 16       # of reads, and as many of writes; the port itself takes 8 or fewer
 

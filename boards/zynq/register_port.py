@@ -7,8 +7,8 @@ from amaranth.utils import exact_log2
 
 from ...hw.axi import lite_channels
 from ...isa.registers import REGISTER_BYTES, WINDOW_BYTES
+from ..facts.zynq7000 import PORT_BITS
 from .axi3 import DECERR, FIXED, GP_ID_BITS, LENGTH_BITS, OKAY, SIZE_BITS, WRAP, gp_port
-from .facts import PORT_BITS
 
 WINDOW_BITS = exact_log2(WINDOW_BYTES)
 WORD_BITS = exact_log2(REGISTER_BYTES)

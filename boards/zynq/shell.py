@@ -27,7 +27,7 @@ from ...hw.axi import connect_flat
 from ...hw.targets import target
 from ...hw.top import Accelerator
 from ...isa.config import Config
-from .facts import SHELL, check_config
+from ..facts.zynq7000 import SHELL, check_config
 from .memory_port import MemoryPort
 from .processing_system import PortsOfPs7, ps7
 from .register_port import RegisterPort

@@ -28,7 +28,7 @@ FORM = f"{BOARD_FORM}, as in board:pynq_z2@/dev/uio0 or board:ulx3s@/dev/ttyUSB0
 LITEX_REGISTERS, LITEX_MEMORY = 0x9000_0000, 0x4000_0000
 # The lower half of its memory is the processor's own, where there is one.
 LITEX_SHARE, NO_PROCESSOR = 2, "none"
-# What a board's file may say, as boards/board.py has it.
+# What a board's file may say, as boards/facts/board.py has it.
 MOST_BYTES, LEAST_HZ, MOST_HZ = 1 << 40, 1_000_000, 1_000_000_000
 SERIAL, SPEED = re.compile(r"(/.*?)(?::(\d{1,9}))?"), 115200      # /dev/ttyUSB0:1000000
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import pytest
 
+from microtron.boards.timing.critical_paths import Timing
+from microtron.boards.timing.explain_path import Explainer
+from microtron.boards.timing.families import FAMILIES
+from microtron.boards.timing.path_text import lines
+from microtron.boards.timing.unit_synthesis import elaborate, synthesize
 from microtron.isa.config import tiny
-
-from ..benchmarks.fpga_modules import fpga
 
 LIMIT_NS = 10.9
 LIMIT_LEVELS = 8
@@ -25,16 +28,16 @@ LATER = ("store", "control")
 
 @pytest.fixture(scope="module")
 def text():
-    return fpga("synthesis").elaborate(tiny, "ecp5")
+    return elaborate(tiny, "ecp5")
 
 
 def described(path, design):
-    return "\n".join(fpga("show").lines("slowest", path, fpga("explain").Explainer(design.gates)))
+    return "\n".join(lines("slowest", path, Explainer(design.gates)))
 
 
 def check(text, unit, most_ns, most_levels):
-    design = fpga("synthesis").synthesize(text, fpga("families").FAMILIES["ecp5"], unit)
-    timing = fpga("paths").Timing(design.cells)
+    design = synthesize(text, FAMILIES["ecp5"], unit)
+    timing = Timing(design.cells)
     path, = timing.longest()
     assert path.time <= most_ns, described(path, design)
     deepest = max((timing.path_to(end) for end in timing.ends()), key=lambda path: path.levels)

@@ -26,8 +26,8 @@ from amaranth.utils import exact_log2
 from ....hw.axi import read_channels, write_channels
 from ....hw.rows import MOST_BEATS
 from ....isa.config import Config
-from .chip import Chip
-from .ports import ALL_BANKS, HOST_BITS, chip_pins, host_port
+from .controller_ports import ALL_BANKS, HOST_BITS, chip_pins, host_port
+from .sdr_chip import Chip
 
 OKAY, DECERR = 0, 3
 START_REFRESHES = 8         # at least

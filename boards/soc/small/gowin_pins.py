@@ -15,11 +15,11 @@ from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
 
 from ....isa.config import Config
-from ...board import Board, Wire
-from ...facts import BoardError
-from ..inside import DEVICE_NAMES, INSIDE
-from .chip import chip_of
-from .system import system_of
+from ...facts.board import Board, Wire
+from ...facts.errors import BoardError
+from ...facts.in_package_sdram import DEVICE_NAMES, INSIDE
+from .sdr_chip import chip_of
+from .small_system import system_of
 
 BAUD = 115_200
 SETTLE_BITS = 16            # of the oscillator's cycles until power and the PLL are stable: 1 ms

@@ -18,8 +18,8 @@ from amaranth.utils import exact_log2
 
 from ....hw.axi import lite_channels
 from ....isa.registers import REGISTER_BYTES, WINDOW_BYTES
-from .chip import Chip
-from .ports import HOST_BITS, host_port
+from .controller_ports import HOST_BITS, host_port
+from .sdr_chip import Chip
 
 WRITES, READS = 1, 2        # commands
 STOP = 9                    # the last bit of a byte: one to start and eight come before

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from microtron.boards.firmware.compiler import SOURCE
+from microtron.boards.firmware.riscv_gcc import SOURCE
 
 MODULES, SLIPS, DELAYS = 2, 4, 8
 # A chip whose bytes come back right only with some slips, and from one delay to another.

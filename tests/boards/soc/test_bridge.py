@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from microtron.boards.soc.dram_port import DECERR, OKAY, Port
-from microtron.boards.soc.dram_reader import DramReader
-from microtron.boards.soc.dram_writer import DramWriter
+from microtron.boards.soc.dram.dram_port import DECERR, OKAY, Port
+from microtron.boards.soc.dram.dram_reader import DramReader
+from microtron.boards.soc.dram.dram_writer import DramWriter
 from microtron.isa.config import tiny
 
 from ...hw.simulate import simulate

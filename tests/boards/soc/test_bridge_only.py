@@ -10,12 +10,13 @@ import pytest
 from litedram.dfii import DFIInjector
 from migen import run_simulation
 
-from microtron.boards.catalogue import board as board_of
-from microtron.boards.processors import NONE
-from microtron.boards.soc.memories import StartStep
-from microtron.boards.soc.simulate import SimulatedBoard
-from microtron.boards.soc.starter import MARGIN, Starter
-from microtron.boards.soc.steps import FACTS, gateware
+from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.processors import NONE
+from microtron.boards.soc.dram.initializer import MARGIN, Starter
+from microtron.boards.soc.dram.litedram_chip import StartStep
+from microtron.boards.soc.file_names import FACTS
+from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
+from microtron.boards.soc.system_steps import gateware
 from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
 from microtron.runtime.board.device import BoardDevice

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from microtron.boards.soc.dram_port import Gear, Port
+from microtron.boards.soc.dram.dram_port import Gear, Port
 from microtron.isa.config import tiny
 
 BASE = 0x4000_0000

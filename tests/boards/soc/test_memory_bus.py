@@ -9,7 +9,7 @@ import pytest
 from litedram.common import LiteDRAMNativePort
 from migen import passive, run_simulation
 
-from microtron.boards.soc.memory_bus import MemoryBus
+from microtron.boards.soc.dram.memory_bus import MemoryBus
 
 BASE, WRITE_LATENCY, READ_LATENCY = 0x4000_0000, 3, 9
 WORDS, PATIENCE = 64, 200

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.catalogue import board as board_of
-from microtron.boards.firmware.compiler import tool
+from microtron.boards.facts.catalogue import board as board_of
 from microtron.boards.firmware.image import Image, build_image
-from microtron.boards.soc.fitting import Measured
-from microtron.boards.soc.simulate import SimulatedBoard
+from microtron.boards.firmware.riscv_gcc import tool
+from microtron.boards.soc.simulation.memory_timing_fit import Measured
+from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.isa.config import Config
 from microtron.isa.errors import ExecutionError
 from microtron.isa.faults import Fault

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.board import Board
-from microtron.boards.catalogue import board as board_of
-from microtron.boards.catalogue import boards
+from microtron.boards.facts.board import Board
+from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import boards
+from microtron.boards.facts.processors import PROCESSORS, soft_processor
 from microtron.boards.firmware.image import build_image
-from microtron.boards.processors import PROCESSORS, soft_processor
-from microtron.boards.soc.fitting import Measured
-from microtron.boards.soc.simulate import SimulatedBoard
-from microtron.boards.soc.steps import PINS
+from microtron.boards.soc.file_names import PINS
+from microtron.boards.soc.simulation.memory_timing_fit import Measured
+from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.isa.errors import ExecutionError
 from microtron.runtime.model import Model
 from microtron.runtime.monitor.client import Monitor

@@ -13,7 +13,7 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import Component, In
 
 from microtron.boards import zynq
-from microtron.boards.zynq.facts import REGISTERS
+from microtron.boards.facts.zynq7000 import REGISTERS
 from microtron.boards.zynq.shell import RESET_STAGES, Shell
 from microtron.hw.top import MODULE
 from microtron.runtime.rtl_build import cached, generator

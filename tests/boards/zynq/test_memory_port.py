@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from microtron.boards.zynq.axi3 import MOST_BEATS
+from microtron.boards.zynq.burst_splitter import Pieces
 from microtron.boards.zynq.memory_port import PIECES_IN_FLIGHT, MemoryPort
-from microtron.boards.zynq.pieces import Pieces
 from microtron.boards.zynq.shell import verilog
 from microtron.isa.config import tiny
 from microtron.isa.errors import ConfigError

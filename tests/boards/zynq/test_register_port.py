@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from microtron.boards.facts.zynq7000 import REGISTERS
 from microtron.boards.zynq.axi3 import DECERR, FIXED, INCR, OKAY, SLVERR, WRAP
-from microtron.boards.zynq.facts import REGISTERS
 from microtron.boards.zynq.register_port import RegisterPort
 from microtron.isa.registers import WINDOW_BYTES
 

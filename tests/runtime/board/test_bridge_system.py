@@ -2,7 +2,7 @@
 
 import pytest
 
-from microtron.boards.soc.simulate import SimulatedBoard
+from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import Buffer, Engines, Gemm, Load, Sync
 from microtron.isa.program import Program

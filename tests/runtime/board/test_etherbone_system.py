@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microtron.boards.catalogue import board as board_of
-from microtron.boards.ethernet import Ethernet
-from microtron.boards.processors import NONE, soft_processor
-from microtron.boards.soc.cable import CabledBoard
+from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.ethernet import Ethernet
+from microtron.boards.facts.processors import NONE, soft_processor
+from microtron.boards.soc.simulation.ethernet_cable import CabledBoard
 from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import Buffer, Engines, Gemm, Load, Sync
 from microtron.isa.program import Program

@@ -2,8 +2,8 @@
 
 import pytest
 
-from microtron.boards.board import load_board
-from microtron.boards.facts import BoardError
+from microtron.boards.facts.board import load_board
+from microtron.boards.facts.errors import BoardError
 from microtron.isa.errors import MicrotronError
 from microtron.isa.image import save
 from microtron.runtime.board import places

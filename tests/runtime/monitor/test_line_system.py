@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.catalogue import board as board_of
+from microtron.boards.facts.catalogue import board as board_of
 from microtron.boards.firmware.image import build_image
-from microtron.boards.soc.simulate import SimulatedBoard
+from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.runtime.board.places import FILES
 
 from ...boards.soc.test_simulate import LEAST

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from microtron.boards.catalogue import board
-from microtron.boards.soc.small.chip import Chip, chip_of
+from microtron.boards.facts.catalogue import board
 from microtron.boards.soc.small.controller import DECERR, OKAY, Controller
+from microtron.boards.soc.small.sdr_chip import Chip, chip_of
 from microtron.isa.config import Config
 
 from ....hw.simulate import kept, simulate

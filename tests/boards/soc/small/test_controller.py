@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.boards.catalogue import board
-from microtron.boards.facts import BoardError
-from microtron.boards.soc.small.chip import chip_of
+from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.errors import BoardError
 from microtron.boards.soc.small.controller import DECERR, OKAY
-from microtron.boards.soc.small.ports import check_chip
+from microtron.boards.soc.small.controller_ports import check_chip
+from microtron.boards.soc.small.sdr_chip import chip_of
 
 from .memory_bench import BASE, BUS, CHIPS, TANG, Bench, until
 from .sdram import ACTIVATE, PRECHARGE, READ, REFRESH

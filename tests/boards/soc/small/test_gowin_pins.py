@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.boards.board import Wire
-from microtron.boards.catalogue import board
-from microtron.boards.facts import BoardError
-from microtron.boards.processors import NONE
-from microtron.boards.soc.inside import INSIDE
+from microtron.boards.facts.board import Wire
+from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.errors import BoardError
+from microtron.boards.facts.in_package_sdram import INSIDE
+from microtron.boards.facts.processors import NONE
+from microtron.boards.soc.file_names import FACTS
 from microtron.boards.soc.small.gowin_pins import device_of, pll_dividers, wires_of
-from microtron.boards.soc.steps import FACTS, gateware, is_small, verilog_of
+from microtron.boards.soc.system_steps import gateware, is_small, verilog_of
 from microtron.isa.config import tiny
 
 TANG = board("tang_nano_20k")

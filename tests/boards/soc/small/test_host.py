@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from microtron.boards.catalogue import board
-from microtron.boards.soc.small.chip import chip_of
+from microtron.boards.facts.catalogue import board
 from microtron.boards.soc.small.host import Host
+from microtron.boards.soc.small.sdr_chip import chip_of
 
 from ....hw.simulate import kept, simulate
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.catalogue import board as board_of
-from microtron.boards.soc.fitting import Measured
-from microtron.boards.soc.simulate import SimulatedBoard
-from microtron.boards.soc.simulated_link import SimulatedLink
+from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.soc.simulation.memory_timing_fit import Measured
+from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
+from microtron.boards.soc.simulation.simulated_link import SimulatedLink
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError
 from microtron.isa.generator import random_program

@@ -1,0 +1,73 @@
+"""The accelerator, or a unit of it, between shift registers: so it fits any package.
+
+    data_in ─▶ register ─▶ register ─▶ …         one for each bit of an input
+                  │           │
+                  ▼           ▼
+                 the accelerator
+                  │           │
+                  ▼           ▼
+               register ─▶ register ─▶ … ─▶ data_out       one for each bit of an output
+
+A system would have a processor or a memory controller there, which also starts and ends paths at
+registers. Traces stay open, as in a system. So a part can be measured without a board.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.wiring import Flow
+
+from ...hw.targets import Target, target
+from ...hw.top import Accelerator
+from ...isa.config import Config
+
+NAME = "accelerator"
+TOP = "top"
+PORTS = ("clk", "rst", "data_in", "load", "data_out")
+
+
+class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
+    """Pins: `data_in`, `data_out`, and `load`, with which the registers behind take the outputs."""
+
+    def __init__(self, inner: Any):
+        self.inner = inner              # a component whose members are plain ports
+        self.data_in = Signal()
+        self.data_out = Signal()
+        self.load = Signal()
+
+    def elaborate(self, platform: object) -> Any:
+        m = Module()
+        m.submodules[NAME] = inner = self.inner
+        ports = {name: (member.flow, Value.cast(getattr(inner, name)))
+                 for name, member in inner.signature.members.items()
+                 if not name.startswith("trace_")}
+        inputs = Cat(port for flow, port in ports.values() if flow == Flow.In)
+        outputs = Cat(port for flow, port in ports.values() if flow == Flow.Out)
+        before = Signal(len(inputs), reset_less=True)
+        behind = Signal(len(outputs), reset_less=True)
+        loads = Signal()
+        m.d.sync += [
+            before.eq(Cat(self.data_in, before)), loads.eq(self.load),
+            behind.eq(Mux(loads, outputs, behind >> 1)), self.data_out.eq(behind[0]),
+        ]
+        m.d.comb += inputs.eq(before)
+        return m
+
+
+def elaborated(inner: Any, fpga: Target | None = None, *, emit_src: bool = False) -> str:
+    """All of it in Yosys's language, optionally with lines of source on what they describe."""
+    from amaranth.back import rtlil
+
+    bare = Bare(inner)
+    text: str = rtlil.convert(bare, name=TOP, platform=fpga, emit_src=emit_src,
+                              ports=(bare.data_in, bare.data_out, bare.load))
+    return text
+
+
+def write(config: dict[str, int], family: str, multipliers: int) -> None:
+    """The step of a build: the accelerator, arranged for a family of FPGAs and what one has."""
+    text = elaborated(Accelerator(Config(**config)), target(family, multipliers))
+    Path("top.il").write_text(text, encoding="utf-8")

@@ -1,0 +1,151 @@
+"""A build from its plan to its folder: what will be done, doing it, and what there is then."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...isa.atomic import write_together
+from ...isa.config import Config
+from ...isa.errors import MicrotronError
+from ...isa.values import shown
+from ..facts.board import Board
+from ..facts.errors import BoardError
+from ..facts.fit import check_fits
+from .flow import Build, Flow, flow_of
+from .report import read_placed, summary
+from .steps import Command, Step
+from .tools import missing
+
+REPORT, DRIVER, LOAD, REGISTERS = "report.json", "device.json", "load.sh", "registers.h"
+WRITTEN = (REPORT, DRIVER, REGISTERS, LOAD)         # when all steps are done
+DONE = "done already"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    board: Board
+    config: Config
+    config_name: str
+    flow: Flow
+    build: Build
+
+
+def make_plan(board: Board, config: Config, config_name: str, flow_name: str = "") -> Plan:
+    """What building a configuration for a board takes; refused if it cannot fit. A board with a
+    Zynq has a flow of Vivado's beside its own."""
+    flows = (board.flow, "vivado") if board.flow == "zynq" else (board.flow,)
+    if flow_name and flow_name not in flows:
+        raise BoardError(f"{board.name} is not built with {shown(flow_name)}, but with "
+                         f"{' or '.join(flows)}")
+    board = replace(board, flow=flow_name or board.flow)
+    check_fits(board, config)
+    flow = flow_of(board)
+    return Plan(board=board, config=config, config_name=config_name, flow=flow,
+                build=flow.plan(board, config))
+
+
+def outlined(plan: Plan, folder: Path) -> list[dict[str, Any]]:
+    """The steps, each with what it makes from what, and whether it is done already or cannot be."""
+    known, found = True, []
+    for step in plan.build.steps:
+        state = _state(step, folder) if known else ""
+        known = state == DONE
+        found.append({"name": step.name, "doing": step.doing, "work": str(step.work),
+                      "inputs": list(step.inputs), "outputs": list(step.outputs), "state": state})
+    return found
+
+
+def described(plan: Plan, folder: Path) -> list[str]:
+    """The same as text: the folder, and two lines for each step."""
+    steps, lines = outlined(plan, folder), [f"in {folder}:"]
+    for number, step in enumerate(steps, 1):
+        made = f"{', '.join(step['inputs']) or 'nothing'} → {', '.join(step['outputs'])}"
+        lines += [f"{number}. {step['name']}: {step['work']}",
+                  f"     {made}{f' ({each})' if (each := step['state']) else ''}"]
+    lines.append(f"{len(steps) + 1}. write {', '.join(WRITTEN[:-1])} and {WRITTEN[-1]}")
+    return lines
+
+
+def _state(step: Step, folder: Path) -> str:
+    if isinstance(step.work, Command) and (reason := missing(step.work.need)):
+        return reason
+    if not all((folder / name).is_file() for name in step.inputs):
+        return ""
+    return DONE if step.kept(folder).exists() else ""
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before a long step finds out. Asking for permission
+    is not enough: root has it for folders that nobody can write."""
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.exists(each))
+    if not there.is_dir():
+        raise MicrotronError(f"{folder}: {there} is a file, but must be a folder; name another "
+                             "with --output")
+    try:
+        with tempfile.TemporaryFile(dir=there):     # leaves nothing behind
+            pass
+    except OSError as error:
+        raise MicrotronError(f"{folder}: the folder {there} cannot be written: {error.strerror}; "
+                             "name another with --output") from None
+
+
+def build(plan: Plan, folder: Path) -> dict[str, Any]:
+    """Run every step that has not been run, and gather what there is to say about the product."""
+    check_folder(folder)
+    for need in plan.flow.needs(plan.board):
+        if reason := missing(need):
+            raise MicrotronError(f"{plan.board.name}: {reason}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MicrotronError(f"{folder}: cannot be made: {error.strerror}") from None
+    steps = plan.build.steps
+    spent = {step.name: step.run(folder, number, len(steps))
+             for number, step in enumerate(steps, 1)}
+    placed = None
+    if plan.build.timing is not None:
+        features = folder / plan.build.features if plan.build.features else None
+        placed = read_placed(folder / plan.build.timing, plan.flow.name, plan.build.clock, features,
+                             plan.board.clock.system_hz / 1e6)
+    found = summary(plan.board, plan.config, plan.config_name, placed, spent)
+    _describe(plan, folder, found)
+    return found
+
+
+def _describe(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
+    from ...isa.header import c_header
+
+    board = plan.board
+    driver = {"board": board.name, "config": plan.config.to_dict(), "digest": plan.config.digest,
+              "clock_hz": board.clock.system_hz, "memory_bytes": board.memory.bytes,
+              "product": plan.build.product, **_addresses(plan, folder), **plan.build.facts}
+    load = ("#!/bin/sh\n"
+            f"# Loads the {board.title}.\n"
+            "cd \"$(dirname \"$0\")\"\n"
+            f"exec {load_command(plan)}\n")
+    write_together({folder / REPORT: _json(found), folder / DRIVER: _json(driver),
+                    folder / LOAD: load.encode(), folder / REGISTERS: c_header().encode()})
+    (folder / LOAD).chmod(0o755)
+
+
+def _addresses(plan: Plan, folder: Path) -> dict[str, int]:
+    """Where a system has the accelerator's registers and memory, as the step that wrote it says.
+    Systems of a hard processor are among the flow's own facts."""
+    if not plan.build.system:
+        return {}
+    places = json.loads((folder / plan.build.system).read_text(encoding="utf-8"))["memories"]
+    return {"registers": places["registers"]["base"], "memory": places["main_ram"]["base"]}
+
+
+def load_command(plan: Plan) -> str:
+    """All else in braces is the shell's: ${HOME}."""
+    return plan.board.load.replace("{bitstream}", plan.build.loads or plan.build.product)
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()

@@ -1,0 +1,101 @@
+"""What a build came to: clock and area from nextpnr's report, and the time that it took."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...isa.config import Config
+from ..facts.board import Board
+from ..facts.errors import BoardError
+
+# nextpnr's places, and what they count as: how many of ours each is.
+COUNTED: Mapping[str, Mapping[str, tuple[str, float]]] = {
+    "ecp5": {"TRELLIS_COMB": ("lut", 1), "TRELLIS_FF": ("register", 1), "MULT18X18D": ("dsp", 1),
+             "DP16KD": ("bram", 1)},
+    "gowin": {"LUT4": ("lut", 1), "ALU": ("lut", 1), "DFF": ("register", 1),
+              "MULT9X9": ("dsp", 1), "MULT18X18": ("dsp", 2), "MULT36X36": ("dsp", 8),
+              "BSRAM": ("bram", 1)},
+    "zynq": {"SLICE_FFX": ("register", 1), "DSP48E1_DSP48E1": ("dsp", 1),
+             "RAMB18E1_RAMB18E1": ("bram", 0.5), "RAMBFIFO36E1_RAMBFIFO36E1": ("bram", 1),
+             "RAMB36E1_RAMB36E1": ("bram", 1)},
+}
+# A LUT of Xilinx has two outputs, which nextpnr counts as places. One that holds something has a
+# feature.
+HOLDING = re.compile(r"^(\w+\.SLICE[LM]_X\d\.[A-D]LUT)\.", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """What nextpnr reports of a routed design."""
+
+    mhz: float                      # of what runs at the design's own clock
+    used: Mapping[str, float]       # by kind of resource
+    missed: Mapping[str, str]       # clocks of others, as that of a cable, that are too slow
+
+
+def read_placed(path: Path, flow: str, clock: str, features: Path | None = None,
+                target_mhz: float | None = None) -> Placed:
+    """The report that nextpnr wrote with --report; `clock` is part of the clock's name, and all are
+    the design's own unless `target_mhz` says how fast that is. LUTs are counted among the
+    `features` that are set, if there is a file of those."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    clocks = {name: each for name, each in found["fmax"].items() if clock in name}
+    if not clocks:
+        raise BoardError(f"{path}: there is no clock {clock!r} among {', '.join(found['fmax'])}")
+    # A clock that nothing was said of is to be as fast as the design; others are somebody else's.
+    others = {name: each for name, each in clocks.items()
+              if target_mhz is not None and abs(each["constraint"] - target_mhz) > 0.1}
+    missed = {name: f"{each['achieved']:.1f} of {each['constraint']:g} MHz"
+              for name, each in others.items() if each["achieved"] < each["constraint"]}
+    own = {name: each["achieved"] for name, each in clocks.items() if name not in others}
+    if not own:
+        raise BoardError(f"{path}: no clock is to run at {target_mhz:g} MHz, but "
+                         f"{', '.join(others)} are there")
+    used: dict[str, float] = {}
+    for place, each in found["utilization"].items():
+        kind, weight = COUNTED[flow].get(place, (None, 0))
+        if kind is not None:
+            used[kind] = used.get(kind, 0) + each["used"] * weight
+    if features is not None:
+        used["lut"] = len(set(HOLDING.findall(features.read_text(encoding="utf-8"))))
+    return Placed(mhz=round(min(own.values()), 2), used=used, missed=missed)
+
+
+def summary(board: Board, config: Config, name: str, placed: Placed | None,
+            spent: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """A build as one JSON object."""
+    found: dict[str, Any] = {
+        "board": board.name, "part": board.part.name, "config": name, "digest": config.digest,
+        "macs_per_cycle": config.macs_per_cycle,
+        "processor_seconds": round(sum(each["processor_seconds"] for each in spent.values()), 1),
+        "steps": {step: dict(each) for step, each in spent.items()}}
+    if placed is not None:
+        target = board.clock.system_hz / 1e6
+        found |= {"mhz": placed.mhz, "target_mhz": target,
+                  "meets_timing": placed.mhz >= target and not placed.missed,
+                  **({"missed_clocks": dict(placed.missed)} if placed.missed else {}),
+                  "used": dict(placed.used), "available": dict(board.part.resources),
+                  "peak_gops": round(2 * config.macs_per_cycle * min(placed.mhz, target) / 1000, 2)}
+    return found
+
+
+def lines_of(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The same for people."""
+    rows = [("part", str(found["part"])), ("configuration", str(found["config"]))]
+    if "mhz" in found:
+        words = "meets" if found["mhz"] >= found["target_mhz"] else "misses"
+        rows += [("clock", f"{found['mhz']:.1f} MHz, which {words} the {found['target_mhz']:.0f} "
+                           "MHz that it runs at"),
+                 *((f"too slow: {name}", said)
+                   for name, said in found.get("missed_clocks", {}).items()),
+                 ("peak", f"{found['peak_gops']:.2f} GOPS")]
+        rows += [(kind, f"{used:,g} of {found['available'][kind]:,} "
+                        f"({used / max(found['available'][kind], 1):.0%})")
+                 for kind, used in found["used"].items()]
+    rows.append(("time", f"{found['processor_seconds']:,.0f} s of a processor"))
+    return rows

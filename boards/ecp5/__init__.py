@@ -1,0 +1,1 @@
+"""Lattice ECP5: the flow, and the netlist passes between Yosys and nextpnr."""

@@ -1,0 +1,78 @@
+"""Lattice ECP5: Yosys, nextpnr-ecp5 and ecppack, around a LiteX system or a bare accelerator."""
+
+from __future__ import annotations
+
+import re
+
+from ...isa.config import Config
+from ..build import bitstream, tools
+from ..build.bare_design import bare_design
+from ..build.constraints import format_lpf
+from ..build.flow import Build, Flow
+from ..build.steps import Call, Command, Step
+from ..build.synthesis import AREA, NETLIST, Design, synthesized
+from ..facts.board import Board
+from ..facts.errors import BoardError
+from ..soc.system_design import system_design
+from ..soc.system_steps import system_needs
+
+PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
+ARRANGED = "arranged.json"          # the netlist that is placed
+PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
+
+
+def _part(board: Board) -> tuple[str, str, str, str]:
+    """Its kind, thousands of LUTs, speed grade and package."""
+    match = PART.fullmatch(board.part.name)
+    if match is None:
+        raise BoardError(f"{board.name}: part is {board.part.name!r}, but must be as "
+                         "LFE5U-85F-6BG381C")
+    kind, size, speed, package = match.groups()
+    return kind, size, speed, package
+
+
+def nextpnr_options(board: Board) -> tuple[str, ...]:
+    """How nextpnr is told about the part."""
+    kind, size, speed, package = _part(board)
+    prefix = {"U": "", "UM": "um-", "UM5G": "um5g-"}[kind]
+    return (f"--{prefix}{size}k", "--package", PACKAGES[package[:2]] + package[2:],
+            "--speed", speed)
+
+
+def back_end(board: Board, design: Design) -> Build:
+    """The steps from a design to its bitstream."""
+    product = f"{board.name}.bit"
+    steps = (
+        *synthesized(board, design, "synth_ecp5", luts="abc -lut 4:7"),
+        Step(name="arrange", doing="giving multipliers and block RAMs their places and registers",
+             inputs=(NETLIST,), outputs=(ARRANGED,),
+             work=Call("microtron.boards.ecp5.netlist_passes:arrange_file", {
+                 "source": NETLIST, "to": ARRANGED, "die": _part(board)[1]})),
+        Step(name="route", doing="placing and routing: minutes, or an hour if large",
+             inputs=(ARRANGED, design.pins, AREA), outputs=("design.config", "timing.json"),
+             work=Command(tools.NEXTPNR_ECP5, (
+                 *nextpnr_options(board), "--json", ARRANGED, "--lpf", design.pins,
+                 "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
+                 "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
+                 # The static placer takes a third less wire on whole systems; without it, the
+                 # router does not come to an end on some.
+                 "--timing-allow-fail", "--placer", "static", "--router", "router2"))),
+        Step(name="pack", doing="writing the bitstream", inputs=("design.config",),
+             outputs=(product,), work=Command(tools.ECPPACK, (
+                 "--compress", "--input", "design.config", "--bit", product))),
+        Step(name="check", doing="reading the bitstream back", inputs=(product,),
+             outputs=(bitstream.REPORT,),
+             work=Call("microtron.boards.ecp5.ecp5_bitstream:check", {
+                 "name": product, "idcode": board.part.idcode})))
+    return Build(steps=steps, product=product, timing="timing.json", system=design.system)
+
+
+def plan(board: Board, config: Config) -> Build:
+    if board.memory.kind == "none":
+        return back_end(board, bare_design(board, config, "pins.lpf", format_lpf))
+    return back_end(board, system_design(board, config))
+
+
+FLOW = Flow(name="ecp5", plan=plan, needs=lambda board: (
+    tools.AMARANTH, tools.YOSYS, tools.library("scipy"), tools.NEXTPNR_ECP5, tools.ECPPACK,
+    *system_needs(board)))

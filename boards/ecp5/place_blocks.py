@@ -1,0 +1,105 @@
+"""Where the multipliers and block RAMs of an ECP5 design go, before nextpnr places the rest.
+
+nextpnr lets blocks settle among the logic that they belong to, and then moves each to the nearest
+place that is still free. Where most are taken, the last ones come to lie across the part, and their
+wires with them. Here all blocks go at once to where they move least in total, in rounds: wires pull
+at cells, and pulls that grow from round to round hold blocks at their places and keep logic apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .density import Room
+from .dies import Die, Site
+from .editable_netlist import MEMORY, MULTIPLIER, Cell
+from .wirelength import Springs
+
+# Of the places of a die: where fewer are taken, nextpnr finds near ones, and sees to the clock.
+MOST = 0.75
+STARTS = 4                          # the outcome depends on where cells begin; the best is taken
+ROUNDS = 40
+BLOCK, BLOCKS_GROW = 0.02, 1.12     # a block's pull towards its place, to all pulls of its wires
+LOGIC, LOGIC_GROWS = 0.01, 1.08     # a cell's pull towards where there is room for it
+TO_MIDDLE = 1e-6                    # so weak that it only decides where nothing else does
+
+
+def lay_out(module: Mapping[str, Any], die: Die) -> int:
+    """Give every block of a module its place, and say how many have one: none, if the die has many
+    more, or too few; nextpnr will say so."""
+    cells: dict[str, Cell] = module["cells"]
+    blocks = {kind: [name for name, cell in cells.items() if cell["type"] == kind]
+              for kind in (MULTIPLIER, MEMORY)}
+    filled = max(len(names) / len(die.sites(kind)) for kind, names in blocks.items())
+    if not MOST <= filled <= 1:
+        return 0
+    tried = [Layout(cells, blocks, die, start).places() for start in range(STARTS)]
+    _, places = min(tried, key=lambda each: each[0])
+    for name, site in places.items():
+        cells[name].setdefault("attributes", {})["BEL"] = site.name
+    return len(places)
+
+
+class Layout:
+    """Cells that wires pull at: their positions, columns first, and behind them those of wires."""
+
+    def __init__(self, cells: Mapping[str, Cell], blocks: Mapping[str, list[str]], die: Die,
+                 start: int):
+        self.names = [name for names in blocks.values() for name in names]
+        self.springs, self.room = Springs(cells), Room(cells, die)
+        self.count = len(cells)
+        numbers = {name: number for number, name in enumerate(cells)}
+        self.blocks = np.array([numbers[name] for name in self.names])
+        self.kinds = {kind: [self.names.index(name) for name in names]
+                      for kind, names in blocks.items() if names}
+        self.sites = {kind: die.sites(kind) for kind in self.kinds}
+        self.middle = np.array(die.middle)[:, None]
+        # Anything but one point: there, nothing would pull in any direction.
+        rng = np.random.default_rng(start)
+        self.at = self.middle * rng.uniform(0, 2, (2, self.springs.points))
+
+    def places(self) -> tuple[float, dict[str, Site]]:
+        """The length of all wires, and the place of each block."""
+        block, logic = BLOCK, LOGIC
+        chosen = self._nearest()
+        for _ in range(ROUNDS):
+            goals = self._goals(chosen)
+            for axis in range(2):
+                self._settle(axis, goals[axis], block, logic)
+            chosen = self._nearest()
+            block, logic = block * BLOCKS_GROW, logic * LOGIC_GROWS
+        return self.springs.length(self._goals(chosen)), dict(zip(self.names, chosen, strict=True))
+
+    def _goals(self, chosen: list[Site]) -> np.ndarray:
+        """Where everything should be."""
+        goals = np.repeat(self.middle, self.springs.points, axis=1)
+        goals[:, :self.count] = self.room.spread(self.at[:, :self.count])
+        goals[:, self.blocks] = np.array([(site.column, site.row) for site in chosen]).T
+        return goals
+
+    def _nearest(self) -> list[Site]:
+        """A place for each block, with the least way in total."""
+        from scipy.optimize import linear_sum_assignment
+
+        chosen: dict[int, Site] = {}
+        for kind, members in self.kinds.items():
+            sites = self.sites[kind]
+            places = np.array([(site.column, site.row) for site in sites])
+            at = self.at[:, self.blocks[members]].T
+            ways = np.abs(at[:, None, :] - places[None, :, :]).sum(axis=2)
+            for member, site in zip(*linear_sum_assignment(ways), strict=True):
+                chosen[members[member]] = sites[site]
+        return [chosen[block] for block in range(len(self.names))]
+
+    def _settle(self, axis: int, goals: np.ndarray, block: float, logic: float) -> None:
+        """Move all cells to where pulls along an axis cancel."""
+        at = self.at[axis]
+        springs, total = self.springs.matrix(at)
+        held = np.full(at.size, TO_MIDDLE)
+        cells = slice(self.count)
+        held[cells] += logic * total[cells] / np.maximum(np.abs(at[cells] - goals[cells]), 1)
+        held[self.blocks] = block * total[self.blocks] + TO_MIDDLE
+        self.at[axis] = self.springs.settled(springs, total, held, goals, at)

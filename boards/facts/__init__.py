@@ -1,0 +1,1 @@
+"""Boards as data: their files, what the files may say, and what fits on a part."""

@@ -1,0 +1,104 @@
+"""Whether a configuration fits a board's part: before anything is built, as far as is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...hw.targets import LANE_MULTIPLIERS, target
+from ...isa.config import PRESETS, Config
+from ...isa.instructions import SCRATCHPADS
+from .board import RESOURCES, Board
+from .errors import BoardError
+from .toml_table import read_toml
+from .zynq7000 import check_config
+
+AREAS = Path(__file__).parent / "areas.toml"
+SHELL, ETHERNET = "shell", "ethernet"
+FAMILIES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq", "vivado": "xilinx",
+            "quartus": "xilinx"}            # whose areas are nearest
+# The FPGA that a flow has the hardware arranged for. Quartus gets it plain, and makes of logic what
+# its multipliers do not hold.
+ARRANGED_FOR = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "xc7", "vivado": "xc7"}
+# Multipliers, as parts.toml counts them, in one of 18 × 18 bits. Gowin's are of 9 × 9.
+IN_LARGE_ONE = {"gowin": 2}
+
+
+@cache
+def _areas() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    return read_toml(AREAS)
+
+
+def needed(board: Board, config: Config) -> dict[str, float] | None:
+    """What a configuration and the shell take, if it is a preset that was measured."""
+    areas = _areas().get(FAMILIES[board.flow], {})
+    for name, preset in PRESETS.items():
+        if preset == config and name in areas:
+            parts = [areas[each] for each in (name, *_around(board))]
+            return {kind: sum(each[kind] for each in parts) for kind in RESOURCES}
+    return None
+
+
+def _around(board: Board) -> tuple[str, ...]:
+    """What a bitstream has beside the accelerator."""
+    if board.memory.kind == "none":
+        return ()
+    return (SHELL, ETHERNET) if board.ethernet is not None else (SHELL,)
+
+
+def multipliers(board: Board, config: Config) -> int:
+    """Those of the array, two products in each where hardware is arranged so, and of the ALU's
+    lanes; zero where nobody can tell. What is around the accelerator comes on top."""
+    family = ARRANGED_FOR.get(board.flow)
+    if family is None:
+        return 0
+    pairs = target(family, board.part.resources["dsp"]).pairs(config)
+    lanes = LANE_MULTIPLIERS * config.alu_lanes * IN_LARGE_ONE.get(board.flow, 1)
+    return config.macs_per_cycle // (2 if pairs else 1) + lanes
+
+
+def shortage(board: Board, config: Config) -> str | None:
+    """What there is too little of, in words; None if nothing is known to be."""
+    part = board.part
+    if board.memory.bytes > 1 << config.address_bits:
+        return (f"its addresses have {config.address_bits} bits, but memory "
+                f"{board.memory.bytes >> 20:,} MiB")
+    known = needed(board, config)
+    if known is not None:
+        for kind, number in known.items():
+            if number > part.resources[kind]:
+                return (f"it takes {number:,g} {RESOURCES[kind]}, but {part.device} has "
+                        f"{part.resources[kind]:,}")
+    bits = 8 * sum(getattr(config, f"{buffer.name.lower()}_bytes") for buffer in SCRATCHPADS)
+    there = part.resources["bram"] * part.bram_bits
+    if bits > there:
+        return (f"its scratchpads hold {bits // 1024:,} Kibit, but the {RESOURCES['bram']} of "
+                f"{part.device} hold {there // 1024:,}")
+    least = multipliers(board, config)
+    if least > part.resources["dsp"]:
+        return (f"its products and lanes take {least:,} {RESOURCES['dsp']}, but {part.device} has "
+                f"{part.resources['dsp']:,}")
+    return None
+
+
+def check_fits(board: Board, config: Config) -> None:
+    """Refuse what is known not to be possible, whoever asks: a build, a profile or firmware."""
+    if board.flow == "zynq":
+        check_config(config)
+    reason = shortage(board, config)
+    if reason is not None:
+        largest = largest_preset(board)
+        raise BoardError(f"{board.name}: the configuration does not fit: {reason}"
+                         f"{f'; the largest preset that fits is {largest}' if largest else ''}")
+
+
+def largest_preset(board: Board) -> str | None:
+    """The preset with the most products a cycle that fits, the last of these in their order; only
+    those that were measured count."""
+    fitting = [name for name, config in PRESETS.items()
+               if needed(board, config) is not None and shortage(board, config) is None]
+    order = list(PRESETS)
+    return max(fitting, default=None,
+               key=lambda name: (PRESETS[name].macs_per_cycle, order.index(name)))

@@ -1,0 +1,1 @@
+"""Gowin GW2A: the flow, and what is special about its parts."""

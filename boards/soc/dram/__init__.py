@@ -1,0 +1,1 @@
+"""The way from the system and the accelerator to LiteDRAM."""

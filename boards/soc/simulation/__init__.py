@@ -1,0 +1,1 @@
+"""Whole systems under Verilator, and memory timing fitted to them."""

@@ -1,0 +1,1 @@
+"""Static timing of the accelerator: synthesis, place and route, critical paths in our sources."""

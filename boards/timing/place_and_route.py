@@ -1,0 +1,79 @@
+"""Place and route with nextpnr: the clock that a design reaches, and when its signals settle."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from microtron.isa.errors import MicrotronError
+
+from ..build.step_cache import cached
+from ..build.steps import module_identity
+from ..build.tools import Tool
+from ..ecp5.netlist_passes import arrange_file
+from .families import Family
+
+TARGET = 150                    # MHz: more than is reached, so that every path is pressed
+# Results of a run, as this program and the cache know them.
+LOG, DELAYS, USED = "log.txt", "delays.sdf", "report.json"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What became of a design with one seed."""
+
+    seed: int
+    mhz: float
+    used: dict[str, tuple[int, int]]    # of each kind of place: how many, and of how many
+    delays: Path
+
+
+def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -> Placed:
+    """Place the netlist `cells.json` of a folder, and route it unless an estimate is enough."""
+    options = (*family.options, "--json", "cells.json", "--seed", str(seed), "--freq", str(TARGET),
+               "--report", USED, "--sdf", DELAYS, "--log", LOG, "--quiet",
+               *(() if route else ("--no-route",)))
+
+    def make(folder: Path) -> None:
+        for name, text in family.files.items():
+            (folder / name).write_text(text)
+        if family.die:
+            arrange_file(design / "cells.json", folder / "cells.json", family.die)
+        else:
+            shutil.copy(design / "cells.json", folder)
+        done = subprocess.run([*tool.command, *options], cwd=folder, capture_output=True,
+                              text=True, check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()[-300:]
+            raise MicrotronError(f"{family.tool.name} failed: {' '.join(said.split())}")
+        (folder / "cells.json").unlink()
+        _compress(folder / DELAYS)
+
+    doing = "placing and routing" if route else "placing"
+    arranger = module_identity(arrange_file.__module__) if family.die else ()
+    folder = cached(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
+                                                   *family.files.values(), *arranger), make,
+                    f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
+    used = json.loads((folder / USED).read_text())["utilization"]
+    return Placed(seed, _clock((folder / LOG).read_text()),
+                  {kind: (each["used"], each["available"]) for kind, each in used.items()
+                   if each["used"]}, folder / f"{DELAYS}.gz")
+
+
+def _compress(path: Path) -> None:
+    with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", 1) as compressed:
+        shutil.copyfileobj(plain, compressed)
+    path.unlink()
+
+
+def _clock(log: str) -> float:
+    """The last figure for our one clock: after routing, if there was any."""
+    found = re.findall(r"Max frequency for clock.*?: ([\d.]+) MHz", log)
+    if not found:
+        raise MicrotronError("nextpnr has not said how fast the clock may be")
+    return float(found[-1])

@@ -1,0 +1,43 @@
+"""Fitting the simulator's memory: it finds the memory that programs were measured with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import microtron
+from microtron.boards.soc.simulation.memory_timing_fit import (
+    Measured,
+    fitted,
+    predicted,
+    settings,
+    worst,
+)
+from microtron.isa.timing import MemoryTiming
+
+from ...runtime.small_model import small_graph
+
+RIGHT = MemoryTiming(read_latency=21, write_latency=9, cycles_per_beat=4, stalls=20)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    programs = microtron.compile(small_graph(), "tiny").programs
+    return [Measured((each,), predicted(each, RIGHT)) for each in programs]
+
+
+def test_an_error_has_the_sign_of_what_is_predicted(runs):
+    assert runs[0].error(RIGHT) == 0
+    assert runs[0].error(replace(RIGHT, read_latency=40)) > 0 > runs[0].error(MemoryTiming())
+
+
+def test_the_fit_predicts_what_was_measured(runs):
+    start = MemoryTiming(read_latency=16, write_latency=4, cycles_per_beat=2)
+    assert worst(runs, start) > 0.1
+    assert worst(runs, fitted(runs, start)) <= 0.005
+
+
+def test_settings_are_lines_of_a_boards_file():
+    assert settings(RIGHT) == ("read_latency = 21\nwrite_latency = 9\ncycles_per_beat = 4\n"
+                               "stalls = 20")

@@ -1,0 +1,55 @@
+"""Systems as Verilog: for every board with a system, and for the simulation."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import boards
+from microtron.boards.facts.processors import soft_processor
+from microtron.boards.soc.file_names import FACTS, PINS
+from microtron.boards.soc.serialize import plain, rebuilt
+from microtron.boards.soc.system_steps import gateware
+from microtron.isa.config import tiny
+
+SOFT = [board for board in boards() if board.flow in PINS]
+
+
+@pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
+def test_a_board_survives_its_way_to_another_process(board):
+    assert rebuilt(json.loads(json.dumps(plain(board)))) == board
+
+
+@pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
+def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
+    system = next(step for step in gateware(board, tiny) if step.name == "system")
+    system.run(tmp_path, 1, 1)
+    facts = json.loads((tmp_path / FACTS).read_text())
+    assert facts["memories"]["main_ram"]["size"] == board.memory.bytes
+    assert facts["clock_hz"] == board.clock.system_hz
+    if soft_processor(board) is None:           # a host asks, and a table starts the memory
+        assert not facts.get("interrupts")
+    else:
+        assert {"microtron", "uart", "timer0"} <= set(facts["interrupts"])
+        assert facts["dram"]["start"]
+    verilog = (tmp_path / "soc.v").read_text()
+    pins = (tmp_path / PINS[board.flow]).read_text()
+    for group, wires in board.pins.items():
+        for name, wire in wires.items():
+            assert re.search(rf"\b{group}_{name}\b", verilog), f"{group}.{name} leads nowhere"
+            for place in wire.places:
+                assert re.search(rf'"{place}"|" {place};', pins), f"{group}.{name} has no {place}"
+
+
+def test_the_simulation_has_the_memory_itself_and_no_pins(tmp_path):
+    board = board_of("ulx3s")
+    _, system, _ = gateware(board, tiny, simulated=True)
+    system.run(tmp_path, 1, 1)
+    verilog = (tmp_path / "soc.v").read_text()
+    ports = verilog[verilog.index("module soc"):verilog.index(");")]
+    assert set(re.findall(r"(?:input|output)\s+\w+\s+(?:\[.*?\]\s+)?(\w+)", ports)) == {
+        "clock", "reset", "serial_source_valid", "serial_source_ready", "serial_source_data",
+        "serial_sink_valid", "serial_sink_ready", "serial_sink_data"}
