@@ -24,7 +24,7 @@ def boards(as_json: AsJson = False) -> None:
 
     Example: microtron boards
     """
-    from .boards.facts.catalogue import boards as known
+    from .boards.facts.catalogue import load_boards as known
 
     found = [_facts(board) for board in known()]
     if as_json:
@@ -64,13 +64,13 @@ def build(board: BoardName,
     from .boards.build.plan import (
         WRITTEN,
         check_folder,
-        described,
+        describe,
         load_command,
         make_plan,
-        outlined,
+        outline,
     )
     from .boards.build.plan import build as carry_out
-    from .boards.facts.catalogue import board as known
+    from .boards.facts.catalogue import find_board as known
     from .isa.config_files import load_config
 
     chosen = known(board)
@@ -80,27 +80,27 @@ def build(board: BoardName,
     plan = make_plan(chosen, load_config(name), name, flow)
     if dry_run and as_json:
         typer.echo(json.dumps({"folder": str(folder), "board": chosen.name, "config": name,
-                               "product": plan.build.product, "steps": outlined(plan, folder),
+                               "product": plan.build.product, "steps": outline(plan, folder),
                                "writes": list(WRITTEN)}))
         return
     if dry_run:
-        for line in described(plan, folder):
+        for line in describe(plan, folder):
             typer.echo(line)
         return
     found = carry_out(plan, folder)
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), "product": plan.build.product, **found}))
         return
-    from .boards.build.report import lines_of
+    from .boards.build.report import table_rows
     from .runtime.tables import show
-    show(f"{folder / plan.build.product} for {chosen.title}", lines_of(found))
+    show(f"{folder / plan.build.product} for {chosen.title}", table_rows(found))
     if not plan.flow.places:
         typer.echo("This is a project: the vendor's tools place it and make the bitstream.")
     typer.echo(f"To load it: {folder / 'load.sh'} ({load_command(plan)})")
 
 
 def _facts(board: Board) -> dict[str, Any]:
-    from .boards.build.flow import flow_of, why_not
+    from .boards.build.flow import flow_of, why_unavailable
     from .boards.facts.fit import largest_preset
 
     flow, size = flow_of(board), board.memory.bytes >> 20
@@ -109,5 +109,5 @@ def _facts(board: Board) -> dict[str, Any]:
             "memory": f"{size >> 10} GiB" if size >= 1 << 10 else f"{size} MiB",
             "memory_bytes": board.memory.bytes, "cpu": board.cpu, "flow": board.flow,
             "preset": board.preset, "largest_preset": largest_preset(board),
-            "missing": why_not(board),
+            "missing": why_unavailable(board),
             "result": "bitstream" if flow.places else "project"}

@@ -126,7 +126,7 @@ def profile(program: ProgramFile,
     """
     chosen, fixed = None, ModelInputs(shapes, values)
     if board:
-        from .boards.facts.catalogue import board as known
+        from .boards.facts.catalogue import find_board as known
         from .boards.facts.speed import memory_option
 
         if memory:

@@ -33,7 +33,7 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     A .tflite or .onnx file is compiled for the board's preset, unless --config is given, and its
     memory. Needs gcc and picolibc for RISC-V. Example: microtron firmware model.mt --board ulx3s
     """
-    from .boards.facts.catalogue import board as board_of
+    from .boards.facts.catalogue import find_board as board_of
     from .boards.facts.speed import memory_option
     from .boards.firmware.image import build_image
     from .isa.atomic import write_together

@@ -13,7 +13,7 @@ from typing import Any
 from common import Column, Outcome, main
 
 from microtron.boards.timing import cell_owners, families
-from microtron.boards.timing.unit_synthesis import elaborate, units
+from microtron.boards.timing.unit_synthesis import elaborate, list_units
 from microtron.boards.timing.unit_synthesis import synthesize as synthesize_for_clock
 from microtron.hw.targets import target
 from microtron.hw.top import MODULE, verilog
@@ -106,8 +106,8 @@ def by_unit(options: argparse.Namespace) -> Outcome:
             text = elaborate(load_config(name), PLACED_AS[short])
             family = families.FAMILIES[PLACED_AS[short]]
             design = synthesize_for_clock(text, family)
-            owner = cell_owners.by_unit(design, units(text), options.units)
-            areas = cell_owners.area(design, family, owner)
+            owner = cell_owners.owners_by_unit(design, list_units(text), options.units)
+            areas = cell_owners.area_by_unit(design, family, owner)
             rows += [{"config": name, "family": short, "unit": unit, **areas[unit]}
                      for unit in sorted(areas, key=lambda unit: -areas[unit]["lut"])]
             rows.append({"config": name, "family": short, "unit": "all", **{

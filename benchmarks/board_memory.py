@@ -18,10 +18,15 @@ from networks import real_models
 
 import microtron
 from microtron.boards.facts.board import Board
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.processors import soft_processor
 from microtron.boards.firmware.image import build_image
-from microtron.boards.soc.simulation.memory_timing_fit import Measured, fitted, settings, worst
+from microtron.boards.soc.simulation.memory_timing_fit import (
+    Measured,
+    fit_timing,
+    format_settings,
+    worst_error,
+)
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.boards.soc.simulation.simulated_link import SimulatedLink
 from microtron.boards.soc.system_steps import is_small
@@ -103,10 +108,10 @@ def main() -> None:
               *(microtron.compile(path, config) for path in files)]
     runs = [measured(model, board, line) for model in models]
     starts = SINGLE_STARTS if is_small(board) else STARTS
-    timing = fitted(runs, min(starts, key=lambda each: worst(runs, each)))
+    timing = fit_timing(runs, min(starts, key=lambda each: worst_error(runs, each)))
     for model, run in zip(models, runs, strict=True):
         print(f"{model.name}: {run.cycles} cycles, the simulator is {run.error(timing):+.2%} off")
-    print(f"\n[memory.timing]\n{settings(timing)}")
+    print(f"\n[memory.timing]\n{format_settings(timing)}")
 
 
 if __name__ == "__main__":

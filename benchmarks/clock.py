@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 
 from common import Column, Outcome, main
 
-from microtron.boards.build.tools import find
+from microtron.boards.build.tools import find_tool
 from microtron.boards.timing import path_text, sdf
-from microtron.boards.timing.cell_owners import area, by_unit
+from microtron.boards.timing.cell_owners import area_by_unit, owners_by_unit
 from microtron.boards.timing.critical_paths import INPUT, OUTPUT, REGISTER, Path, Timing
 from microtron.boards.timing.explain_path import Explainer
 from microtron.boards.timing.families import FAMILIES, Family
-from microtron.boards.timing.place_and_route import place
-from microtron.boards.timing.placed_paths import as_path, base_name, without_neighbours
+from microtron.boards.timing.place_and_route import place_and_route
+from microtron.boards.timing.placed_paths import base_name, drop_neighbour_wires, to_path
 from microtron.boards.timing.unit_synthesis import (
     Synthesis,
     check_unit,
     elaborate,
+    list_units,
     synthesize,
-    units,
     yosys_version,
 )
 from microtron.isa.config_files import load_config
@@ -45,10 +45,10 @@ def of_unit(text: str, unit: str, count: int) -> Outcome:
             for number, path in enumerate(timing.longest(end, count)):
                 if not number:
                     rows.append({"start": start, "end": end, **_numbers(path, explainer)})
-                details += path_text.lines(f"{start} → {end}", path, explainer)
+                details += path_text.format_path(f"{start} → {end}", path, explainer)
     columns = (Column("start", "from"), Column("end", "to"), Column("ns", "ns", "{:.2f}".format),
                Column("levels", "levels"))
-    whole = area(design, FAMILIES[ESTIMATED], dict.fromkeys(design.cells.cells, unit))
+    whole = area_by_unit(design, FAMILIES[ESTIMATED], dict.fromkeys(design.cells.cells, unit))
     return Outcome(benchmark="clock", title=f"Longest paths of {unit}, estimated", columns=columns,
                    rows=rows, details=tuple(details),
                    facts={**whole.get(unit, {}), "yosys": yosys_version()})
@@ -56,13 +56,13 @@ def of_unit(text: str, unit: str, count: int) -> Outcome:
 
 def _numbers(path: Path, explainer: Explainer) -> dict[str, Any]:
     return {"ns": round(path.time, 2), "levels": path.levels,
-            "path": path_text.as_json(path, explainer)}
+            "path": path_text.path_json(path, explainer)}
 
 
 def estimated(text: str, depth: int) -> Outcome:
     """The longest path that ends in each unit, and the unit's area, from synthesis."""
     design = synthesize(text, FAMILIES[ESTIMATED])
-    owner = by_unit(design, units(text), depth)
+    owner = owners_by_unit(design, list_units(text), depth)
     timing = Timing(design.cells)
     slowest = slowest_of_units(((end, end.time) for end in timing.ends()),
                                lambda end: owner[end.cell.name] if end.cell else "")
@@ -73,17 +73,17 @@ def estimated(text: str, depth: int) -> Outcome:
 
 def routed(text: str, family: Family, seeds: range, depth: int, *, route: bool) -> Outcome:
     """The same after place and route, with the best of several seeds."""
-    tool = find(family.tool)
+    tool = find_tool(family.tool)
     design = synthesize(text, family)
-    owner = by_unit(design, units(text), depth)
-    runs = [place(design.folder, family, tool, seed, route=route) for seed in seeds]
+    owner = owners_by_unit(design, list_units(text), depth)
+    runs = [place_and_route(design.folder, family, tool, seed, route=route) for seed in seeds]
     best = max(runs, key=lambda run: run.mhz)
-    delays = sdf.read(best.delays)
+    delays = sdf.read_sdf(best.delays)
     if family.shares_pins:
-        without_neighbours(delays, design.cells)
+        drop_neighbour_wires(delays, design.cells)
     timing = sdf.PlacedTiming(delays)
     slowest = slowest_of_units(timing.ends(), lambda end: owner.get(base_name(end[0]), "?"))
-    paths = {unit: as_path(timing.path_to(end), design.gates) for unit, end in slowest.items()}
+    paths = {unit: to_path(timing.path_to(end), design.gates) for unit, end in slowest.items()}
     facts = {"part": family.part, "MHz": best.mhz, "routed": route,
              "MHz by seed": ", ".join(f"{run.seed}: {run.mhz:.1f}" for run in runs),
              "used": ", ".join(f"{kind} {used} of {there}"
@@ -107,12 +107,12 @@ def slowest_of_units(ends: Iterable[tuple[Where, float]],
 def per_unit(title: str, design: Synthesis, family: Family, owner: dict[str, str],
              paths: dict[str, Path], facts: dict[str, Any]) -> Outcome:
     explainer = Explainer(design.gates)
-    areas = area(design, family, owner)
+    areas = area_by_unit(design, family, owner)
     rows = [{"unit": unit, **_numbers(path, explainer),
              **areas[unit]}
             for unit, path in paths.items() if unit in areas]
     details = [line for unit, path in paths.items()
-               for line in path_text.lines(unit, path, explainer)]
+               for line in path_text.format_path(unit, path, explainer)]
     columns = (Column("unit", "unit"), Column("ns", "ns", "{:.2f}".format),
                Column("levels", "levels"),
                *(Column(kind, kind, "{:,g}".format) for kind in family.cells))

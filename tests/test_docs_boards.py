@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from microtron.boards.build.plan import DRIVER, build, make_plan
-from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.pins import GROUPS
 from microtron.boards.soc.file_names import FACTS
 from microtron.isa.config import PRESETS
@@ -39,7 +39,7 @@ def own(tmp_path, monkeypatch):
 def until_system(name):
     """The plan for a board as far as its system, which is written in seconds; what comes behind
     places and routes."""
-    found = board(name)
+    found = find_board(name)
     plan = make_plan(found, PRESETS[found.preset], found.preset)
     steps = tuple(step for step in plan.build.steps if FACTS in step.outputs)
     return replace(plan, build=replace(plan.build, steps=steps, timing=None))
@@ -82,7 +82,7 @@ def test_every_group_of_pins_is_on_the_page_with_its_signals():
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_clock_that_a_board_was_routed_for_is_the_one_in_its_file(name):
     row = RESULTS[name]
-    assert board(name).routed[row["config"]] == pytest.approx(row["mhz"], abs=ROUNDED)
+    assert find_board(name).routed[row["config"]] == pytest.approx(row["mhz"], abs=ROUNDED)
 
 
 def test_profiles_on_the_page_are_of_what_fits():
@@ -95,5 +95,5 @@ def test_profiles_on_the_page_are_of_what_fits():
 def test_the_steps_for_a_zynq_are_those_that_the_page_lists():
     rows = re.findall(r"^\| ([a-z, ]+) \| .* \| .* \|$", ZYNQ_PAGE, re.MULTILINE)
     listed = [name for row in rows for name in row.split(", ") if row != "step"]
-    plan = make_plan(board("pynq_z2"), PRESETS["tiny"], "tiny")
+    plan = make_plan(find_board("pynq_z2"), PRESETS["tiny"], "tiny")
     assert listed == [step.name for step in plan.build.steps]

@@ -18,7 +18,7 @@ from typing import Any
 from microtron import __version__, simulated_cost
 from microtron.boards.build.plan import REPORT, build, make_plan
 from microtron.boards.facts.board import Board
-from microtron.boards.facts.catalogue import board as known
+from microtron.boards.facts.catalogue import find_board as known
 from microtron.boards.facts.speed import speed_of
 from microtron.isa.atomic import write_atomically
 from microtron.isa.config import Config

@@ -57,7 +57,7 @@ class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
         return m
 
 
-def elaborated(inner: Any, fpga: Target | None = None, *, emit_src: bool = False) -> str:
+def to_rtlil(inner: Any, fpga: Target | None = None, *, emit_src: bool = False) -> str:
     """All of it in Yosys's language, optionally with lines of source on what they describe."""
     from amaranth.back import rtlil
 
@@ -67,7 +67,7 @@ def elaborated(inner: Any, fpga: Target | None = None, *, emit_src: bool = False
     return text
 
 
-def write(config: dict[str, int], family: str, multipliers: int) -> None:
+def write_rtlil(config: dict[str, int], family: str, multipliers: int) -> None:
     """The step of a build: the accelerator, arranged for a family of FPGAs and what one has."""
-    text = elaborated(Accelerator(Config(**config)), target(family, multipliers))
+    text = to_rtlil(Accelerator(Config(**config)), target(family, multipliers))
     Path("top.il").write_text(text, encoding="utf-8")

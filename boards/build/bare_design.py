@@ -29,7 +29,7 @@ def bare_design(board: Board, config: Config, pins: str,
         raise BoardError(f"{board.name}: pins: bare: {missing[0]} is missing")
     steps = (
         Step(name="gateware", doing="writing the accelerator", outputs=("top.il",),
-             work=Call("microtron.boards.build.bare:write",
+             work=Call("microtron.boards.build.bare:write_rtlil",
                        {"config": config.to_dict(), "family": board.flow,
                         "multipliers": board.part.resources["dsp"]})),
         Step(name="pins", doing="writing the constraints", outputs=(pins,),

@@ -21,7 +21,7 @@ class Bitstream:
     part: str = ""          # as the file names it, if it does
 
 
-def write_checked(name: str, found: Bitstream, idcode: int) -> None:
+def check_and_report(name: str, found: Bitstream, idcode: int) -> None:
     """Refuse a bitstream for another part, or one that configures nothing; then report it."""
     if found.idcode != idcode:
         raise BoardError(f"{name} is for a part with the code {found.idcode:#010x}, but the board "

@@ -34,17 +34,17 @@ WEIGHTS: Mapping[str, Mapping[str, float]] = {
 }
 
 
-def count(cells: Mapping[str, int], flow: str) -> dict[str, float]:
+def count_cells(cells: Mapping[str, int], flow: str) -> dict[str, float]:
     """How many of each kind of resource."""
     return {kind: sum(number * WEIGHTS[kind].get(cell, 1) for cell, number in cells.items()
                       if re.fullmatch(pattern, cell))
             for kind, pattern in KINDS[flow].items()}
 
 
-def check(flow: str, board: str, device: str, available: dict[str, int]) -> None:
+def check_fit(flow: str, board: str, device: str, available: dict[str, int]) -> None:
     """The step of a build: `cells.json`, as Yosys's `stat -json` writes it, to `area.json`."""
     design = json.loads(Path("cells.json").read_text(encoding="utf-8"))["design"]
-    found = count(design["num_cells_by_type"], flow)
+    found = count_cells(design["num_cells_by_type"], flow)
     for kind, number in found.items():
         if number > available[kind]:
             raise BoardError(f"{board}: the design does not fit: it takes {number:,g} "

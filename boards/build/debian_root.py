@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...isa.errors import MicrotronError
 from ...runtime.processes import run_tool
-from .step_cache import cached, folder_of, kept
+from .step_cache import get_or_make, folder_for, cache_root
 
 SUITE = "testing"               # stable has none of these tools
 MIRROR = "http://deb.debian.org/debian"
@@ -23,7 +23,7 @@ ENTER = ('mount -t proc proc "$0/proc" && mount --bind . "$0/mnt" && '
          'exec chroot "$0" sh -c \'cd /mnt && exec "$@"\' sh "$@"')
 
 
-def cannot_be_made() -> str | None:
+def why_unavailable() -> str | None:
     """Why this user on this machine cannot set one up, if so."""
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         return (f"Debian {SUITE} has it: install it there, or run this as root with the package "
@@ -31,32 +31,33 @@ def cannot_be_made() -> str | None:
     return None
 
 
-def is_there() -> bool:
+def is_set_up() -> bool:
     """Whether it has been made, and this user may enter it."""
-    return os.geteuid() == 0 and folder_of(NAME, MADE_FROM).exists()
+    return os.geteuid() == 0 and folder_for(NAME, MADE_FROM).exists()
 
 
-def private_root() -> Path:
+def ensure_root() -> Path:
     """A Debian of its own with these packages, made once: 1.3 GB, some minutes."""
     def make(folder: Path) -> None:
-        reason = cannot_be_made()
+        reason = why_unavailable()
         if reason is not None:
             raise MicrotronError(f"{PACKAGES[0]} is missing. {reason}")
         _run("debootstrap", "--variant=minbase", SUITE, str(folder), MIRROR)
-        _run(*inside(folder), "apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES)
+        _run(*chroot_prefix(folder), "apt-get", "install", "--yes", "--no-install-recommends",
+             *PACKAGES)
 
-    return cached(NAME, MADE_FROM, make,
-                  f"setting up a private Debian with {PACKAGES[0]}, once: some minutes",
-                  checksums=False)
+    return get_or_make(NAME, MADE_FROM, make,
+                       f"setting up a private Debian with {PACKAGES[0]}, once: some minutes",
+                       checksums=False)
 
 
-def inside(root: Path) -> tuple[str, ...]:
+def chroot_prefix(root: Path) -> tuple[str, ...]:
     """What comes in front of a command, so that it runs in there, in the present folder."""
     return ("unshare", "--mount", "sh", "-c", ENTER, str(root))
 
 
 def _run(*command: str) -> None:
-    done = run_tool(command, folder=kept())
+    done = run_tool(command, folder=cache_root())
     if done.returncode:
         said = " ".join(done.stdout.split())[-300:]
         raise MicrotronError(f"{' '.join(command[:2])} failed: {said}")

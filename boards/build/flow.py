@@ -68,6 +68,6 @@ def flow_of(board: Board) -> Flow:
     return flow
 
 
-def why_not(board: Board) -> str | None:
+def why_unavailable(board: Board) -> str | None:
     """Why nothing can be built for a board on this machine, and what to install; None if it can."""
-    return next(filter(None, map(tools.missing, flow_of(board).needs(board))), None)
+    return next(filter(None, map(tools.explain_missing, flow_of(board).needs(board))), None)

@@ -17,9 +17,9 @@ from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..facts.fit import check_fits
 from .flow import Build, Flow, flow_of
-from .report import read_placed, summary
+from .report import read_nextpnr_report, summarize
 from .steps import Command, Step
-from .tools import missing
+from .tools import explain_missing
 
 REPORT, DRIVER, LOAD, REGISTERS = "report.json", "device.json", "load.sh", "registers.h"
 WRITTEN = (REPORT, DRIVER, REGISTERS, LOAD)         # when all steps are done
@@ -49,7 +49,7 @@ def make_plan(board: Board, config: Config, config_name: str, flow_name: str = "
                 build=flow.plan(board, config))
 
 
-def outlined(plan: Plan, folder: Path) -> list[dict[str, Any]]:
+def outline(plan: Plan, folder: Path) -> list[dict[str, Any]]:
     """The steps, each with what it makes from what, and whether it is done already or cannot be."""
     known, found = True, []
     for step in plan.build.steps:
@@ -60,9 +60,9 @@ def outlined(plan: Plan, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def described(plan: Plan, folder: Path) -> list[str]:
+def describe(plan: Plan, folder: Path) -> list[str]:
     """The same as text: the folder, and two lines for each step."""
-    steps, lines = outlined(plan, folder), [f"in {folder}:"]
+    steps, lines = outline(plan, folder), [f"in {folder}:"]
     for number, step in enumerate(steps, 1):
         made = f"{', '.join(step['inputs']) or 'nothing'} → {', '.join(step['outputs'])}"
         lines += [f"{number}. {step['name']}: {step['work']}",
@@ -72,11 +72,11 @@ def described(plan: Plan, folder: Path) -> list[str]:
 
 
 def _state(step: Step, folder: Path) -> str:
-    if isinstance(step.work, Command) and (reason := missing(step.work.need)):
+    if isinstance(step.work, Command) and (reason := explain_missing(step.work.need)):
         return reason
     if not all((folder / name).is_file() for name in step.inputs):
         return ""
-    return DONE if step.kept(folder).exists() else ""
+    return DONE if step.cached_folder(folder).exists() else ""
 
 
 def check_folder(folder: Path) -> None:
@@ -98,7 +98,7 @@ def build(plan: Plan, folder: Path) -> dict[str, Any]:
     """Run every step that has not been run, and gather what there is to say about the product."""
     check_folder(folder)
     for need in plan.flow.needs(plan.board):
-        if reason := missing(need):
+        if reason := explain_missing(need):
             raise MicrotronError(f"{plan.board.name}: {reason}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,14 +110,14 @@ def build(plan: Plan, folder: Path) -> dict[str, Any]:
     placed = None
     if plan.build.timing is not None:
         features = folder / plan.build.features if plan.build.features else None
-        placed = read_placed(folder / plan.build.timing, plan.flow.name, plan.build.clock, features,
+        placed = read_nextpnr_report(folder / plan.build.timing, plan.flow.name, plan.build.clock, features,
                              plan.board.clock.system_hz / 1e6)
-    found = summary(plan.board, plan.config, plan.config_name, placed, spent)
-    _describe(plan, folder, found)
+    found = summarize(plan.board, plan.config, plan.config_name, placed, spent)
+    _write_descriptions(plan, folder, found)
     return found
 
 
-def _describe(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
+def _write_descriptions(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
     from ...isa.header import c_header
 
     board = plan.board

@@ -38,7 +38,7 @@ class Placed:
     missed: Mapping[str, str]       # clocks of others, as that of a cable, that are too slow
 
 
-def read_placed(path: Path, flow: str, clock: str, features: Path | None = None,
+def read_nextpnr_report(path: Path, flow: str, clock: str, features: Path | None = None,
                 target_mhz: float | None = None) -> Placed:
     """The report that nextpnr wrote with --report; `clock` is part of the clock's name, and all are
     the design's own unless `target_mhz` says how fast that is. LUTs are counted among the
@@ -66,7 +66,7 @@ def read_placed(path: Path, flow: str, clock: str, features: Path | None = None,
     return Placed(mhz=round(min(own.values()), 2), used=used, missed=missed)
 
 
-def summary(board: Board, config: Config, name: str, placed: Placed | None,
+def summarize(board: Board, config: Config, name: str, placed: Placed | None,
             spent: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """A build as one JSON object."""
     found: dict[str, Any] = {
@@ -84,7 +84,7 @@ def summary(board: Board, config: Config, name: str, placed: Placed | None,
     return found
 
 
-def lines_of(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def table_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The same for people."""
     rows = [("part", str(found["part"])), ("configuration", str(found["config"]))]
     if "mhz" in found:

@@ -15,18 +15,18 @@ from ...isa.progress import announced
 FOLDER = "fpga"                 # of the cache
 
 
-def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
-           work: str, *, checksums: bool = True) -> Path:
+def get_or_make(name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
+                work: str, *, checksums: bool = True) -> Path:
     """The folder that `make` fills, once for the same content; a stopped run leaves nothing."""
     def announce_and_make(folder: Path) -> None:
         with announced(work):
             make(folder)
 
-    return cached_folder(folder_of(name, made_from), f"{name} {_digest(made_from)}",
+    return cached_folder(folder_for(name, made_from), f"{name} {_digest(made_from)}",
                          announce_and_make, checksums=checksums)
 
 
-def folder_of(name: str, made_from: tuple[str, ...]) -> Path:
+def folder_for(name: str, made_from: tuple[str, ...]) -> Path:
     """Where something of this name and content is kept, if it is."""
     return cache_folder(FOLDER) / f"{name}-{_digest(made_from)[:16]}"
 
@@ -35,7 +35,7 @@ def _digest(made_from: tuple[str, ...]) -> str:
     return hashlib.sha256("\0".join(made_from).encode()).hexdigest()
 
 
-def kept() -> Path:
+def cache_root() -> Path:
     """The folder for all of it."""
     folder = cache_folder(FOLDER)
     try:

@@ -25,8 +25,8 @@ from ...base.source_digest import external_packages, source_digest
 from ...isa.errors import MicrotronError
 from ...isa.progress import noted
 from ...runtime.processes import run_tool
-from .step_cache import cached, folder_of
-from .tools import Need, find
+from .step_cache import get_or_make, folder_for
+from .tools import Need, find_tool
 
 SPENT = "spent.json"            # beside what a step made: the time that it took
 CALL = """
@@ -51,10 +51,10 @@ class Command:
     instead: tuple[str, ...] = ()           # other arguments
 
     def identity(self) -> tuple[str, ...]:
-        return (find(self.need).version, *self.arguments, self.known_fault, *self.instead)
+        return (find_tool(self.need).version, *self.arguments, self.known_fault, *self.instead)
 
     def run(self, folder: Path, log: Path) -> tuple[int, str]:
-        command = find(self.need).command
+        command = find_tool(self.need).command
         done = run_tool([*command, *self.arguments], folder=folder, log=log)
         if not done.returncode or not self.instead or self.known_fault not in done.stdout:
             return done.returncode, done.stdout
@@ -122,13 +122,13 @@ class Step:
     inputs: tuple[str, ...] = ()            # files that earlier steps made
     outputs: tuple[str, ...]
 
-    def kept(self, folder: Path) -> Path:
+    def cached_folder(self, folder: Path) -> Path:
         """Where the outputs of this step are kept, once it has been run with inputs like these."""
-        return folder_of(f"step-{self.name}", self._made_from(folder))
+        return folder_for(f"step-{self.name}", self._cache_key(folder))
 
     def run(self, folder: Path, number: int, of: int) -> dict[str, float]:
         """Make the outputs in a folder that holds the inputs; gives the time that it took once."""
-        made = cached(f"step-{self.name}", self._made_from(folder),
+        made = get_or_make(f"step-{self.name}", self._cache_key(folder),
                       lambda work: self._make(work, folder), f"step {number} of {of}: {self.doing}")
         for name in (*self.outputs, self.log):
             shutil.copyfile(made / name, folder / f".{name}.new")
@@ -140,7 +140,7 @@ class Step:
     def log(self) -> str:
         return f"{self.name}.log"
 
-    def _made_from(self, folder: Path) -> tuple[str, ...]:
+    def _cache_key(self, folder: Path) -> tuple[str, ...]:
         contents = (hashlib.sha256((folder / name).read_bytes()).hexdigest()
                     for name in self.inputs)
         return (type(self.work).__name__, *self.work.identity(), *self.inputs, *contents,

@@ -31,7 +31,7 @@ class Design:
     system: str = ""                # the file with the system's address map
 
 
-def synthesized(board: Board, design: Design, synthesis: str, registers: tuple[str, ...] = (),
+def synthesis_steps(board: Board, design: Design, synthesis: str, registers: tuple[str, ...] = (),
                 fit: Step | None = None, luts: str = "") -> tuple[Step, ...]:
     """The steps up to a netlist that fits the part; `synthesis` is the family's pass, `registers`
     what is done in place of its own mapping of registers, `fit` what counts cells there, and `luts`
@@ -55,11 +55,11 @@ def synthesized(board: Board, design: Design, synthesis: str, registers: tuple[s
         Step(name="synthesis", doing="synthesizing: a minute or more",
              inputs=(*design.sources, *texts), outputs=(NETLIST, CELLS), work=run),
         fit or Step(name="fit", doing="counting cells", inputs=(CELLS,), outputs=(AREA,),
-                    work=Call("microtron.boards.build.cell_count:check",
-                              {"flow": board.flow, **available(board)})))
+                    work=Call("microtron.boards.build.cell_count:check_fit",
+                              {"flow": board.flow, **resource_arguments(board)})))
 
 
-def available(board: Board) -> dict[str, object]:
+def resource_arguments(board: Board) -> dict[str, object]:
     """What a step that counts cells is told about a part."""
     return {"board": board.name, "device": board.part.device,
             "available": dict(board.part.resources)}

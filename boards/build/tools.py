@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ...isa.errors import MicrotronError
 from ...runtime.processes import run_tool
-from .step_cache import kept
+from .step_cache import cache_root
 from ..firmware import riscv_gcc
-from .debian_root import cannot_be_made, inside, is_there, private_root
+from .debian_root import why_unavailable, chroot_prefix, is_set_up, ensure_root
 
 # Yosys as a library, run in a process of its own: `script FILE` is what its program does with -s.
 PYOSYS = ("-c", "import sys; from pyosys import libyosys; "
@@ -67,17 +67,17 @@ VIVADO = Need(name="Vivado", programs=("vivado",), vendor="AMD")
 QUARTUS = Need(name="Quartus", programs=("quartus_sh",), vendor="Intel")
 
 
-def library(package: str) -> Need:
+def python_package(package: str) -> Need:
     """A package of Python's that a step imports."""
     return Need(name=package, module=package.replace("-", "_"), pip="'microtron[boards]'")
 
 
-def missing(need: Need) -> str | None:
+def explain_missing(need: Need) -> str | None:
     """Why a tool is not available here, and what to install; None if it is, or sets itself up."""
     if _module(need) or _program(need):
         return None
     if need.debian and not need.pip:
-        reason = cannot_be_made()
+        reason = why_unavailable()
         return None if reason is None else f"{need.name} is missing. {reason}"
     if need.vendor:
         return f"{need.name} is missing; {need.vendor} has it"
@@ -85,20 +85,20 @@ def missing(need: Need) -> str | None:
     return f"{need.name} is missing; install it with: {installer}"
 
 
-def find(need: Need) -> Tool:
+def find_tool(need: Need) -> Tool:
     """A tool that is installed, or the one in the private Debian. That is set up if nobody else has
     the tool; once it is there, its native programs go before those of WebAssembly, which take
     several times as long."""
-    reason = missing(need)
+    reason = explain_missing(need)
     if reason is not None:
         raise MicrotronError(reason)
     if _module(need):
         return Tool((sys.executable, *need.prefix), _package(need.module))
     program = _program(need)
     native = program is not None and Path(program).name == need.programs[0]
-    if program and (native or not need.debian or not is_there()):
+    if program and (native or not need.debian or not is_set_up()):
         return Tool((program,), _version((program,)))
-    command = (*inside(private_root()), need.programs[0])
+    command = (*chroot_prefix(ensure_root()), need.programs[0])
     return Tool(command, _version(command))
 
 
@@ -124,7 +124,7 @@ def _version(command: tuple[str, ...]) -> str:
     try:
         return f"{name} of {_package(owner)}"
     except PackageNotFoundError:
-        done = run_tool([*command, "--version"], folder=kept())
+        done = run_tool([*command, "--version"], folder=cache_root())
     number = re.search(r"(?:Version|Yosys)\s+([^\s)]+)", done.stdout)
     if done.returncode or (number is None and name not in done.stdout):
         raise MicrotronError(f"{command[0]} cannot run: {' '.join(done.stdout.split())[-200:]}")

@@ -11,20 +11,20 @@ from .editable_netlist import MULTIPLIER, Cell, Netlist
 PORT_BITS, PRODUCT_BITS = 18, 36
 
 
-def raise_factors(netlist: Netlist) -> int:
+def align_multiplier_operands(netlist: Netlist) -> int:
     """How many wires multipliers need no more."""
-    return sum(_raise(netlist, name, cell) for name, cell in netlist.cells.items()
+    return sum(_align(netlist, name, cell) for name, cell in netlist.cells.items()
                if cell["type"] == MULTIPLIER)
 
 
-def _raise(netlist: Netlist, name: str, cell: Cell) -> int:
+def _align(netlist: Netlist, name: str, cell: Cell) -> int:
     wires = cell["connections"]
     products = {number: wires[f"P{number}"][0] for number in range(PRODUCT_BITS)
                 if f"P{number}" in wires and netlist.readers.get(wires[f"P{number}"][0])}
     room = PRODUCT_BITS - 1 - max(products, default=PRODUCT_BITS - 1)
     raised = 0
     for side in ("A", "B"):
-        by = min(_copies(cell, side), room - raised)
+        by = min(_count_sign_copies(cell, side), room - raised)
         if by:
             factor = [wires[f"{side}{number}"][0] for number in range(PORT_BITS)]
             for number, bit in enumerate((*("0" * by), *factor[:PORT_BITS - by])):
@@ -40,7 +40,7 @@ def _raise(netlist: Netlist, name: str, cell: Cell) -> int:
     return raised
 
 
-def _copies(cell: Cell, side: str) -> int:
+def _count_sign_copies(cell: Cell, side: str) -> int:
     """How many of the upper bits only repeat the sign of a factor, if it has one."""
     wires = cell["connections"]
     factor = [wires.get(f"{side}{number}", ["0"])[0] for number in range(PORT_BITS)]

@@ -21,7 +21,7 @@ BORDER = 2                  # tiles along the edges that hold other things
 Region = tuple[int, int, int, int]      # from and to a column, from and to a row
 
 
-class Room:
+class DensityMap:
     """A die, and how much of it cells take."""
 
     def __init__(self, cells: Mapping[str, Cell], die: Die):
@@ -45,10 +45,10 @@ class Room:
                     first, end = region[2 * axis:2 * axis + 2]
                     at[axis, cells] = np.clip(at[axis, cells], first, end - 0.01)
             elif cells.size:
-                regions += self._halves(at, cells, region, int(sizes[1] > sizes[0]))
+                regions += self._split(at, cells, region, int(sizes[1] > sizes[0]))
         return at
 
-    def _halves(self, at: np.ndarray, cells: np.ndarray, region: Region, axis: int
+    def _split(self, at: np.ndarray, cells: np.ndarray, region: Region, axis: int
                 ) -> list[tuple[np.ndarray, Region]]:
         """Divide a region; cells go to the half where they are, as far as it has room."""
         left, right, top, bottom = region
@@ -58,21 +58,21 @@ class Room:
         order = cells[np.argsort(at[axis, cells], kind="stable")]
         taken = np.concatenate(([0.0], np.cumsum(self.taken[order])))
         there = int(np.searchsorted(at[axis, order], middle))
-        room, beyond = self._places(first), self._places(second)
+        room, beyond = self._capacity(first), self._capacity(second)
         if taken[-1] > room + beyond:
-            there = _up_to(taken, taken[-1] * room / max(room + beyond, 1.0))
+            there = _count_fitting(taken, taken[-1] * room / max(room + beyond, 1.0))
         elif taken[there] > room:
-            there = _up_to(taken, room)
+            there = _count_fitting(taken, room)
         elif taken[-1] - taken[there] > beyond:
-            there = _up_to(taken, taken[-1] - beyond)
+            there = _count_fitting(taken, taken[-1] - beyond)
         return [(order[:there], first), (order[there:], second)]
 
-    def _places(self, region: Region) -> float:
+    def _capacity(self, region: Region) -> float:
         left, right, top, bottom = region
         return float(self.sums[bottom, right] - self.sums[top, right] - self.sums[bottom, left]
                      + self.sums[top, left])
 
 
-def _up_to(taken: np.ndarray, room: float) -> int:
+def _count_fitting(taken: np.ndarray, room: float) -> int:
     """How many cells have room, of those whose sums these are."""
     return int(np.searchsorted(taken, room + 1e-9, side="right")) - 1

@@ -10,7 +10,7 @@ from ..build.bare_design import bare_design
 from ..build.constraints import format_lpf
 from ..build.flow import Build, Flow
 from ..build.steps import Call, Command, Step
-from ..build.synthesis import AREA, NETLIST, Design, synthesized
+from ..build.synthesis import AREA, NETLIST, Design, synthesis_steps
 from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..soc.system_design import system_design
@@ -21,7 +21,7 @@ ARRANGED = "arranged.json"          # the netlist that is placed
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
-def _part(board: Board) -> tuple[str, str, str, str]:
+def _parse_part(board: Board) -> tuple[str, str, str, str]:
     """Its kind, thousands of LUTs, speed grade and package."""
     match = PART.fullmatch(board.part.name)
     if match is None:
@@ -33,21 +33,21 @@ def _part(board: Board) -> tuple[str, str, str, str]:
 
 def nextpnr_options(board: Board) -> tuple[str, ...]:
     """How nextpnr is told about the part."""
-    kind, size, speed, package = _part(board)
+    kind, size, speed, package = _parse_part(board)
     prefix = {"U": "", "UM": "um-", "UM5G": "um5g-"}[kind]
     return (f"--{prefix}{size}k", "--package", PACKAGES[package[:2]] + package[2:],
             "--speed", speed)
 
 
-def back_end(board: Board, design: Design) -> Build:
+def plan_back_end(board: Board, design: Design) -> Build:
     """The steps from a design to its bitstream."""
     product = f"{board.name}.bit"
     steps = (
-        *synthesized(board, design, "synth_ecp5", luts="abc -lut 4:7"),
+        *synthesis_steps(board, design, "synth_ecp5", luts="abc -lut 4:7"),
         Step(name="arrange", doing="giving multipliers and block RAMs their places and registers",
              inputs=(NETLIST,), outputs=(ARRANGED,),
-             work=Call("microtron.boards.ecp5.netlist_passes:arrange_file", {
-                 "source": NETLIST, "to": ARRANGED, "die": _part(board)[1]})),
+             work=Call("microtron.boards.ecp5.netlist_passes:run_passes_on_file", {
+                 "source": NETLIST, "to": ARRANGED, "die": _parse_part(board)[1]})),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=(ARRANGED, design.pins, AREA), outputs=("design.config", "timing.json"),
              work=Command(tools.NEXTPNR_ECP5, (
@@ -69,10 +69,10 @@ def back_end(board: Board, design: Design) -> Build:
 
 def plan(board: Board, config: Config) -> Build:
     if board.memory.kind == "none":
-        return back_end(board, bare_design(board, config, "pins.lpf", format_lpf))
-    return back_end(board, system_design(board, config))
+        return plan_back_end(board, bare_design(board, config, "pins.lpf", format_lpf))
+    return plan_back_end(board, system_design(board, config))
 
 
 FLOW = Flow(name="ecp5", plan=plan, needs=lambda board: (
-    tools.AMARANTH, tools.YOSYS, tools.library("scipy"), tools.NEXTPNR_ECP5, tools.ECPPACK,
+    tools.AMARANTH, tools.YOSYS, tools.python_package("scipy"), tools.NEXTPNR_ECP5, tools.ECPPACK,
     *system_needs(board)))

@@ -17,7 +17,7 @@ RESETS = 4                          # wires that may reset multipliers
 
 
 @dataclass(frozen=True)
-class Timing:
+class ControlSet:
     """What a register waits for."""
 
     clock: Bit
@@ -25,7 +25,7 @@ class Timing:
     reset: Bit
 
 
-class Absorber:
+class RegisterPacker:
     """One module, whose registers move one by one."""
 
     def __init__(self, netlist: Netlist):
@@ -38,16 +38,16 @@ class Absorber:
         moved: Counter[str] = Counter()
         for name, cell in list(self.cells.items()):
             if cell["type"] == MULTIPLIER:
-                moved[MULTIPLIER] += self._into_multiplier(name, cell)
+                moved[MULTIPLIER] += self._pack_multiplier(name, cell)
             elif cell["type"] == MEMORY:
-                moved[MEMORY] += self._into_memory(name, cell)
+                moved[MEMORY] += self._pack_memory(name, cell)
         return moved
 
-    def _into_multiplier(self, name: str, cell: Cell) -> int:
+    def _pack_multiplier(self, name: str, cell: Cell) -> int:
         """The product. Factors stay where they are: the wire from a far adder to a multiplier takes
         as long as the multiplier, and better has a cycle for itself."""
-        products = self._behind(name, "P")
-        timings = {_timing(self.cells[each]) for each in (products or {}).values()}
+        products = self._registers_behind(name, "P")
+        timings = {_control_set(self.cells[each]) for each in (products or {}).values()}
         if not products or len(timings) != 1 or any(
                 each.startswith("REG_") for each in cell["parameters"]):
             return 0
@@ -55,14 +55,14 @@ class Absorber:
         reset = self._reset(timing)
         if reset is None:
             return 0
-        self._take(cell, products)
+        self._replace_registers(cell, products)
         cell["parameters"] |= {"REG_OUTPUT_CLK": "CLK0", "REG_OUTPUT_CE": "CE0",
                                "REG_OUTPUT_RST": reset}
         for port, bit in (("CLK0", timing.clock), ("CE0", timing.enable), (reset, timing.reset)):
             self.netlist.connect(name, port, bit)
         return len(products)
 
-    def _reset(self, timing: Timing) -> str | None:
+    def _reset(self, timing: ControlSet) -> str | None:
         """The multiplier's input for what resets a register, if there is one left. None if the
         register waits for an enable, too: which of the two wins there is not known."""
         if timing.reset != NEVER and timing.enable != "1":
@@ -71,25 +71,25 @@ class Absorber:
             self.resets[timing.reset] = f"RST{len(self.resets)}"
         return self.resets.get(timing.reset)
 
-    def _into_memory(self, name: str, cell: Cell) -> int:
+    def _pack_memory(self, name: str, cell: Cell) -> int:
         """What is read; both sides, since a wide word is read from both."""
         if cell["parameters"]["REGMODE_A"] != "NOREG" or cell["parameters"]["REGMODE_B"] != "NOREG":
             return 0
-        words = self._behind(name, "DO")
-        timings = {_timing(self.cells[each]) for each in (words or {}).values()}
+        words = self._registers_behind(name, "DO")
+        timings = {_control_set(self.cells[each]) for each in (words or {}).values()}
         if not words or len(timings) != 1:
             return 0
         timing = timings.pop()
         clocks = {cell["connections"][port][0] for port in ("CLKA", "CLKB")}
         if timing.reset != NEVER or clocks != {timing.clock}:
             return 0
-        self._take(cell, words)
+        self._replace_registers(cell, words)
         for side in ("A", "B"):
             cell["parameters"][f"REGMODE_{side}"] = "OUTREG"
             self.netlist.connect(name, f"OCE{side}", timing.enable)
         return len(words)
 
-    def _behind(self, name: str, prefix: str) -> dict[str, str] | None:
+    def _registers_behind(self, name: str, prefix: str) -> dict[str, str] | None:
         """The registers behind the outputs of a cell, by port; none, if others read these too."""
         found = {}
         for port, bit in bits_of(self.cells[name]):
@@ -108,11 +108,11 @@ class Absorber:
         parameters = cell["parameters"]
         return bool(parameters["REGSET"] == "RESET" and parameters["CLKMUX"] == "CLK"
                     and parameters["CEMUX"] in (ALWAYS, "CE")
-                    and (_timing(cell).reset == NEVER
+                    and (_control_set(cell).reset == NEVER
                          or (parameters.get("SRMODE") == "LSR_OVER_CE"
                              and parameters["LSRMUX"] == "LSR")))
 
-    def _take(self, cell: Cell, registers: Mapping[str, str]) -> None:
+    def _replace_registers(self, cell: Cell, registers: Mapping[str, str]) -> None:
         """Put outputs in the place of the registers behind them."""
         for port, register in registers.items():
             bit = self.cells[register]["connections"]["Q"][0]
@@ -120,13 +120,13 @@ class Absorber:
             cell["connections"][port] = [bit]
 
 
-def _timing(cell: Cell) -> Timing:
+def _control_set(cell: Cell) -> ControlSet:
     enabled = cell["parameters"]["CEMUX"] != ALWAYS
     wires = cell["connections"]
-    return Timing(wires["CLK"][0], wires["CE"][0] if enabled else "1",
+    return ControlSet(wires["CLK"][0], wires["CE"][0] if enabled else "1",
                   wires.get("LSR", [NEVER])[0])
 
 
-def absorb(netlist: Netlist) -> Counter[str]:
+def pack_registers(netlist: Netlist) -> Counter[str]:
     """Move registers of a module into blocks; how many, by the type of these."""
-    return Absorber(netlist).absorb()
+    return RegisterPacker(netlist).absorb()

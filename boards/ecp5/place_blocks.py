@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .density import Room
+from .density import DensityMap
 from .dies import Die, Site
 from .editable_netlist import MEMORY, MULTIPLIER, Cell
-from .wirelength import Springs
+from .wirelength import WirelengthModel
 
 # Of the places of a die: where fewer are taken, nextpnr finds near ones, and sees to the clock.
 MOST = 0.75
@@ -27,7 +27,7 @@ LOGIC, LOGIC_GROWS = 0.01, 1.08     # a cell's pull towards where there is room 
 TO_MIDDLE = 1e-6                    # so weak that it only decides where nothing else does
 
 
-def lay_out(module: Mapping[str, Any], die: Die) -> int:
+def place_blocks(module: Mapping[str, Any], die: Die) -> int:
     """Give every block of a module its place, and say how many have one: none, if the die has many
     more, or too few; nextpnr will say so."""
     cells: dict[str, Cell] = module["cells"]
@@ -36,20 +36,20 @@ def lay_out(module: Mapping[str, Any], die: Die) -> int:
     filled = max(len(names) / len(die.sites(kind)) for kind, names in blocks.items())
     if not MOST <= filled <= 1:
         return 0
-    tried = [Layout(cells, blocks, die, start).places() for start in range(STARTS)]
+    tried = [Placement(cells, blocks, die, start).solve() for start in range(STARTS)]
     _, places = min(tried, key=lambda each: each[0])
     for name, site in places.items():
         cells[name].setdefault("attributes", {})["BEL"] = site.name
     return len(places)
 
 
-class Layout:
+class Placement:
     """Cells that wires pull at: their positions, columns first, and behind them those of wires."""
 
     def __init__(self, cells: Mapping[str, Cell], blocks: Mapping[str, list[str]], die: Die,
                  start: int):
         self.names = [name for names in blocks.values() for name in names]
-        self.springs, self.room = Springs(cells), Room(cells, die)
+        self.model, self.density = WirelengthModel(cells), DensityMap(cells, die)
         self.count = len(cells)
         numbers = {name: number for number, name in enumerate(cells)}
         self.blocks = np.array([numbers[name] for name in self.names])
@@ -59,28 +59,29 @@ class Layout:
         self.middle = np.array(die.middle)[:, None]
         # Anything but one point: there, nothing would pull in any direction.
         rng = np.random.default_rng(start)
-        self.at = self.middle * rng.uniform(0, 2, (2, self.springs.points))
+        self.at = self.middle * rng.uniform(0, 2, (2, self.model.points))
 
-    def places(self) -> tuple[float, dict[str, Site]]:
-        """The length of all wires, and the place of each block."""
+    def solve(self) -> tuple[float, dict[str, Site]]:
+        """The wirelength, and the site of each block."""
         block, logic = BLOCK, LOGIC
-        chosen = self._nearest()
+        chosen = self._assign_sites()
         for _ in range(ROUNDS):
-            goals = self._goals(chosen)
+            goals = self._targets(chosen)
             for axis in range(2):
-                self._settle(axis, goals[axis], block, logic)
-            chosen = self._nearest()
+                self._solve_axis(axis, goals[axis], block, logic)
+            chosen = self._assign_sites()
             block, logic = block * BLOCKS_GROW, logic * LOGIC_GROWS
-        return self.springs.length(self._goals(chosen)), dict(zip(self.names, chosen, strict=True))
+        sites = dict(zip(self.names, chosen, strict=True))
+        return self.model.half_perimeter(self._targets(chosen)), sites
 
-    def _goals(self, chosen: list[Site]) -> np.ndarray:
+    def _targets(self, chosen: list[Site]) -> np.ndarray:
         """Where everything should be."""
-        goals = np.repeat(self.middle, self.springs.points, axis=1)
-        goals[:, :self.count] = self.room.spread(self.at[:, :self.count])
+        goals = np.repeat(self.middle, self.model.points, axis=1)
+        goals[:, :self.count] = self.density.spread(self.at[:, :self.count])
         goals[:, self.blocks] = np.array([(site.column, site.row) for site in chosen]).T
         return goals
 
-    def _nearest(self) -> list[Site]:
+    def _assign_sites(self) -> list[Site]:
         """A place for each block, with the least way in total."""
         from scipy.optimize import linear_sum_assignment
 
@@ -94,12 +95,12 @@ class Layout:
                 chosen[members[member]] = sites[site]
         return [chosen[block] for block in range(len(self.names))]
 
-    def _settle(self, axis: int, goals: np.ndarray, block: float, logic: float) -> None:
+    def _solve_axis(self, axis: int, goals: np.ndarray, block: float, logic: float) -> None:
         """Move all cells to where pulls along an axis cancel."""
         at = self.at[axis]
-        springs, total = self.springs.matrix(at)
+        weights, total = self.model.weigh(at)
         held = np.full(at.size, TO_MIDDLE)
         cells = slice(self.count)
         held[cells] += logic * total[cells] / np.maximum(np.abs(at[cells] - goals[cells]), 1)
         held[self.blocks] = block * total[self.blocks] + TO_MIDDLE
-        self.at[axis] = self.springs.settled(springs, total, held, goals, at)
+        self.at[axis] = self.model.solve(weights, total, held, goals, at)

@@ -13,44 +13,45 @@ MANY = 8                # multipliers do not share a register
 COPY = "$copy"          # in names, with a number behind it
 
 
-def copy_registers(netlist: Netlist) -> int:
+def replicate_registers(netlist: Netlist) -> int:
     """How many copies there are now."""
     registers = [name for name, cell in netlist.cells.items() if cell["type"] == REGISTER]
-    return sum(_copy(netlist, name) for name in registers)
+    return sum(_replicate(netlist, name) for name in registers)
 
 
-def _copy(netlist: Netlist, name: str) -> int:
+def _replicate(netlist: Netlist, name: str) -> int:
     register = netlist.cells[name]
     output = register["connections"]["Q"][0]
-    multipliers = _multipliers(netlist, output)
+    multipliers = _multiplier_readers(netlist, output)
     if len(multipliers) < MANY:
         return 0
-    belongs = {reader: reader if reader in multipliers else _beside(netlist, reader, output)
-               for reader, _ in netlist.readers[output]}
+    owners = {reader: reader if reader in multipliers
+              else _multiplier_beside(netlist, reader, output)
+              for reader, _ in netlist.readers[output]}
     for multiplier in multipliers:
         to = netlist.wire()
         netlist.add(f"{name}{COPY}{to}", {
             **register, "connections": {**register["connections"], "Q": [to]}})
         for reader, port in list(netlist.readers[output]):
-            if belongs[reader] == multiplier:
+            if owners[reader] == multiplier:
                 netlist.connect(reader, port, to)
     if not netlist.readers[output]:
         netlist.remove(name)
     return len(multipliers)
 
 
-def _beside(netlist: Netlist, reader: str, output: Bit) -> str | None:
+def _multiplier_beside(netlist: Netlist, reader: str, output: Bit) -> str | None:
     """The one multiplier that reads something which this LUT reads, too: it belongs there."""
     if not reader or netlist.cells[reader]["type"] != LUT:
         return None
     cell = netlist.cells[reader]
-    shared = (_multipliers(netlist, bit) for port, bit in bits_of(cell)
+    shared = (_multiplier_readers(netlist, bit) for port, bit in bits_of(cell)
               if cell["port_directions"][port] == "input" and bit != output)
     found = {each for multipliers in shared if len(multipliers) == 1 for each in multipliers}
     return found.pop() if len(found) == 1 else None
 
 
-def _multipliers(netlist: Netlist, bit: Bit) -> list[str]:
+def _multiplier_readers(netlist: Netlist, bit: Bit) -> list[str]:
     """Those that read a wire."""
     if isinstance(bit, str):            # a constant
         return []

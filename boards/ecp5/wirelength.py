@@ -1,4 +1,6 @@
-"""The wires of a design as springs between its cells."""
+"""The quadratic wirelength of a design: its nets as springs between cells.
+
+Small nets are cliques, larger ones stars around a point of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ CLOCKS = ("CLK", "WCK")             # have wires of their own
 PRECISION, STEPS = 2e-4, 100        # of a solution
 
 
-class Springs:
+class WirelengthModel:
     """Points that pull at each other: cells, by their numbers, and behind them middles of wires."""
 
     def __init__(self, cells: Mapping[str, Cell]):
@@ -44,33 +46,33 @@ class Springs:
         self.members = np.array([member for each in self.wires for member in each], dtype=np.int64)
         self.firsts = np.cumsum([0, *map(len, self.wires)])[:-1]
 
-    def length(self, at: np.ndarray) -> float:
-        """Of all wires: half of the way around each."""
+    def half_perimeter(self, at: np.ndarray) -> float:
+        """The half-perimeter wirelength (HPWL): half of the box around each net, summed."""
         if not self.wires:
             return 0.0
         ends = at[:, self.members]
         return float((np.maximum.reduceat(ends, self.firsts, axis=1)
                       - np.minimum.reduceat(ends, self.firsts, axis=1)).sum())
 
-    def matrix(self, at: np.ndarray) -> tuple[Any, np.ndarray]:
+    def weigh(self, at: np.ndarray) -> tuple[Any, np.ndarray]:
         """What pulls at what along an axis, and how hard in all. A wire pulls as hard however long
         it is: springs get weaker, the longer they were before."""
         from scipy.sparse import coo_array
 
         first, second = self.ends
         pulls = self.pulls / np.maximum(np.abs(at[first] - at[second]), NEAR)
-        springs = coo_array((np.r_[pulls, pulls], (np.r_[first, second], np.r_[second, first])),
+        weights = coo_array((np.r_[pulls, pulls], (np.r_[first, second], np.r_[second, first])),
                             shape=(self.points, self.points)).tocsr()
-        return springs, springs.sum(axis=1)
+        return weights, weights.sum(axis=1)
 
-    def settled(self, springs: Any, total: np.ndarray, held: np.ndarray, goals: np.ndarray,
+    def solve(self, weights: Any, total: np.ndarray, held: np.ndarray, goals: np.ndarray,
                 at: np.ndarray) -> np.ndarray:
         """Where all pulls cancel, those towards goals included."""
         from scipy.sparse import diags_array
         from scipy.sparse.linalg import cg
 
         weight = total + held
-        found, _ = cg(diags_array(weight) - springs, held * goals, x0=at, rtol=PRECISION,
+        found, _ = cg(diags_array(weight) - weights, held * goals, x0=at, rtol=PRECISION,
                       maxiter=STEPS, M=diags_array(1 / weight))
-        settled: np.ndarray = found
-        return settled
+        positions: np.ndarray = found
+        return positions

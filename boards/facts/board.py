@@ -21,8 +21,8 @@ from typing import Any
 from ...isa.config import PRESETS
 from ...isa.timing import MemoryTiming
 from .errors import BoardError
-from .ethernet import Ethernet, ethernet_of
-from .toml_table import Facts, read_toml
+from .ethernet import Ethernet, read_ethernet
+from .toml_table import TomlTable, read_toml
 
 FLOWS = ("ecp5", "gowin", "zynq", "vivado", "quartus")
 MEMORIES = ("none", "sdr", "ddr3", "processor")     # the last: a hard processor has it
@@ -92,17 +92,18 @@ def load_board(path: Path) -> Board:
         raise BoardError(f"{path}: a board is named by its file, in small letters, digits, - and _")
     known = ("title", "flow", "part", "cpu", "preset", "load", "clock", "memory", "resources",
              "pins", "routed", "ethernet")
-    facts = Facts(read_toml(path), str(path), known)
+    facts = TomlTable(read_toml(path), str(path), known)
     routed = facts.inner("routed", PRESETS)
     return Board(
         name=path.stem, title=facts.text("title"), flow=facts.text("flow", choices=FLOWS),
-        part=part_of(facts), cpu=facts.text("cpu"),
-        preset=facts.text("preset", choices=list(PRESETS)), load=_load(facts),
-        clock=_clock(facts), memory=_memory(facts), pins=_pins(facts),
-        routed={name: routed.positive(name) for name in routed.table}, ethernet=ethernet_of(facts))
+        part=read_part(facts), cpu=facts.text("cpu"),
+        preset=facts.text("preset", choices=list(PRESETS)), load=_read_load_command(facts),
+        clock=_read_clock(facts), memory=_read_memory(facts), pins=_read_pins(facts),
+        routed={name: routed.positive(name) for name in routed.table},
+        ethernet=read_ethernet(facts))
 
 
-def part_of(facts: Facts) -> Part:
+def read_part(facts: TomlTable) -> Part:
     """The part, with what is known of its device, or what the file says of it."""
     name = facts.text("part")
     devices = read_toml(PARTS)
@@ -115,27 +116,27 @@ def part_of(facts: Facts) -> Part:
                              f"{', '.join(devices)}; describe it in [resources]")
         device = max(found, key=len)
         table, place = devices[device], f"{PARTS.name}: {device}"
-    given = Facts(table, place, (*RESOURCES, "idcode", "bram_bits"))
+    given = TomlTable(table, place, (*RESOURCES, "idcode", "bram_bits"))
     return Part(name=name, device=device, idcode=given.number("idcode", 0, (1 << 32) - 1, 0),
                 bram_bits=given.number("bram_bits", 1, 1 << 20),
                 resources={each: given.number(each, 0, 10_000_000) for each in RESOURCES})
 
 
-def _load(facts: Facts) -> str:
+def _read_load_command(facts: TomlTable) -> str:
     command = facts.text("load")
     if "{bitstream}" not in command:
         raise facts.wrong("load", "must be a command with {bitstream} where the file comes")
     return command
 
 
-def _clock(facts: Facts) -> Clock:
+def _read_clock(facts: TomlTable) -> Clock:
     clock = facts.inner("clock", ("pin", "hz", "system_hz", "standard"))
     return Clock(pin=clock.text("pin", ""), hz=clock.number("hz", 1_000_000, MOST_HZ),
                  system_hz=clock.number("system_hz", 1_000_000, MOST_HZ),
                  standard=clock.text("standard", "LVCMOS33"))
 
 
-def _memory(facts: Facts) -> Memory:
+def _read_memory(facts: TomlTable) -> Memory:
     memory = facts.inner("memory", ("kind", "bytes", "chip", "rate", "timing"))
     timing = None
     if "timing" in memory.table:
@@ -150,17 +151,17 @@ def _memory(facts: Facts) -> Memory:
                   rate=memory.text("rate", "1:1", ("1:1", "1:2", "1:4")), timing=timing)
 
 
-def _pins(facts: Facts) -> dict[str, dict[str, Wire]]:
+def _read_pins(facts: TomlTable) -> dict[str, dict[str, Wire]]:
     groups = {}
     for name in facts.inner("pins").table:
         group = facts.inner("pins").inner(name)
         standard, options = group.text("standard", "LVCMOS33"), group.texts("options")
-        groups[name] = {signal: _wire(group, signal, standard, options)
+        groups[name] = {signal: _read_wire(group, signal, standard, options)
                         for signal in group.table if signal not in ("standard", "options")}
     return groups
 
 
-def _wire(group: Facts, signal: str, standard: str, options: tuple[str, ...]) -> Wire:
+def _read_wire(group: TomlTable, signal: str, standard: str, options: tuple[str, ...]) -> Wire:
     """A signal's places as a text, or a table that also says what is special about it."""
     if isinstance(group.table[signal], str):
         return Wire(tuple(group.text(signal).split()), standard, options)

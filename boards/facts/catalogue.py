@@ -13,26 +13,26 @@ from .errors import BoardError
 FILES = Path(__file__).parent / "files"
 
 
-def names() -> list[str]:
+def board_names() -> list[str]:
     return sorted(path.stem for path in FILES.glob("*.toml"))
 
 
-def board(name: str) -> Board:
+def find_board(name: str) -> Board:
     """One that comes with the kit, or the one that a .toml file describes."""
-    if name in names():
-        return _checked(FILES / f"{name}.toml")
+    if name in board_names():
+        return _load_checked(FILES / f"{name}.toml")
     if name.endswith(".toml"):
-        return _checked(Path(name))
-    known = names()
+        return _load_checked(Path(name))
+    known = board_names()
     raise BoardError(f"there is no board {shown(name)}; there are {', '.join(known)}, or give a "
                      f".toml file of your own{near(name, known)}")
 
 
-def _checked(path: Path) -> Board:
+def _load_checked(path: Path) -> Board:
     found = load_board(path)
     check_board(found, str(path))
     return found
 
 
-def boards() -> list[Board]:
-    return [board(name) for name in names()]
+def load_boards() -> list[Board]:
+    return [find_board(name) for name in board_names()]

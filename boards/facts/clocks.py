@@ -44,23 +44,23 @@ def _check_ecp5(board: Board, place: str) -> None:
         outputs.append(SETTLING_HZ)
     elif twice:
         outputs.append(wanted)
-    if not reachable(hz, outputs):
+    if not pll_can_generate(hz, outputs):
         raise BoardError(f"{place}: clock: system_hz is {wanted:,}, which the PLL of an ECP5 does "
                          f"not make of {hz:,}; take one that is a simple fraction of it")
 
 
-def reachable(hz: int, outputs: Sequence[float]) -> bool:
+def pll_can_generate(hz: int, outputs: Sequence[float]) -> bool:
     """Whether one PLL of an ECP5 makes all of these clocks from an oscillator."""
     for divider in range(1, MOST_DIVIDER + 1):
         phase = hz / divider
         if not PHASE_HZ[0] <= phase <= PHASE_HZ[1]:
             continue
         for factor in range(ceil(VCO_HZ[0] / phase), floor(VCO_HZ[1] / phase) + 1):
-            if all(_divides(phase * factor, each) for each in outputs):
+            if all(_is_near(phase * factor, each) for each in outputs):
                 return True
     return False
 
 
-def _divides(vco: float, wanted: float) -> bool:
+def _is_near(vco: float, wanted: float) -> bool:
     divider = min(max(round(vco / wanted), 1), MOST_DIVIDER)
     return abs(vco / divider - wanted) <= MARGIN * wanted

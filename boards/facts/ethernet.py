@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from .errors import BoardError
-from .toml_table import Facts
+from .toml_table import TomlTable
 
 FLOW = "ecp5"                   # the one whose systems have it
 PHYS = ("rgmii",)
@@ -31,7 +31,7 @@ class Ethernet:
         return int(self.mac.replace(":", ""), 16)
 
 
-def ethernet_of(facts: Facts) -> Ethernet | None:
+def read_ethernet(facts: TomlTable) -> Ethernet | None:
     """What a board's file says; None if the board is not on the network."""
     if "ethernet" not in facts.table:
         return None

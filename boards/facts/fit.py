@@ -31,24 +31,24 @@ def _areas() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     return read_toml(AREAS)
 
 
-def needed(board: Board, config: Config) -> dict[str, float] | None:
+def measured_resources(board: Board, config: Config) -> dict[str, float] | None:
     """What a configuration and the shell take, if it is a preset that was measured."""
     areas = _areas().get(FAMILIES[board.flow], {})
     for name, preset in PRESETS.items():
         if preset == config and name in areas:
-            parts = [areas[each] for each in (name, *_around(board))]
+            parts = [areas[each] for each in (name, *_surroundings(board))]
             return {kind: sum(each[kind] for each in parts) for kind in RESOURCES}
     return None
 
 
-def _around(board: Board) -> tuple[str, ...]:
+def _surroundings(board: Board) -> tuple[str, ...]:
     """What a bitstream has beside the accelerator."""
     if board.memory.kind == "none":
         return ()
     return (SHELL, ETHERNET) if board.ethernet is not None else (SHELL,)
 
 
-def multipliers(board: Board, config: Config) -> int:
+def count_multipliers(board: Board, config: Config) -> int:
     """Those of the array, two products in each where hardware is arranged so, and of the ALU's
     lanes; zero where nobody can tell. What is around the accelerator comes on top."""
     family = ARRANGED_FOR.get(board.flow)
@@ -59,13 +59,13 @@ def multipliers(board: Board, config: Config) -> int:
     return config.macs_per_cycle // (2 if pairs else 1) + lanes
 
 
-def shortage(board: Board, config: Config) -> str | None:
+def find_shortage(board: Board, config: Config) -> str | None:
     """What there is too little of, in words; None if nothing is known to be."""
     part = board.part
     if board.memory.bytes > 1 << config.address_bits:
         return (f"its addresses have {config.address_bits} bits, but memory "
                 f"{board.memory.bytes >> 20:,} MiB")
-    known = needed(board, config)
+    known = measured_resources(board, config)
     if known is not None:
         for kind, number in known.items():
             if number > part.resources[kind]:
@@ -76,7 +76,7 @@ def shortage(board: Board, config: Config) -> str | None:
     if bits > there:
         return (f"its scratchpads hold {bits // 1024:,} Kibit, but the {RESOURCES['bram']} of "
                 f"{part.device} hold {there // 1024:,}")
-    least = multipliers(board, config)
+    least = count_multipliers(board, config)
     if least > part.resources["dsp"]:
         return (f"its products and lanes take {least:,} {RESOURCES['dsp']}, but {part.device} has "
                 f"{part.resources['dsp']:,}")
@@ -87,7 +87,7 @@ def check_fits(board: Board, config: Config) -> None:
     """Refuse what is known not to be possible, whoever asks: a build, a profile or firmware."""
     if board.flow == "zynq":
         check_config(config)
-    reason = shortage(board, config)
+    reason = find_shortage(board, config)
     if reason is not None:
         largest = largest_preset(board)
         raise BoardError(f"{board.name}: the configuration does not fit: {reason}"
@@ -98,7 +98,8 @@ def largest_preset(board: Board) -> str | None:
     """The preset with the most products a cycle that fits, the last of these in their order; only
     those that were measured count."""
     fitting = [name for name, config in PRESETS.items()
-               if needed(board, config) is not None and shortage(board, config) is None]
+               if measured_resources(board, config) is not None
+               and find_shortage(board, config) is None]
     order = list(PRESETS)
     return max(fitting, default=None,
                key=lambda name: (PRESETS[name].macs_per_cycle, order.index(name)))

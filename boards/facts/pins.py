@@ -65,17 +65,17 @@ def check_pins(board: Board, place: str) -> None:
                              f"{', '.join(GROUPS[name].needs)}")
     for name, wires in board.pins.items():
         _check_group(GROUPS[name], wires, f"{place}: pins: {name}")
-    _check_apart(board, place)
+    _check_distinct(board, place)
 
 
 def _check_known(board: Board, known: tuple[str, ...], place: str) -> None:
     for name in board.pins:
         if name not in known:
-            raise BoardError(f"{place}: pins: there is no {name!r}{_why(name, board)}"
+            raise BoardError(f"{place}: pins: there is no {name!r}{_explain_unknown(name, board)}"
                              f"{hint(name, known)}")
 
 
-def _why(name: str, board: Board) -> str:
+def _explain_unknown(name: str, board: Board) -> str:
     kind = board.memory.kind
     if name in ("sdram_clock", "sdram", "ddram"):
         return f" for memory of kind {kind!r} on {board.flow}"
@@ -103,7 +103,7 @@ def _check_group(group: Group, wires: Mapping[str, Wire], place: str) -> None:
                              f"{wanted or 'some'}")
 
 
-def _check_apart(board: Board, place: str) -> None:
+def _check_distinct(board: Board, place: str) -> None:
     """No pin is for two signals."""
     taken = {board.clock.pin: "clock"}
     for group, wires in board.pins.items():

@@ -24,7 +24,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BoardError(f"{path}: not TOML: {reason}") from None
 
 
-class Facts:
+class TomlTable:
     """One table, whose keys are known in advance."""
 
     def __init__(self, table: object, place: str, known: Collection[str] | None = None):
@@ -64,9 +64,9 @@ class Facts:
             raise self.wrong(key, "must be a number above zero")
         return float(value)
 
-    def inner(self, key: str, known: Collection[str] | None = None) -> Facts:
+    def inner(self, key: str, known: Collection[str] | None = None) -> TomlTable:
         """A table in this one; empty unless given."""
-        return Facts(self.table.get(key, {}), f"{self.place}: {key}", known)
+        return TomlTable(self.table.get(key, {}), f"{self.place}: {key}", known)
 
     def wrong(self, key: str, right: str) -> BoardError:
         return BoardError(f"{self.place}: {key} is {shown(self.table.get(key))}, but {right}")

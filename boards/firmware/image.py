@@ -24,7 +24,7 @@ from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..facts.fit import check_fits
 from ..facts.processors import processor_of
-from .riscv_gcc import CPU, SOURCE, compiled, flat, library, linked
+from .riscv_gcc import CPU, SOURCE, c_library_flags, compile_sources, extract_binary, link
 
 MAGIC = 0x4D49544D
 BASE = 0x4000_0000              # of memory in every system (boards/soc/litex_system.py)
@@ -63,12 +63,12 @@ def build_image(model: CompiledModel, board: Board) -> Image:
         (folder / "network.h").write_text(network_header(model))
         (folder / "microtron_isa.h").write_text(isa_header())
         (folder / "protocol.h").write_text(protocol_header())
-        objects = compiled(folder, [*(SOURCE / each for each in SOURCES),
+        objects = compile_sources(folder, [*(SOURCE / each for each in SOURCES),
                                     *(path for path in written if path.suffix == ".c")],
                            data_cache=processor.data_cache)
         objects += [path.name for path in written if path.suffix == ".o"]
-        linked(folder, "network.elf", "network.ld", objects, {"IMAGE_BASE": BASE}, *library())
-        flat(folder, "network.elf", "network.bin")
+        link(folder, "network.elf", "network.ld", objects, {"IMAGE_BASE": BASE}, *c_library_flags())
+        extract_binary(folder, "network.elf", "network.bin")
         image = Image((folder / "network.bin").read_bytes(),
                       (folder / "network.elf").read_bytes())
     if image.needed > board.memory.bytes:

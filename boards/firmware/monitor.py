@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.monitor.protocol import c_header
-from .riscv_gcc import SOURCE, compiled, flat, linked
+from .riscv_gcc import SOURCE, compile_sources, extract_binary, link
 
 SOURCES = ("start.S", "monitor.c", "machine.c", "leveling.c", "serial.c", "bytes.c")
 PLACES = ("rom", "sram", "main_ram", "registers", "csr")
@@ -18,27 +18,27 @@ PLACES = ("rom", "sram", "main_ram", "registers", "csr")
 
 def write_rom(facts: str, output: str) -> None:
     """A step of a build: the ROM's words, as Verilog reads them, from a system's facts."""
-    Path(output).write_text(rom_text(monitor_bytes(json.loads(Path(facts).read_text()))))
+    Path(output).write_text(format_rom(build_monitor(json.loads(Path(facts).read_text()))))
 
 
-def rom_text(code: bytes) -> str:
+def format_rom(code: bytes) -> str:
     words = np.frombuffer(code + bytes(-len(code) % 4), "<u4")
     return "".join(f"{word:08x}\n" for word in words)
 
 
-def monitor_bytes(facts: dict[str, Any]) -> bytes:
+def build_monitor(facts: dict[str, Any]) -> bytes:
     """The monitor of a system as it lies in ROM."""
     with tempfile.TemporaryDirectory(prefix="microtron-monitor-") as name:
         folder = Path(name)
         (folder / "system.h").write_text(system_header(facts))
         (folder / "protocol.h").write_text(c_header())
-        objects = compiled(folder, [SOURCE / each for each in SOURCES],
+        objects = compile_sources(folder, [SOURCE / each for each in SOURCES],
                            data_cache=facts["data_cache"])
         memories = facts["memories"]
         symbols = {f"{place.upper()}_{key.upper()}": memories[place][key]
                    for place in ("rom", "sram") for key in ("base", "size")}
-        linked(folder, "monitor.elf", "monitor.ld", objects, symbols, "-nostdlib", "-lgcc")
-        flat(folder, "monitor.elf", "monitor.bin")
+        link(folder, "monitor.elf", "monitor.ld", objects, symbols, "-nostdlib", "-lgcc")
+        extract_binary(folder, "monitor.elf", "monitor.bin")
         return (folder / "monitor.bin").read_bytes()
 
 

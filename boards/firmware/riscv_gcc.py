@@ -22,7 +22,7 @@ LINK = (f"-march={CPU}", "-mabi=ilp32", "-nostartfiles", "-static", "-Wl,--gc-se
         "-Wl,--build-id=none", "-Wl,--no-warn-rwx-segments")
 
 
-def tool(name: str) -> str:
+def find_tool(name: str) -> str:
     """Where a tool is, or what to install."""
     path = shutil.which(PREFIX + name)
     if path is None:
@@ -31,7 +31,7 @@ def tool(name: str) -> str:
     return path
 
 
-def compiled(folder: Path, sources: Sequence[Path], *, data_cache: bool) -> list[str]:
+def compile_sources(folder: Path, sources: Sequence[Path], *, data_cache: bool) -> list[str]:
     """Compile sources, with the folder's headers and ours, into it; the names of the objects."""
     flags = (*COMPILE, f"-DDATA_CACHE={int(data_cache)}")
     objects = [f"{path.stem}.o" for path in sources]
@@ -40,7 +40,7 @@ def compiled(folder: Path, sources: Sequence[Path], *, data_cache: bool) -> list
     return objects
 
 
-def linked(folder: Path, output: str, script: str, objects: Sequence[str],
+def link(folder: Path, output: str, script: str, objects: Sequence[str],
            symbols: Mapping[str, int], *libraries: str) -> None:
     """Link objects with one of our scripts; `symbols` are what it has to know."""
     _run(folder, "gcc", *LINK, f"-T{SOURCE / script}",
@@ -48,12 +48,12 @@ def linked(folder: Path, output: str, script: str, objects: Sequence[str],
          *libraries, "-o", output)
 
 
-def flat(folder: Path, elf: str, output: str) -> None:
+def extract_binary(folder: Path, elf: str, output: str) -> None:
     """A program as the bytes that memory has to hold."""
     _run(folder, "objcopy", "-O", "binary", elf, output)
 
 
-def library() -> tuple[str, ...]:
+def c_library_flags() -> tuple[str, ...]:
     """The C library, for what kernels compute with real numbers."""
     if not LIBRARY.exists():
         raise MicrotronError(f"picolibc is needed to build firmware for a network, but is not "
@@ -62,7 +62,7 @@ def library() -> tuple[str, ...]:
 
 
 def _run(folder: Path, name: str, *arguments: str) -> None:
-    done = run_tool([tool(name), *arguments], folder=folder)
+    done = run_tool([find_tool(name), *arguments], folder=folder)
     if done.returncode:
         reasons = [line.strip() for line in done.stdout.splitlines() if "ld returned" not in line]
         raise MicrotronError(f"{PREFIX}{name} failed: {' '.join(reasons)[-500:]}")

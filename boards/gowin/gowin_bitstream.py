@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..build.bitstream import Bitstream, write_checked
+from ..build.bitstream import Bitstream, check_and_report
 from ..facts.errors import BoardError
 
 IDCODE, FRAMES = 0x06, 0x3B
@@ -36,4 +36,4 @@ def read_bitstream(data: bytes) -> Bitstream:
 
 def check(name: str, idcode: int) -> None:
     """The step of a build."""
-    write_checked(name, read_bitstream(Path(name).read_bytes()), idcode)
+    check_and_report(name, read_bitstream(Path(name).read_bytes()), idcode)

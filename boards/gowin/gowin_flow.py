@@ -10,7 +10,7 @@ from ..build.bare_design import bare_design
 from ..build.constraints import format_cst
 from ..build.flow import Build, Flow
 from ..build.steps import Call, Command, Step
-from ..build.synthesis import AREA, CELLS, NETLIST, Design, available, synthesized
+from ..build.synthesis import AREA, CELLS, NETLIST, Design, resource_arguments, synthesis_steps
 from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..soc.system_design import system_design
@@ -34,7 +34,7 @@ REGISTERS = (                   # passes of Yosys, in place of `map_ffs` of `syn
 SYNTHESIS = "synth_gowin -nowidelut"
 
 
-def family(board: Board) -> str:
+def die_name(board: Board) -> str:
     """How the tools call the die."""
     match = PART.fullmatch(board.part.name)
     if match is None:
@@ -43,24 +43,24 @@ def family(board: Board) -> str:
     return f"GW2A-{match[1]}C"
 
 
-def back_end(board: Board, design: Design) -> Build:
+def plan_back_end(board: Board, design: Design) -> Build:
     """The steps from a design to its bitstream."""
     product = f"{board.name}.fs"
     steps = (
-        *synthesized(board, design, SYNTHESIS, REGISTERS, Step(
+        *synthesis_steps(board, design, SYNTHESIS, REGISTERS, Step(
             name="fit", doing="counting cells", inputs=(CELLS, NETLIST), outputs=(AREA,),
-            work=Call("microtron.boards.gowin.lut_sites:check", {
-                "netlist": NETLIST, "top": design.top, **available(board)}))),
+            work=Call("microtron.boards.gowin.lut_sites:check_fit", {
+                "netlist": NETLIST, "top": design.top, **resource_arguments(board)}))),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
              inputs=(NETLIST, design.pins, AREA), outputs=("placed.json", "timing.json"),
              work=Command(tools.NEXTPNR_GOWIN, (
-                 "--device", board.part.name, "--vopt", f"family={family(board)}",
+                 "--device", board.part.name, "--vopt", f"family={die_name(board)}",
                  "--vopt", f"cst={design.pins}", "--json", NETLIST, "--write", "placed.json",
                  "--report", "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
                  "--timing-allow-fail"))),
         Step(name="pack", doing="writing the bitstream", inputs=("placed.json",),
              outputs=(product,), work=Command(tools.GOWIN_PACK, (
-                 "-d", family(board), "-o", product, "placed.json"))),
+                 "-d", die_name(board), "-o", product, "placed.json"))),
         Step(name="check", doing="reading the bitstream back", inputs=(product,),
              outputs=(bitstream.REPORT,),
              work=Call("microtron.boards.gowin.gowin_bitstream:check", {
@@ -70,9 +70,9 @@ def back_end(board: Board, design: Design) -> Build:
 
 def plan(board: Board, config: Config) -> Build:
     if board.memory.kind == "none":
-        return back_end(board, bare_design(board, config, "pins.cst", format_cst,
+        return plan_back_end(board, bare_design(board, config, "pins.cst", format_cst,
                                            everywhere=True))
-    return back_end(board, system_design(board, config))
+    return plan_back_end(board, system_design(board, config))
 
 
 FLOW = Flow(name="gowin", plan=plan, needs=lambda board: (

@@ -21,7 +21,7 @@ LUT_RAM = "RAM16SDP"
 DATA = "D"                      # the input of a register
 
 
-def places(module: Mapping[str, Any]) -> int:
+def count_lut_sites(module: Mapping[str, Any]) -> int:
     """The least that a module, as Yosys writes it to JSON, takes; nextpnr adds a few for carries
     that begin or end in other logic."""
     drivers: dict[int | str, tuple[str, str]] = {}
@@ -44,11 +44,11 @@ def places(module: Mapping[str, Any]) -> int:
     return taken
 
 
-def check(netlist: str, top: str, board: str, device: str, available: dict[str, int]) -> None:
+def check_fit(netlist: str, top: str, board: str, device: str, available: dict[str, int]) -> None:
     """The step of a build: counts as on other parts, but of LUTs, places."""
-    cell_count.check("gowin", board, device, available)
+    cell_count.check_fit("gowin", board, device, available)
     module = json.loads(Path(netlist).read_text(encoding="utf-8"))["modules"][top]
-    taken = places(module)
+    taken = count_lut_sites(module)
     if taken > available["lut"]:
         raise BoardError(f"{board}: the design does not fit: it takes {taken:,} places of LUTs, "
                          f"with those of registers that other cells drive, but {device} has "

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...isa.config import Config
 
 
-def write(config: dict[str, int], target: str | None = None,
+def write_verilog(config: dict[str, int], target: str | None = None,
           multipliers: int | None = None) -> None:
     """Write microtron.v, with multipliers as a part has them."""
     from ...hw.targets import target as find_target

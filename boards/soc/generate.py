@@ -15,15 +15,15 @@ from .dram import litedram_chip
 from .dram.bridge import bridge_verilog
 from .file_names import FACTS, PROCESSOR, ROM, TOP
 from .litex_system import System
-from .serialize import rebuilt
+from .serialize import deserialize
 
 COMMENTS = r"^//[^\n]*\n|/\*.*?\*/\n?"
 
 
-def write(board, config, simulated: bool) -> None:
+def write_system(board, config, simulated: bool) -> None:
     """Write a system into the present folder. The ROM's words are not among its files: that the
     monitor fills them in changes nothing else."""
-    board, config = rebuilt(board), Config(**config)
+    board, config = deserialize(board), Config(**config)
     system = System(board, config, simulated=simulated)
     platform = system.platform
     system.finalize()
@@ -39,7 +39,7 @@ def write(board, config, simulated: bool) -> None:
         folder = Path(get_data_mod("cpu", "vexriscv").data_location)
         Path(PROCESSOR).write_bytes((folder / processor.file).read_bytes())
     Path("microtron_bridge.v").write_text(bridge_verilog(config, system.port))
-    Path(FACTS).write_text(json.dumps(_facts(system), indent=1))
+    Path(FACTS).write_text(json.dumps(_software_facts(system), indent=1))
 
 
 def _write_pins(board: Board, platform, converted) -> None:
@@ -51,7 +51,7 @@ def _write_pins(board: Board, platform, converted) -> None:
     toolchain.build_io_constraints()
 
 
-def _facts(system: System):
+def _software_facts(system: System):
     """What software has to know."""
     found = json.loads(get_csr_json(system.csr_regions, system.constants, system.mem_regions))
     settings, processor = system.dram_phy.settings, soft_processor(system.board)
@@ -67,5 +67,5 @@ def _facts(system: System):
             "modules": settings.databits // 8, "bitslips": settings.bitslips,
             "delays": settings.delays,
             "start": [asdict(step) for step in
-                      litedram_chip.start(settings, system.chip.timing_settings)]},
+                      litedram_chip.startup_sequence(settings, system.chip.timing_settings)]},
     }

@@ -24,10 +24,10 @@ from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..facts.processors import soft_processor
 from . import etherbone, platforms
-from .accelerator_peripheral import Attached
+from .accelerator_peripheral import AcceleratorPeripheral
 from .dram import litedram_chip
 from .dram.dram_port import Port
-from .dram.initializer import Starter
+from .dram.initializer import DramInitializer
 from .dram.memory_bus import MemoryBus
 
 ROM_BYTES, SRAM_BYTES = 8192, 4096
@@ -54,7 +54,7 @@ class System(SoCCore):
         self._memory(platform, simulated)
         self._accelerator(config)
         if not simulated:
-            self.comb += platforms.tie(board, platform, ~self.microtron.quiet.status)
+            self.comb += platforms.tie_pins(board, platform, ~self.microtron.quiet.status)
 
     def _around(self, simulated: bool):
         """What LiteX is to put around a processor."""
@@ -74,15 +74,15 @@ class System(SoCCore):
 
     def _network(self, platform, simulated: bool) -> None:
         self.ethernet_phy = (etherbone.SimulatedPhy(platform) if simulated
-                             else etherbone.interface(self.board, platform))
+                             else etherbone.make_phy(self.board, platform))
         self.network = etherbone.Network(self.ethernet_phy, self.board.ethernet,
                                         self.board.clock.system_hz)
         self.bus.add_master("network", self.network.bus)
 
     def _memory(self, platform, simulated: bool) -> None:
         board = self.board
-        self.chip = litedram_chip.chip(board)
-        self.dram_phy = (litedram_chip.modelled(board) if simulated else litedram_chip.interface(
+        self.chip = litedram_chip.find_chip(board)
+        self.dram_phy = (litedram_chip.make_model(board) if simulated else litedram_chip.make_phy(
             board, platforms.memory_pads(board, platform)))
         if board.memory.kind == "ddr3" and not simulated:
             self.comb += [self.crg.stop.eq(self.dram_phy.init.stop),
@@ -105,14 +105,15 @@ class System(SoCCore):
         timing = self.chip.timing_settings
         core = LiteDRAMCore(self.dram_phy, self.chip.geom_settings, timing, self.sys_clk_freq)
         self.submodules += core         # under no name: nobody asks for its registers
-        self.starter = Starter(litedram_chip.start(self.dram_phy.settings, timing), core.dfii)
+        steps = litedram_chip.startup_sequence(self.dram_phy.settings, timing)
+        self.starter = DramInitializer(steps, core.dfii)
         return core
 
     def _accelerator(self, config: Config) -> None:
         reader, writer = self.get_port("read"), self.get_port("write")
         region = self.bus.regions["main_ram"]
         self.port = Port(reader.data_width, reader.address_width, region.origin, region.size)
-        self.microtron = Attached(config, self.port, reader, writer)
+        self.microtron = AcceleratorPeripheral(config, self.port, reader, writer)
         self.bus.add_slave("registers", self.microtron.registers,
                            SoCRegion(origin=REGISTERS, size=WINDOW_BYTES, cached=False))
         if self.processor is not None:

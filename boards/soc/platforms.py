@@ -138,7 +138,7 @@ def memory_pads(board: Board, platform):
                               if name != "clk"})
 
 
-def tie(board: Board, platform, busy):
+def tie_pins(board: Board, platform, busy):
     """Statements for pins that only want a level: a light while memory is busy, and what would
     reset the FPGA."""
     statements = []

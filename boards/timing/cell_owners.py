@@ -15,7 +15,7 @@ NOWHERE = ""                    # outside all units: the top module itself
 JOINTS = "(joints)"             # what joins the units, and the wrapper around them
 
 
-def unit_of(name: str, units: Collection[str]) -> str:
+def innermost_unit(name: str, units: Collection[str]) -> str:
     """The innermost unit that a name such as `store.reader.fault[2]` belongs to."""
     place, _, _ = name.rpartition(".")
     while place and place not in units:
@@ -23,7 +23,7 @@ def unit_of(name: str, units: Collection[str]) -> str:
     return place
 
 
-def owners(design: Synthesis, units: Collection[str]) -> dict[str, str]:
+def find_owners(design: Synthesis, units: Collection[str]) -> dict[str, str]:
     """The unit of each cell: of its own name, of the net that it drives, or, as most LUTs have
     neither, the one that most of its readers belong to."""
     found: dict[str, str] = {}
@@ -32,7 +32,7 @@ def owners(design: Synthesis, units: Collection[str]) -> dict[str, str]:
         if before is not None:          # a register, a memory, a multiplier or a carry chain
             named = design.gates.name_of_cell(replace(before, source=cell.source))
             if named is not None:
-                found[cell.name] = unit_of(named, units)
+                found[cell.name] = innermost_unit(named, units)
     newest = list(found)
     while newest:                       # one level of logic nearer to where signals come from
         votes: dict[str, Counter[str]] = {}
@@ -46,19 +46,19 @@ def owners(design: Synthesis, units: Collection[str]) -> dict[str, str]:
     return {name: found.get(name, NOWHERE) for name in design.cells.cells}
 
 
-def shortened(unit: str, depth: int) -> str:
+def truncate_unit(unit: str, depth: int) -> str:
     """A unit's place to some depth: `store.reader.steps` is in `store`."""
     return ".".join(unit.split(".")[:depth])
 
 
-def by_unit(design: Synthesis, units: Collection[str], depth: int) -> dict[str, str]:
+def owners_by_unit(design: Synthesis, units: Collection[str], depth: int) -> dict[str, str]:
     """The unit of each cell of a whole design, to some depth."""
     places = {f"{NAME}.{unit}" for unit in units} | {NAME}
-    return {name: shortened(place.removeprefix(NAME).removeprefix("."), depth) or JOINTS
-            for name, place in owners(design, places).items()}
+    return {name: truncate_unit(place.removeprefix(NAME).removeprefix("."), depth) or JOINTS
+            for name, place in find_owners(design, places).items()}
 
 
-def area(design: Synthesis, family: Family,
+def area_by_unit(design: Synthesis, family: Family,
          owner: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Cells by the unit they belong to, and by what they count as."""
     found: dict[str, dict[str, float]] = {}

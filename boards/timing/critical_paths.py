@@ -68,14 +68,14 @@ class Timing:
         self.arrivals: dict[Bit, Arrival] = {}
         if start == REGISTER:
             for cell in netlist.cells.values():
-                time = ecp5_delays.starts(cell)
+                time = ecp5_delays.clock_to_out(cell)
                 if time is not None:
                     for pin, bit in cell.outputs.items():
                         self.arrivals[bit] = Arrival(time, None, pin)
         else:
             for name, bit in netlist.inputs.items():
                 self.arrivals[bit] = Arrival(ecp5_delays.CLOCK_TO_OUT["TRELLIS_FF"], None, name)
-        for cell in in_order(netlist):
+        for cell in topological_order(netlist):
             self._pass(cell)
 
     def _pass(self, cell: Cell) -> None:
@@ -83,7 +83,7 @@ class Timing:
                  if bit in self.arrivals}
         for out, bit in cell.outputs.items():
             for pin, time in times.items():
-                delay = ecp5_delays.through(cell, pin, out)
+                delay = ecp5_delays.cell_delay(cell, pin, out)
                 if delay is not None:
                     now = self.arrivals.get(bit)
                     if now is None or time + delay > now.time:
@@ -92,7 +92,7 @@ class Timing:
     def _at(self, cell: Cell | None, pin: str, bit: Bit) -> float:
         """When a net has settled at a pin."""
         driver = self.netlist.drivers.get(bit)
-        return self.arrivals[bit].time + ecp5_delays.wire(
+        return self.arrivals[bit].time + ecp5_delays.wire_delay(
             driver and driver[0], cell, pin, self.netlist.fanout[bit])
 
     def ends(self, kind: str = REGISTER) -> Iterator[End]:
@@ -104,7 +104,7 @@ class Timing:
             return
         for cell in self.netlist.cells.values():
             for pin, bit in cell.inputs.items():
-                setup = ecp5_delays.ends(cell, pin)
+                setup = ecp5_delays.setup_time(cell, pin)
                 if setup is not None and bit in self.arrivals:
                     yield End(cell, pin, bit, self._at(cell, pin, bit) + setup)
 
@@ -128,7 +128,7 @@ class Timing:
             count, self.ends(kind), key=lambda end: end.time)]
 
 
-def in_order(netlist: Netlist) -> list[Cell]:
+def topological_order(netlist: Netlist) -> list[Cell]:
     """The cells without a clock, each behind those it depends on."""
     drivers = netlist.drivers
     inside = {name: cell for name, cell in netlist.cells.items() if is_passed(cell)}
@@ -156,11 +156,11 @@ def in_order(netlist: Netlist) -> list[Cell]:
 
 
 def is_passed(cell: Cell) -> bool:
-    return ecp5_delays.starts(cell) is None
+    return ecp5_delays.clock_to_out(cell) is None
 
 
 def _depends(cell: Cell, pin: str) -> bool:
-    return ecp5_delays.ends(cell, pin) is None
+    return ecp5_delays.setup_time(cell, pin) is None
 
 
 def _of_loop(netlist: Netlist, waiting: Mapping[str, int]) -> str:

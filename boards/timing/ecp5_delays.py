@@ -28,7 +28,7 @@ DEDICATED = {("CCU2C", "CIN"), ("PFUMX", "ALUT"), ("PFUMX", "BLUT"), ("L6MUX21",
 LOGIC = {"LUT4", "PFUMX", "L6MUX21"}              # what synthesis maps plain logic to
 
 
-def through(cell: Cell, pin: str, out: str) -> float | None:
+def cell_delay(cell: Cell, pin: str, out: str) -> float | None:
     """Time from an input to an output of a cell; None if no path without a clock connects them."""
     if cell.kind == "CCU2C":
         return _carry(pin, out)
@@ -47,12 +47,12 @@ def _carry(pin: str, out: str) -> float | None:
     return CARRY_OUT
 
 
-def starts(cell: Cell) -> float | None:
+def clock_to_out(cell: Cell) -> float | None:
     """Time from the clock to the outputs of a cell, if it has registers there."""
     return CLOCK_TO_OUT.get(cell.kind)
 
 
-def ends(cell: Cell, pin: str) -> float | None:
+def setup_time(cell: Cell, pin: str) -> float | None:
     """Time before the clock at which an input must have settled, if a register is behind it."""
     if pin in CLOCKS:
         return None
@@ -61,7 +61,7 @@ def ends(cell: Cell, pin: str) -> float | None:
     return LATE_SETUP.get(pin, SETUP[cell.kind]) if cell.kind in SETUP else None
 
 
-def wire(driver: Cell | None, sink: Cell | None, pin: str, fanout: int) -> float:
+def wire_delay(driver: Cell | None, sink: Cell | None, pin: str, fanout: int) -> float:
     """Time along a net to one of its pins; None stands for a port."""
     if sink is not None:
         if (sink.kind, pin) in DEDICATED:

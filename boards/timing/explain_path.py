@@ -48,7 +48,7 @@ class Explainer:
             here = cell.outputs[step.out]
         found += self._between(here, self._input(path.end, path.pin_in))
         found.append(self._end(path.end, path.pin_in, path.time))
-        return list(_merged(found))
+        return list(_merge(found))
 
     def _end(self, cell: Cell | None, pin: str, time: float | None) -> Place:
         if cell is None:
@@ -123,7 +123,7 @@ def _pin(cell: Cell, pin: str) -> str:
     return "" if cell.kind == "TRELLIS_FF" and pin in ("Q", "DI") else f".{pin}"
 
 
-def _merged(places: list[Place]) -> Iterator[Place]:
+def _merge(places: list[Place]) -> Iterator[Place]:
     """Neighbours of the same line become one; gates without a line belong to what follows."""
     following = None
     known = []

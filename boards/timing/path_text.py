@@ -18,7 +18,7 @@ KINDS = {"TRELLIS_FF": "register", "TRELLIS_DPR16X4": "LUT RAM", "CCU2C": "carry
 NAME, KIND, SOURCE, CODE = 52, 11, 27, 48        # widths of columns
 
 
-def lines(title: str, path: Path, explainer: Explainer) -> list[str]:
+def format_path(title: str, path: Path, explainer: Explainer) -> list[str]:
     """A path, one line of text for each line of source that it goes through."""
     return ["", f"{title}: {path.time:.2f} ns, {path.levels} levels",
             *(_line(place) for place in explainer.explain(path))]
@@ -53,6 +53,6 @@ def _text(file: str) -> list[str]:
     return (parents[file.partition("/")[0]] / file).read_text(encoding="utf-8").splitlines()
 
 
-def as_json(path: Path, explainer: Explainer) -> list[dict[str, Any]]:
+def path_json(path: Path, explainer: Explainer) -> list[dict[str, Any]]:
     return [{"names": place.names, "cell": place.cell, "source": place.source, "ns": place.time}
             for place in explainer.explain(path)]

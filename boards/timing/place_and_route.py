@@ -12,10 +12,10 @@ from pathlib import Path
 
 from microtron.isa.errors import MicrotronError
 
-from ..build.step_cache import cached
+from ..build.step_cache import get_or_make
 from ..build.steps import module_identity
 from ..build.tools import Tool
-from ..ecp5.netlist_passes import arrange_file
+from ..ecp5.netlist_passes import run_passes_on_file
 from .families import Family
 
 TARGET = 150                    # MHz: more than is reached, so that every path is pressed
@@ -33,7 +33,7 @@ class Placed:
     delays: Path
 
 
-def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -> Placed:
+def place_and_route(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -> Placed:
     """Place the netlist `cells.json` of a folder, and route it unless an estimate is enough."""
     options = (*family.options, "--json", "cells.json", "--seed", str(seed), "--freq", str(TARGET),
                "--report", USED, "--sdf", DELAYS, "--log", LOG, "--quiet",
@@ -43,7 +43,7 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
         for name, text in family.files.items():
             (folder / name).write_text(text)
         if family.die:
-            arrange_file(design / "cells.json", folder / "cells.json", family.die)
+            run_passes_on_file(design / "cells.json", folder / "cells.json", family.die)
         else:
             shutil.copy(design / "cells.json", folder)
         done = subprocess.run([*tool.command, *options], cwd=folder, capture_output=True,
@@ -55,8 +55,8 @@ def place(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -
         _compress(folder / DELAYS)
 
     doing = "placing and routing" if route else "placing"
-    arranger = module_identity(arrange_file.__module__) if family.die else ()
-    folder = cached(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
+    arranger = module_identity(run_passes_on_file.__module__) if family.die else ()
+    folder = get_or_make(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
                                                    *family.files.values(), *arranger), make,
                     f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
     used = json.loads((folder / USED).read_text())["utilization"]

@@ -20,7 +20,7 @@ PART_OF = re.compile(r"(\$split\$.*|/\w+)$")
 PLAIN = re.compile(r"LUT[1-6]|INV")
 
 
-def without_neighbours(delays: Delays, cells: Netlist) -> None:
+def drop_neighbour_wires(delays: Delays, cells: Netlist) -> None:
     """Drop wires into a LUT that the netlist does not have. On Xilinx 7, two LUTs may share a place
     and its pins, and nextpnr writes the inputs of both for each of them."""
     for (name, pin), ((driver, _), _) in list(delays.wires.items()):
@@ -32,18 +32,18 @@ def without_neighbours(delays: Delays, cells: Netlist) -> None:
             del delays.wires[name, pin]
 
 
-def as_path(hops: list[Hop], gates: Netlist) -> Path:
+def to_path(hops: list[Hop], gates: Netlist) -> Path:
     """The path through cells that synthesis knew by these names; the others are plain logic."""
     first, *between, last = hops
-    start, end = (_known(hop.cell, gates) for hop in (first, last))
+    start, end = (_find_cell(hop.cell, gates) for hop in (first, last))
     steps = []
     for hop in between:
-        cell, pin, out = _unpacked(hop)
+        cell, pin, out = _unpack(hop)
         if cell in gates.cells:
             steps.append(Step(gates.cells[cell], pin, out, hop.time))
     assert last.pin is not None, "a path ends at a pin"
     pin = "DI" if last.pin == "M" and end.kind == "TRELLIS_FF" else last.pin
-    return Path(start, _unpacked(first)[2], tuple(_joined(steps)), end, pin, last.time,
+    return Path(start, _unpack(first)[2], tuple(_join(steps)), end, pin, last.time,
                 sum(hop.wire > 0 for hop in between))
 
 
@@ -52,12 +52,12 @@ def base_name(name: str) -> str:
     return re.sub(rf"\$(RAMW_\w+|DPRAM_COMB\d)$|{re.escape(COPY)}\d+$", "", name)
 
 
-def _known(name: str, gates: Netlist) -> Cell:
+def _find_cell(name: str, gates: Netlist) -> Cell:
     base = base_name(name)
     return gates.cells.get(base, Cell(base, "?", None, {}, {}))
 
 
-def _unpacked(hop: Hop) -> tuple[str, str, str]:
+def _unpack(hop: Hop) -> tuple[str, str, str]:
     """Cell, pin and output by their names before packing."""
     pin, out = hop.pin or "", hop.out or ""
     if match := CARRY.fullmatch(hop.cell):
@@ -69,7 +69,7 @@ def _unpacked(hop: Hop) -> tuple[str, str, str]:
     return hop.cell, pin, out
 
 
-def _joined(steps: list[Step]) -> list[Step]:
+def _join(steps: list[Step]) -> list[Step]:
     """Both halves of a carry cell are one step again."""
     found: list[Step] = []
     for step in steps:

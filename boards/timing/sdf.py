@@ -39,7 +39,7 @@ class Hop:
     time: float
 
 
-def read(path: Path) -> Delays:
+def read_sdf(path: Path) -> Delays:
     """From a file compressed with gzip."""
     found = Delays()
     cell = ""
@@ -47,7 +47,8 @@ def read(path: Path) -> Delays:
         for line in lines:
             if match := WIRE.match(line):
                 driver, out, sink, pin, time = match.groups()
-                found.wires[_plain(sink), pin] = (_plain(driver), out), int(time) / PICOSECONDS
+                delay = int(time) / PICOSECONDS
+                found.wires[_unescape(sink), pin] = (_unescape(driver), out), delay
             elif match := ARC.match(line):
                 found.arcs.setdefault(cell, []).append(
                     (match[1], match[2], int(match[3]) / PICOSECONDS))
@@ -55,11 +56,11 @@ def read(path: Path) -> Delays:
                 found.setups[cell, match[1]] = int(match[3]) / PICOSECONDS
                 found.clocks.add((cell, match[2]))
             elif match := INSTANCE.match(line):
-                cell = _plain(match[1])
+                cell = _unescape(match[1])
     return found
 
 
-def _plain(name: str) -> str:
+def _unescape(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name)
 
 

@@ -73,7 +73,7 @@ class Netlist:
                                   for bit in cell.outputs.values())), None)
 
 
-def read(path: Path, top: str) -> Netlist:
+def read_netlist(path: Path, top: str) -> Netlist:
     module = json.loads(path.read_text(encoding="utf-8"))["modules"][top]
     ports: dict[str, dict[str, Bit]] = {"input": {}, "output": {}}
     for name, port in module["ports"].items():

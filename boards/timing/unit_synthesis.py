@@ -14,10 +14,10 @@ import microtron
 from microtron.isa.config import Config
 from microtron.isa.errors import MicrotronError
 
-from ..build.bare import NAME, TOP, elaborated
-from ..build.step_cache import cached
+from ..build.bare import NAME, TOP, to_rtlil
+from ..build.step_cache import get_or_make
 from .families import Family
-from .timing_netlist import Netlist, read
+from .timing_netlist import Netlist, read_netlist
 
 INSIDE = f"{TOP}.{NAME}."       # in front of units' places
 # Runs in a process of its own, which gives the memory back and can be interrupted.
@@ -46,21 +46,21 @@ def elaborate(config: Config, family: str) -> str:
     from microtron.hw.targets import target
     from microtron.hw.top import Accelerator
 
-    text = elaborated(Accelerator(config), target(family), emit_src=True)
+    text = to_rtlil(Accelerator(config), target(family), emit_src=True)
     for folder in (Path(microtron.__file__).parent, Path(amaranth.__file__).parents[1]):
         text = text.replace(f"{folder}/", "")       # the same design, wherever it lies
     return text
 
 
-def units(text: str) -> list[str]:
+def list_units(text: str) -> list[str]:
     """The units of an elaborated design, by their places: `store`, `store.reader` …"""
     return [name.removeprefix(INSIDE) for name in re.findall(r"^module \\(\S+)", text, re.M)
             if name.startswith(INSIDE)]
 
 
 def check_unit(unit: str, text: str) -> None:
-    if unit not in units(text):
-        near = difflib.get_close_matches(unit, units(text), 3, 0.4)
+    if unit not in list_units(text):
+        near = difflib.get_close_matches(unit, list_units(text), 3, 0.4)
         raise MicrotronError(f"there is no unit {unit[:60]!r}; units are named by their place, as "
                              f"{', '.join(near or ('store', 'store.reader'))}")
 
@@ -77,12 +77,13 @@ def synthesize(text: str, family: Family, unit: str | None = None) -> Synthesis:
               "write_json -selected gates.json", "select -clear",
               f"{command} -run map_luts:check", f"select {top}",
               "write_json -selected cells.json")
-    folder = cached(f"{family.part.replace('/', '-')}-{unit or 'whole'}",
+    folder = get_or_make(f"{family.part.replace('/', '-')}-{unit or 'whole'}",
                     (text, *passes, yosys_version()),
                     lambda folder: run_yosys(folder, text, passes),
                     f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for "
                     "large designs")
-    return Synthesis(folder, read(folder / "gates.json", top), read(folder / "cells.json", top))
+    return Synthesis(folder, read_netlist(folder / "gates.json", top),
+                     read_netlist(folder / "cells.json", top))
 
 
 def yosys_version() -> str:

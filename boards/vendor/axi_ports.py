@@ -50,7 +50,7 @@ def ports_of(config: dict[str, int]) -> list[Port]:
     return [Port(CLOCK, 1, False), Port(RESET, 1, False), *found, Port(INTERRUPT, 1, True)]
 
 
-def around(ports: list[Port], attributes: dict[str, str]) -> str:
+def wrap_accelerator(ports: list[Port], attributes: dict[str, str]) -> str:
     """A module with these ports around the accelerator, with attributes on some of them."""
     declared = ",\n".join(f"{attributes.get(port.name, '')}  {port.declaration}"
                           for port in ports)

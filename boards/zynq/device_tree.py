@@ -44,7 +44,7 @@ def fabric_hz(most: float) -> int:
     return int(PLL_HZ // math.ceil(PLL_HZ / most))
 
 
-def overlay(image: str, hz: int) -> str:
+def format_overlay(image: str, hz: int) -> str:
     """Source for `dtc -@`, with the bitstream's name in /lib/firmware and the clock to set."""
     return OVERLAY.format(image=image, hz=hz, address=REGISTERS, size=WINDOW_BYTES,
                           interrupt=INTERRUPT - SHARED_INTERRUPTS, level=LEVEL_HIGH)

@@ -30,7 +30,7 @@ class Feature:
         return f"{self.tile}.{self.name}[{self.bit}]" if self.bit else f"{self.tile}.{self.name}"
 
 
-def features(text: str, file: str) -> Iterator[Feature]:
+def parse_fasm(text: str, file: str) -> Iterator[Feature]:
     """Every single bit that a FASM file switches on."""
     for number, line in enumerate(text.splitlines(), 1):
         said = line.partition("#")[0]

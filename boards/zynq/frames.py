@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.errors import MicrotronError
-from .fasm import Feature, features
+from .fasm import Feature, parse_fasm
 from .xray import WORD_BITS, Xray, open_xray
 
 FRAME_WORDS = 101
@@ -18,7 +18,7 @@ SHOWN = 5                   # features that a message names
 Frames = Mapping[int, npt.NDArray[np.uint32]]
 
 
-def frames_of(database: Xray, switched_on: Iterable[Feature]) -> Frames:
+def build_frames(database: Xray, switched_on: Iterable[Feature]) -> Frames:
     """All frames of a part, by address. A feature that the database does not know is an error: a
     bitstream without it would do something else."""
     frames = {address: np.zeros(FRAME_WORDS, np.uint32) for address in database.frames()}
@@ -52,15 +52,16 @@ def _check_tile(feature: Feature) -> None:
                              "not supported; all pins belong to the processors")
 
 
-def frames_text(frames: Frames) -> str:
+def format_frames(frames: Frames) -> str:
     """As xc7frames2bit reads them: a line for each, address and words."""
     return "".join(f"{address:#010x} {','.join(f'{int(word):#010x}' for word in words)}\n"
                    for address, words in sorted(frames.items()))
 
 
-def write(fasm: str, frames: str, family: str, part: str) -> None:
+def write_frames(fasm: str, frames: str, family: str, part: str) -> None:
     """The step of a build, from one file to another; `family` is the folder of the database."""
     database = open_xray(Path(family), part)
     text = Path(fasm).read_text(encoding="utf-8")
-    switched_on = chain(features(text, fasm), features(database.required, "required_features.fasm"))
-    Path(frames).write_text(frames_text(frames_of(database, switched_on)), encoding="utf-8")
+    switched_on = chain(parse_fasm(text, fasm),
+                        parse_fasm(database.required, "required_features.fasm"))
+    Path(frames).write_text(format_frames(build_frames(database, switched_on)), encoding="utf-8")

@@ -9,7 +9,7 @@ from ...hw.buffered import RegisteredQueue
 from ...isa.config import Config
 from ..facts.zynq7000 import MEMORY_BITS
 from .axi3 import LENGTH_BITS, OKAY, hp_port
-from .burst_splitter import BURST, Pieces
+from .burst_splitter import BURST, BurstSplitter
 
 PIECES_IN_FLIGHT = 16       # of reads, and as many of writes; the port itself takes 8 or fewer
 
@@ -52,7 +52,7 @@ class MemoryPort(Component):
         """Take bursts from AR or AW. Returns the stream of their pieces."""
         name = f"{lead}_bursts"
         m.submodules[name] = bursts = RegisteredQueue(BURST, 2)
-        m.submodules[f"{lead}_pieces"] = cut = Pieces()
+        m.submodules[f"{lead}_pieces"] = cut = BurstSplitter()
         connect(m, bursts.take, cut.bursts)
         m.d.comb += [
             bursts.put.valid.eq(getattr(bus, f"{lead}valid")),

@@ -24,7 +24,7 @@ QUIET: Mapping[str, int] = {
 }
 
 
-class PortsOfPs7:
+class Ps7Ports:
     """The signals between the fabric and PS7.
 
     clock       FCLKCLK0, which the processors set to the MHz that the fabric was built for
@@ -55,7 +55,7 @@ class PortsOfPs7:
         return ports
 
 
-def ps7(ports: PortsOfPs7, clock) -> Instance:
+def ps7(ports: Ps7Ports, clock) -> Instance:
     """The primitive itself. Memory, clocks and pins of the processors are set by their own
     software; in the fabric nothing is to be configured."""
     return Instance("PS7", **ports.connections(clock))

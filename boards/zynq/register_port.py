@@ -45,7 +45,7 @@ class RegisterPort(Component):
         self._write(m)
         return m
 
-    def _taken(self, m, lead, now):
+    def _accept_burst(self, m, lead, now):
         """Note a burst that is offered on AR or AW, if it may come now. Returns the note."""
         port = {name: getattr(self.port, f"{lead}{name}")
                 for name in ("addr", "id", "len", "size", "burst", "valid", "ready")}
@@ -60,7 +60,7 @@ class RegisterPort(Component):
             ]
         return noted
 
-    def _go_on(self, m, burst):
+    def _advance(self, m, burst):
         """To the next beat of a burst."""
         after = _next_offset(m, burst)
         m.d.sync += [burst.offset.eq(after), burst.left.eq(burst.left - 1)]
@@ -68,7 +68,7 @@ class RegisterPort(Component):
     def _read(self, m):
         port, bus = self.port, self.bus
         idle = Signal()
-        burst = self._taken(m, "ar", idle)
+        burst = self._accept_burst(m, "ar", idle)
         m.d.comb += [
             bus.araddr.eq(_word(burst.offset)), bus.arprot.eq(0),
             port.rid.eq(burst.id), port.rlast.eq(burst.left == 0),
@@ -91,7 +91,7 @@ class RegisterPort(Component):
             with m.State("ANSWER"):
                 m.d.comb += port.rvalid.eq(1)
                 with m.If(port.rready):
-                    self._go_on(m, burst)
+                    self._advance(m, burst)
                     m.next = "ASK"
                     with m.If(port.rlast):
                         m.next = "IDLE"
@@ -99,7 +99,7 @@ class RegisterPort(Component):
     def _write(self, m):
         port, bus = self.port, self.bus
         idle = Signal()
-        burst = self._taken(m, "aw", idle)
+        burst = self._accept_burst(m, "aw", idle)
         address_taken, beat_taken = Signal(), Signal()
         m.d.comb += [
             bus.awaddr.eq(_word(burst.offset)), bus.awprot.eq(0),
@@ -129,7 +129,7 @@ class RegisterPort(Component):
                 with m.If(bus.bvalid | burst.outside):
                     with m.If(response > port.bresp):
                         m.d.sync += port.bresp.eq(response)
-                    self._go_on(m, burst)
+                    self._advance(m, burst)
                     m.next = "TELL"
                     with m.If(burst.left == 0):
                         m.next = "ANSWER"

@@ -29,7 +29,7 @@ from ...hw.top import Accelerator
 from ...isa.config import Config
 from ..facts.zynq7000 import SHELL, check_config
 from .memory_port import MemoryPort
-from .processing_system import PortsOfPs7, ps7
+from .processing_system import Ps7Ports, ps7
 from .register_port import RegisterPort
 
 RESET_STAGES = 3
@@ -45,7 +45,7 @@ class Shell(Elaboratable):
     def __init__(self, config: Config, processing_system: Callable = ps7):
         self.config = config
         self.processing_system = processing_system
-        self.ports = PortsOfPs7()
+        self.ports = Ps7Ports()
         self.accelerator = Accelerator(config)
 
     def elaborate(self, platform):
@@ -73,13 +73,13 @@ class Shell(Elaboratable):
                                             stages=RESET_STAGES)
 
 
-def verilog(config: Config) -> str:
+def shell_verilog(config: Config) -> str:
     """The shell as Verilog: module `microtron_zynq`, without ports."""
     check_config(config)
     return backend.convert(Shell(config), name=SHELL, platform=target("xc7"), emit_src=False,
                            ports=[])
 
 
-def write(config: dict[str, int]) -> None:
+def write_shell(config: dict[str, int]) -> None:
     """The first step of a build: `top.v`."""
-    Path("top.v").write_text(verilog(Config(**config)), encoding="utf-8")
+    Path("top.v").write_text(shell_verilog(Config(**config)), encoding="utf-8")

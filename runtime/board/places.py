@@ -22,7 +22,7 @@ from .link import Link, LinkError
 from .linux import open_linux
 from .uart import UartLink
 
-FILES = Path(__file__).parents[2] / "boards" / "files"
+FILES = Path(__file__).parents[2] / "boards" / "facts" / "files"
 FORM = f"{BOARD_FORM}, as in board:pynq_z2@/dev/uio0 or board:ulx3s@/dev/ttyUSB0"
 # In a system of LiteX: where the accelerator's registers are, and memory.
 LITEX_REGISTERS, LITEX_MEMORY = 0x9000_0000, 0x4000_0000

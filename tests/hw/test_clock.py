@@ -13,7 +13,7 @@ import pytest
 from microtron.boards.timing.critical_paths import Timing
 from microtron.boards.timing.explain_path import Explainer
 from microtron.boards.timing.families import FAMILIES
-from microtron.boards.timing.path_text import lines
+from microtron.boards.timing.path_text import format_path
 from microtron.boards.timing.unit_synthesis import elaborate, synthesize
 from microtron.isa.config import tiny
 
@@ -32,7 +32,7 @@ def text():
 
 
 def described(path, design):
-    return "\n".join(lines("slowest", path, Explainer(design.gates)))
+    return "\n".join(format_path("slowest", path, Explainer(design.gates)))
 
 
 def check(text, unit, most_ns, most_levels):

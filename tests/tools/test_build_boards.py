@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from microtron.boards.facts.catalogue import board as known
+from microtron.boards.facts.catalogue import find_board as known
 from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import Sync, SyncAction

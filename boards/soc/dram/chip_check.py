@@ -11,7 +11,7 @@ KINDS = {"SDR": "sdr", "DDR3": "ddr3"}          # LiteDRAM's names, and those in
 def check_chip(board: Board) -> None:
     """Refuse a chip of another kind or size, or with more wires than the board has pins for it."""
     memory, place = board.memory, f"{board.name}.toml"
-    chip = litedram_chip.chip(board)
+    chip = litedram_chip.find_chip(board)
     kind = KINDS.get(chip.memtype, chip.memtype)
     if kind != memory.kind:
         raise BoardError(f"{place}: memory: kind is {memory.kind!r}, but chip is {memory.chip!r}, "

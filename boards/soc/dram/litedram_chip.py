@@ -32,7 +32,7 @@ class StartStep:
     wait: int
 
 
-def chip(board: Board):
+def find_chip(board: Board):
     """LiteDRAM's facts of the memory chip, at the board's clock."""
     name = board.memory.chip
     found = getattr(modules, name, None)
@@ -41,7 +41,7 @@ def chip(board: Board):
     return found(board.clock.system_hz, board.memory.rate)
 
 
-def interface(board: Board, pads):
+def make_phy(board: Board, pads):
     """What drives the chip's pins."""
     kind, rate = board.memory.kind, board.memory.rate
     if (kind, rate) not in INTERFACES:
@@ -50,7 +50,7 @@ def interface(board: Board, pads):
     return INTERFACES[kind, rate](pads, board.clock.system_hz)
 
 
-def start(settings, timing) -> list[StartStep]:
+def startup_sequence(settings, timing) -> list[StartStep]:
     """How the chip is started, from LiteDRAM's settings of its interface and of itself."""
     steps, _ = get_sdram_phy_init_sequence(settings, timing)
     return [StartStep(address, bank, _flags(command), command.startswith("DFII_CONTROL"), wait)
@@ -62,15 +62,15 @@ def _flags(text: str) -> int:
     return sum({**CONTROL, **COMMAND}[word] for word in text.split("|"))
 
 
-def modelled(board: Board):
+def make_model(board: Board):
     """The chip itself behind an interface with the same latencies, for simulation."""
-    settings = interface(board, _imagined_pads(board)).settings
-    return SDRAMPHYModel(chip(board), settings, clk_freq=board.clock.system_hz)
+    settings = make_phy(board, _imagined_pads(board)).settings
+    return SDRAMPHYModel(find_chip(board), settings, clk_freq=board.clock.system_hz)
 
 
 def _imagined_pads(board: Board):
     """As many pins as the board has, connected to nothing."""
-    geometry = chip(board).geom_settings
+    geometry = find_chip(board).geom_settings
     bits = data_bits(board)
     widths = {"a": geometry.addressbits, "ba": geometry.bankbits, "dq": bits, "dm": bits // 8,
               "dqs_p": bits // 8, "clk_p": 1,

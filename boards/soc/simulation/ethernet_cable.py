@@ -9,7 +9,7 @@ from pathlib import Path
 from ....isa.config import Config
 from ...facts.board import Board
 from ...facts.ethernet import PHYS, Ethernet
-from .simulated_board import SLICE, SimulatedBoard, model
+from .simulated_board import SLICE, SimulatedBoard, build_model
 
 
 class CabledBoard(SimulatedBoard):
@@ -22,7 +22,7 @@ class CabledBoard(SimulatedBoard):
 
     @staticmethod
     def _model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
-        return model(replace(board, ethernet=board.ethernet or Ethernet(phy=PHYS[0])), config)
+        return build_model(replace(board, ethernet=board.ethernet or Ethernet(phy=PHYS[0])), config)
 
     def send_frame(self, frame: bytes) -> None:
         self._library.soc_send_frame(self._system, frame, ctypes.c_uint64(len(frame)))

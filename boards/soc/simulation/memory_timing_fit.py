@@ -28,10 +28,10 @@ class Measured:
 
     def error(self, timing: MemoryTiming) -> float:
         """How far the exact simulator is off with this memory: 0.02 is two percent too many."""
-        return sum(predicted(each, timing) for each in self.programs) / self.cycles - 1
+        return sum(simulate_cycles(each, timing) for each in self.programs) / self.cycles - 1
 
 
-def predicted(program: Program, timing: MemoryTiming) -> int:
+def simulate_cycles(program: Program, timing: MemoryTiming) -> int:
     device = CycleDevice(program.config, timing=timing, data=False)
     device.load(program)
     cycles = device.run().cycles
@@ -39,25 +39,25 @@ def predicted(program: Program, timing: MemoryTiming) -> int:
     return cycles
 
 
-def fitted(runs: Sequence[Measured], start: MemoryTiming) -> MemoryTiming:
+def fit_timing(runs: Sequence[Measured], start: MemoryTiming) -> MemoryTiming:
     """The memory with which the largest error is smallest, looked for from `start` downhill."""
-    best, error = start, worst(runs, start)
+    best, error = start, worst_error(runs, start)
     while True:
-        nearest = min(_neighbours(best), key=lambda each: worst(runs, each))
-        found = worst(runs, nearest)
+        nearest = min(_neighbours(best), key=lambda each: worst_error(runs, each))
+        found = worst_error(runs, nearest)
         if found >= error:
             return best
         best, error = nearest, found
 
 
-def settings(timing: MemoryTiming) -> str:
+def format_settings(timing: MemoryTiming) -> str:
     """The lines of a board's file."""
     return "\n".join(f"{field.name} = {str(getattr(timing, field.name)).lower()}"
                      for field in fields(timing)
                      if getattr(timing, field.name) != field.default)
 
 
-def worst(runs: Sequence[Measured], timing: MemoryTiming) -> float:
+def worst_error(runs: Sequence[Measured], timing: MemoryTiming) -> float:
     return max(abs(each.error(timing)) for each in runs)
 
 

@@ -30,7 +30,7 @@ from ....runtime.rtl_build import (
 )
 from ...facts.board import Board
 from ..file_names import TOP
-from ..system_steps import gateware, memories_of, verilog_of
+from ..system_steps import gateware_steps, memory_files, verilog_files
 
 HARNESS = Path(__file__).parent / "harness"
 LIBRARY = "libsoc.so"
@@ -39,21 +39,21 @@ OPTIONS = (*VERILATOR_OPTIONS, "--top-module", TOP, "--Mdir", "model", "-o", LIB
            "-LDFLAGS", " ".join(LINKER_OPTIONS))
 
 
-def model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
+def build_model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
     """The library of a system's model, and the files that it reads when it begins."""
     with tempfile.TemporaryDirectory(prefix="microtron-soc-") as name:
         work = Path(name)
-        steps = gateware(board, config, simulated=True)
+        steps = gateware_steps(board, config, simulated=True)
         for number, step in enumerate(steps, 1):
             step.run(work, number, len(steps))
-        texts = {each: (work / each).read_text() for each in verilog_of(board, simulated=True)}
-        memories = {each: (work / each).read_text() for each in memories_of(board)}
-    library = compiled(f"{board.name}-{config.digest}", texts, make_options(config),
+        texts = {each: (work / each).read_text() for each in verilog_files(board, simulated=True)}
+        memories = {each: (work / each).read_text() for each in memory_files(board)}
+    library = compile_model(f"{board.name}-{config.digest}", texts, make_options(config),
                        () if board.ethernet is None else ("-DETHERNET",))
     return library, memories
 
 
-def compiled(name: str, verilog: dict[str, str], make: str, options: tuple[str, ...]) -> Path:
+def compile_model(name: str, verilog: dict[str, str], make: str, options: tuple[str, ...]) -> Path:
     """The library of a design whose top has a system's ports, kept under a name."""
     texts = verilog | {path.name: path.read_text() for path in sorted(HARNESS.iterdir())}
     flags = " ".join((*COMPILER_OPTIONS, *options))
@@ -91,7 +91,7 @@ class SimulatedBoard:
 
     @staticmethod
     def _model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
-        return model(replace(board, ethernet=None), config)
+        return build_model(replace(board, ethernet=None), config)
 
     @property
     def cycles(self) -> int:

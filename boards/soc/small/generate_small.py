@@ -10,7 +10,7 @@ from ....isa.config import Config
 from ....isa.registers import WINDOW_BYTES
 from ...build.constraints import format_cst
 from ...facts.board import Board
-from ..serialize import rebuilt
+from ..serialize import deserialize
 from .gowin_pins import GowinBoard, wires_of
 from .simulation_top import SimulatedSystem
 from .small_system import MEMORY, REGISTERS
@@ -18,9 +18,9 @@ from .small_system import MEMORY, REGISTERS
 CHIP = "chip.v"             # its model, for the simulation
 
 
-def write(board, config, simulated: bool, top: str, pins: str, facts: str) -> None:
+def write_small_system(board, config, simulated: bool, top: str, pins: str, facts: str) -> None:
     """Write a system into the present folder."""
-    board, config = rebuilt(board), Config(**config)
+    board, config = deserialize(board), Config(**config)
     if simulated:
         design, platform = SimulatedSystem(board, config), None
         Path(CHIP).write_bytes((Path(__file__).parent / CHIP).read_bytes())
@@ -30,10 +30,10 @@ def write(board, config, simulated: bool, top: str, pins: str, facts: str) -> No
         platform = target(board.flow, board.part.resources["dsp"])
     text = verilog.convert(design, name=top, ports=design.ports, platform=platform, emit_src=False)
     Path(f"{top}.v").write_text(text, encoding="utf-8")
-    Path(facts).write_text(json.dumps(_facts(board), indent=1), encoding="utf-8")
+    Path(facts).write_text(json.dumps(_software_facts(board), indent=1), encoding="utf-8")
 
 
-def _facts(board: Board):
+def _software_facts(board: Board):
     """What software has to know."""
     return {"board": board.name, "clock_hz": board.clock.system_hz, "data_cache": False,
             "registers": {}, "interrupts": {},

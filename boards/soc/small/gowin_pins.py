@@ -18,8 +18,8 @@ from ....isa.config import Config
 from ...facts.board import Board, Wire
 from ...facts.errors import BoardError
 from ...facts.in_package_sdram import DEVICE_NAMES, INSIDE
-from .sdr_chip import chip_of
-from .small_system import system_of
+from .sdr_chip import read_chip
+from .small_system import make_system
 
 BAUD = 115_200
 SETTLE_BITS = 16            # of the oscillator's cycles until power and the PLL are stable: 1 ms
@@ -70,7 +70,7 @@ class GowinBoard(Elaboratable):
     def __init__(self, board: Board, config: Config):
         self.board = board
         self.device, self.dividers = device_of(board), pll_dividers(board)
-        self.system = system_of(config, chip_of(board), hz=board.clock.system_hz,
+        self.system = make_system(config, read_chip(board), hz=board.clock.system_hz,
                                 bit_cycles=round(board.clock.system_hz / BAUD))
         self.wires = {name: Signal(name=name) for name in wires_of(board)}
         self.memory = {name: Signal(width, name=port) for name, (port, width) in INSIDE.items()

@@ -149,7 +149,7 @@ class Host(Component):
 
     def _locate(self, m, take, another):
         """Where the next access is: as the host says, then word after word."""
-        given = _swapped(self.word)         # counts words
+        given = _swap_bytes(self.word)         # counts words
         shift = exact_log2(HOST_BITS // 8)
         with m.If(another):
             m.d.sync += self.address.eq(self.address + 1)
@@ -169,8 +169,8 @@ class Host(Component):
         place = Cat(Const(0, exact_log2(REGISTER_BYTES)), offset)
         m.d.comb += [
             memory.asks.eq((writes | reads) & to_memory), memory.writes.eq(writes),
-            memory.address.eq(self.address), memory.data.eq(_swapped(self.word)),
-            bus.awaddr.eq(place), bus.araddr.eq(place), bus.wdata.eq(_swapped(self.word)),
+            memory.address.eq(self.address), memory.data.eq(_swap_bytes(self.word)),
+            bus.awaddr.eq(place), bus.araddr.eq(place), bus.wdata.eq(_swap_bytes(self.word)),
             bus.wstrb.eq(-1), bus.bready.eq(1), bus.rready.eq(1),
             bus.awvalid.eq(writes & to_registers & ~begun), bus.wvalid.eq(bus.awvalid),
             bus.arvalid.eq(reads & to_registers & ~begun),
@@ -183,10 +183,10 @@ class Host(Component):
         with m.If(self.done):
             m.d.sync += begun.eq(0)
         with m.If(self.load):
-            m.d.sync += self.word.eq(_swapped(Mux(to_memory, memory.data_in, Mux(
+            m.d.sync += self.word.eq(_swap_bytes(Mux(to_memory, memory.data_in, Mux(
                 to_registers, bus.rdata, (1 << HOST_BITS) - 1))))
 
 
-def _swapped(word):
+def _swap_bytes(word):
     """The bytes of a word the other way round."""
     return Cat(word.word_select(number, 8) for number in reversed(range(len(word) // 8)))

@@ -37,7 +37,7 @@ class Chip:
         return self.word_bytes << self.bank_bits + self.row_bits + self.column_bits
 
 
-def chip_of(board: Board) -> Chip:
+def read_chip(board: Board) -> Chip:
     """The board's chip, by LiteDRAM's facts."""
     from litedram.common import get_default_cl
 
@@ -46,7 +46,7 @@ def chip_of(board: Board) -> Chip:
     if board.memory.kind != "sdr" or board.memory.rate != "1:1":
         raise BoardError(f"{board.name}: memory is {board.memory.kind} at {board.memory.rate}, but "
                          "a system without a processor has sdr at 1:1")
-    facts: Any = litedram_chip.chip(board)
+    facts: Any = litedram_chip.find_chip(board)
     hz = board.clock.system_hz
     shape, times = facts.geom_settings, facts.timing_settings
     chip = Chip(

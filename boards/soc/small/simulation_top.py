@@ -18,8 +18,8 @@ from amaranth.hdl import (
 
 from ....isa.config import Config
 from ...facts.board import Board
-from .sdr_chip import chip_of
-from .small_system import SmallSystem, system_of
+from .sdr_chip import read_chip
+from .small_system import SmallSystem, make_system
 
 BIT_CYCLES = 4
 PAUSE = 3                   # bits after a byte, until the system knows it
@@ -29,8 +29,9 @@ class SimulatedSystem(Elaboratable):
     """Under the names that the harness knows."""
 
     def __init__(self, board: Board, config: Config):
-        self.chip = chip_of(board)
-        self.system = system_of(config, self.chip, bit_cycles=BIT_CYCLES, hz=board.clock.system_hz)
+        self.chip = read_chip(board)
+        self.system = make_system(config, self.chip, bit_cycles=BIT_CYCLES,
+                                  hz=board.clock.system_hz)
         self.clock, self.reset = Signal(name="clock"), Signal(name="reset")
         self.line = {name: Signal(bits, name=f"serial_{name}") for name, bits in (
             ("source_valid", 1), ("source_ready", 1), ("source_data", 8),
@@ -45,8 +46,8 @@ class SimulatedSystem(Elaboratable):
         m.domains.sync = ClockDomain()
         m.d.comb += [ClockSignal().eq(self.clock), ResetSignal().eq(self.reset)]
         m.submodules.system = system = self.system
-        _tell(m, system, *(self.line[f"sink_{name}"] for name in ("valid", "ready", "data")))
-        _hear(m, system, *(self.line[f"source_{name}"] for name in ("valid", "data")))
+        _send_bytes(m, system, *(self.line[f"sink_{name}"] for name in ("valid", "ready", "data")))
+        _receive_bytes(m, system, *(self.line[f"source_{name}"] for name in ("valid", "data")))
         pins, chip = system.pins, self.chip
         m.submodules.chip = Instance(
             "sdr_chip", p_DATA_BITS=chip.data_bits, p_BANK_BITS=chip.bank_bits,
@@ -57,7 +58,7 @@ class SimulatedSystem(Elaboratable):
         return m
 
 
-def _tell(m: Module, system: SmallSystem, valid, ready, data) -> None:
+def _send_bytes(m: Module, system: SmallSystem, valid, ready, data) -> None:
     """Bytes to the system, no sooner than it takes them."""
     timer = Signal(range(BIT_CYCLES))
     bits = Signal(10 + PAUSE, init=-1)      # those to come, the lowest first
@@ -71,7 +72,7 @@ def _tell(m: Module, system: SmallSystem, valid, ready, data) -> None:
         m.d.sync += [bits.eq(Cat(bits[1:], Const(1, 1))), left.eq(left - 1)]
 
 
-def _hear(m: Module, system: SmallSystem, valid, data) -> None:
+def _receive_bytes(m: Module, system: SmallSystem, valid, data) -> None:
     """Bytes from it. Nobody lets them wait."""
     timer, left = Signal(range(2 * BIT_CYCLES)), Signal(range(10))
     bits = Signal(8)

@@ -67,7 +67,7 @@ class SmallSystem(Component):
         return m
 
 
-def system_of(config: Config, chip: Chip, *, bit_cycles: int, hz: int) -> SmallSystem:
+def make_system(config: Config, chip: Chip, *, bit_cycles: int, hz: int) -> SmallSystem:
     """The system, if the controller can use the chip."""
     check_chip(config, chip)
     return SmallSystem(config, chip, bit_cycles=bit_cycles, hz=hz)

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from microtron.boards.build import tools
-from microtron.boards.facts.catalogue import board, names
-from microtron.boards.build.flow import why_not
+from microtron.boards.facts.catalogue import find_board, board_names
+from microtron.boards.build.flow import why_unavailable
 
 from ...command import bad, good
 
@@ -42,10 +42,10 @@ def bare(tmp_path, monkeypatch):
 
 def test_every_board_is_listed():
     table = good("boards")
-    for name in names():
+    for name in board_names():
         assert name in table
     found = json.loads(good("boards", "--json"))
-    assert set(found) == set(names())
+    assert set(found) == set(board_names())
     assert found["ulx3s"]["part"] == "LFE5U-85F-6BG381C"
     assert found["ulx3s"]["memory_bytes"] == 32 << 20
 
@@ -79,7 +79,7 @@ def test_a_board_whose_system_has_a_processor_needs_its_compiler(bare, tmp_path,
     found = json.loads(good("boards", "--json"))
     assert found["ulx3s"]["missing"] == found["ecpix5"]["missing"] == reason
     assert found["tang_nano_20k"]["missing"] is None, "it has no processor"
-    assert why_not(board(str(bare))) is None, "it has no system"
+    assert why_unavailable(find_board(str(bare))) is None, "it has no system"
     assert good("boards").count(f"ecp5: {reason}") == 1
     assert reason in bad("build", "--board", "ulx3s", "-o", tmp_path / "out")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microtron.boards.build.step_cache import cached, kept
+from microtron.boards.build.step_cache import get_or_make, cache_root
 from microtron.isa.errors import MicrotronError
 
 
@@ -19,16 +19,16 @@ def test_what_was_made_is_kept_and_what_was_stopped_is_not(tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cached("design", ("text",), stop, "stopping")
+        get_or_make("design", ("text",), stop, "stopping")
     assert [path.suffix for path in (tmp_path / "fpga").iterdir()] == [".lock"]
-    folder = cached("design", ("text",), make, "making")
+    folder = get_or_make("design", ("text",), make, "making")
     assert (folder / "made").read_text() == "whole"
-    assert cached("design", ("text",), stop, "never called") == folder
-    assert cached("design", ("another",), make, "making") != folder
+    assert get_or_make("design", ("text",), stop, "never called") == folder
+    assert get_or_make("design", ("another",), make, "making") != folder
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "file"))
     with pytest.raises(MicrotronError, match=r"file/fpga: cannot be written: .*MICROTRON_CACHE$"):
-        kept()
+        cache_root()

@@ -15,7 +15,7 @@ import pytest
 from microtron.base import source_digest
 from microtron.boards.build import steps as steps_module
 from microtron.boards.build import tools
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.build.plan import make_plan
 from microtron.boards.build.steps import Call, Command, Step, Write
 from microtron.isa.config import PRESETS
@@ -75,7 +75,7 @@ def test_a_step_is_run_again_only_if_something_has_changed(place):
     run(place, step)
     assert (times_run(place), (build / "out").read_text()) == (1, "one!")
     (build / "in").write_text("two")
-    assert not step.kept(build).exists()
+    assert not step.cached_folder(build).exists()
     run(place, step)
     assert (times_run(place), (build / "out").read_text()) == (2, "two!")
     (build / "in").write_text("one")
@@ -104,7 +104,7 @@ def test_a_step_that_fails_says_why_and_keeps_all_it_said(place):
     with pytest.raises(MicrotronError, match=r"^work failed: ERROR: no room \(all it said is in"):
         run(place, step)
     assert "first\nERROR: no room\nbye" in (place / "build" / "work.log").read_text()
-    assert not step.kept(place / "build").exists()
+    assert not step.cached_folder(place / "build").exists()
 
 
 def test_an_output_that_is_not_written_is_missed(place):
@@ -125,7 +125,7 @@ def test_a_build_that_was_stopped_goes_on_where_it_was(place):
 def test_texts_are_written_and_functions_called_in_another_process(place):
     write = Step(name="pins", doing="writing", outputs=("pins",), work=Write({"pins": "A1\n"}))
     call = Step(name="fit", doing="counting", inputs=("cells.json",), outputs=("area.json",),
-                work=Call("microtron.boards.build.cell_count:check", {
+                work=Call("microtron.boards.build.cell_count:check_fit", {
                     "flow": "ecp5", "board": "mine", "device": "small",
                     "available": {"lut": 10, "register": 1, "dsp": 1, "bram": 1}}))
     run(place, write)
@@ -144,7 +144,7 @@ def test_texts_are_written_and_functions_called_in_another_process(place):
 
 
 def test_a_changed_source_calls_the_function_again(monkeypatch):
-    call = Call("microtron.boards.build.cell_count:check", {})
+    call = Call("microtron.boards.build.cell_count:check_fit", {})
     before = call.identity()
     assert before == call.identity()
     change(monkeypatch, "isa/values.py")            # boards/facts/toml_table.py imports it

@@ -22,13 +22,13 @@ def nothing(monkeypatch):
     (tools.NEXTPNR_XILINX, r"is missing. Debian testing has it: .*debootstrap"),
     (tools.RISCV_GCC, r"^gcc for RISC-V is missing; install it with: apt-get install "
                       r"gcc-riscv64-unknown-elf$"),
-    (tools.library("litex"), r"^litex is missing; .*: pip install 'microtron\[boards\]'$"),
+    (tools.python_package("litex"), r"^litex is missing; .*: pip install 'microtron\[boards\]'$"),
     (tools.VIVADO, r"^Vivado is missing; AMD has it$"),
 ])
 @pytest.mark.usefixtures("nothing")
 def test_a_missing_tool_is_named_with_what_to_install(need, complaint):
     with pytest.raises(MicrotronError, match=complaint):
-        tools.find(need)
+        tools.find_tool(need)
 
 
 def test_a_program_is_found_by_the_first_of_its_names(tmp_path, monkeypatch):
@@ -38,7 +38,7 @@ def test_a_program_is_found_by_the_first_of_its_names(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
     need = tools.Need(name="thing", programs=("zero", "two", "one"))
-    assert tools.find(need) == tools.Tool((str(tmp_path / "two"),), "two 1.2-g3")
+    assert tools.find_tool(need) == tools.Tool((str(tmp_path / "two"),), "two 1.2-g3")
 
 
 def test_a_program_that_says_only_its_name_has_no_number(tmp_path, monkeypatch):
@@ -46,7 +46,7 @@ def test_a_program_that_says_only_its_name_has_no_number(tmp_path, monkeypatch):
     (tmp_path / "shy").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
-    assert tools.find(tools.Need(name="shy", programs=("shy",))).version == "shy without a number"
+    assert tools.find_tool(tools.Need(name="shy", programs=("shy",))).version == "shy without a number"
 
 
 def test_a_program_that_does_not_start_is_named(tmp_path, monkeypatch):
@@ -55,13 +55,13 @@ def test_a_program_that_does_not_start_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
     with pytest.raises(MicrotronError, match="broken cannot run: no library"):
-        tools.find(tools.Need(name="thing", programs=("broken",)))
+        tools.find_tool(tools.Need(name="thing", programs=("broken",)))
 
 
 def test_where_a_private_debian_can_be_set_up_its_tools_are_not_missing(nothing, monkeypatch):
     monkeypatch.setattr(tools, "cannot_be_made", lambda: None)
-    assert tools.missing(tools.NEXTPNR_XILINX) is None
-    assert tools.missing(tools.VIVADO) is not None
+    assert tools.explain_missing(tools.NEXTPNR_XILINX) is None
+    assert tools.explain_missing(tools.VIVADO) is not None
 
 
 @pytest.mark.parametrize(("there", "runs"), [
@@ -72,4 +72,4 @@ def test_native_programs_of_a_private_debian_go_before_webassembly(there, runs, 
     monkeypatch.setattr(tools, "is_there", lambda: there)
     monkeypatch.setattr(tools, "private_root", lambda: "debian")
     monkeypatch.setattr(tools, "inside", lambda root: ("inside",))
-    assert tools.find(tools.NEXTPNR_ECP5) == tools.Tool(runs, runs[-1])
+    assert tools.find_tool(tools.NEXTPNR_ECP5) == tools.Tool(runs, runs[-1])

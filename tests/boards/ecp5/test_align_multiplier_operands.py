@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from microtron.boards.ecp5.align_multiplier_operands import raise_factors
+from microtron.boards.ecp5.align_multiplier_operands import align_multiplier_operands
 from microtron.boards.ecp5.editable_netlist import Netlist
 
 from .small_netlists import Design, simulated, stimuli
@@ -14,7 +14,7 @@ def raised(design, seed=0):
     """The wires that are gone, and the multiplier afterwards; outputs must not notice."""
     before = design.module()
     after = copy.deepcopy(before)
-    found = raise_factors(Netlist(after))
+    found = align_multiplier_operands(Netlist(after))
     inputs = stimuli(before, seed)
     assert simulated(before, inputs) == simulated(after, inputs)
     return found, next(each for each in after["cells"].values() if each["type"] == "MULT18X18D")

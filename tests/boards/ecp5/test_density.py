@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from microtron.boards.ecp5.density import IN_A_TILE, SMALL, Room
+from microtron.boards.ecp5.density import IN_A_TILE, SMALL, DensityMap
 from microtron.boards.ecp5.dies import DIES
 
 DIE = DIES["25"]
@@ -25,7 +25,7 @@ def fullest(at, size):
 def test_cells_in_one_point_take_the_room_that_they_need(share, where):
     number = int(share * PLACES)
     at = np.repeat(np.array(where)[:, None], number, axis=1)
-    spread = Room(luts(number), DIE).spread(at)
+    spread = DensityMap(luts(number), DIE).spread(at)
     # A square may lie over parts of four regions.
     assert fullest(spread, SMALL) < 4 * IN_A_TILE
     assert ((spread >= 0) & (spread < [[DIE.columns], [DIE.rows]])).all()
@@ -36,18 +36,18 @@ def test_cells_in_one_point_take_the_room_that_they_need(share, where):
 def test_cells_that_have_room_stay():
     rng = np.random.default_rng(0)
     at = np.stack([rng.uniform(5, DIE.columns - 5, 500), rng.uniform(5, DIE.rows - 5, 500)])
-    moved = np.abs(Room(luts(500), DIE).spread(at) - at)
+    moved = np.abs(DensityMap(luts(500), DIE).spread(at) - at)
     assert np.median(moved) < 0.02
     assert moved.max() < 2 * SMALL
 
 
 def test_more_cells_than_places_are_shared_out():
     at = np.full((2, int(2 * PLACES)), 20.0)
-    spread = Room(luts(at.shape[1]), DIE).spread(at)
+    spread = DensityMap(luts(at.shape[1]), DIE).spread(at)
     assert fullest(spread, 10) < 4 * IN_A_TILE
 
 
 def test_blocks_take_no_room():
     at = np.full((2, 300), 20.0)
     blocks = {f"block_{each}": {"type": "MULT18X18D"} for each in range(300)}
-    assert np.abs(Room(blocks, DIE).spread(at) - at).max() == 0
+    assert np.abs(DensityMap(blocks, DIE).spread(at) - at).max() == 0

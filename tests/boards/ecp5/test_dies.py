@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from microtron.boards.build.tools import NEXTPNR_ECP5, find
+from microtron.boards.build.tools import NEXTPNR_ECP5, find_tool
 from microtron.boards.ecp5.dies import DIES
 
 BLOCKS = {"MULT18X18D": {"12": 28, "25": 28, "45": 72, "85": 156},
@@ -20,7 +20,7 @@ def cell(kind, place):
 def placed(folder, die, cells):
     module = {"attributes": {"top": "1"}, "ports": {}, "cells": cells, "netnames": {}}
     (folder / "design.json").write_text(json.dumps({"modules": {"top": module}}))
-    return subprocess.run([*find(NEXTPNR_ECP5).command, f"--{die}k", "--json", "design.json",
+    return subprocess.run([*find_tool(NEXTPNR_ECP5).command, f"--{die}k", "--json", "design.json",
                            "--no-route", "--lpf-allow-unconstrained"],
                           cwd=folder, capture_output=True, text=True, check=False)
 

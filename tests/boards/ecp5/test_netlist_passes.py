@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from microtron.boards.ecp5.dies import DIES
-from microtron.boards.ecp5.netlist_passes import COPIES, PLACES, arrange, arrange_file
+from microtron.boards.ecp5.netlist_passes import COPIES, PLACES, run_passes, run_passes_on_file
 from microtron.boards.ecp5.replicate_registers import COPY, MANY
 
 from .small_netlists import BITS, CLOCK, Design, simulated, stimuli
@@ -28,7 +28,7 @@ def arranged(design, seed=0):
     """What was done, and the module afterwards; its outputs must not notice."""
     before = design.module()
     after = copy.deepcopy(before)
-    found = arrange([after], DIES["25"])
+    found = run_passes([after], DIES["25"])
     inputs = stimuli(before, seed)
     assert simulated(before, inputs) == simulated(after, inputs)
     return found, after
@@ -114,7 +114,7 @@ def test_a_file_is_rewritten_elsewhere(tmp_path):
     source, to = tmp_path / "design.json", tmp_path / "arranged.json"
     source.write_text(json.dumps({"modules": {"top": design.module()}}))
     before = source.read_text()
-    assert arrange_file(source, to, "25") == Counter({"MULT18X18D": 2 * BITS})
+    assert run_passes_on_file(source, to, "25") == Counter({"MULT18X18D": 2 * BITS})
     assert source.read_text() == before
     cell, = (each for each in json.loads(to.read_text())["modules"]["top"]["cells"].values()
              if each["type"] == "MULT18X18D")

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from microtron.boards.ecp5.editable_netlist import Netlist
-from microtron.boards.ecp5.pack_registers import absorb
+from microtron.boards.ecp5.pack_registers import pack_registers
 
 from .small_netlists import BITS, Design, simulated, stimuli
 
@@ -15,7 +15,7 @@ def moved(netlist, seed=0):
     """Registers that have moved; the outputs must not notice."""
     before = netlist.module()
     after = copy.deepcopy(before)
-    found = absorb(Netlist(after))
+    found = pack_registers(Netlist(after))
     inputs = stimuli(before, seed)
     assert simulated(before, inputs) == simulated(after, inputs)
     assert len(before["cells"]) - len(after["cells"]) == found.total()
@@ -54,7 +54,7 @@ def test_what_clears_products_goes_into_their_multipliers_by_the_same_name_every
                      netlist.registered(netlist.multiplier(*factors), reset=clear))
     module = netlist.module()
     assert moved(netlist) == {"MULT18X18D": 4 * 2 * BITS}
-    absorb(Netlist(module))
+    pack_registers(Netlist(module))
     found = [(cell["parameters"]["REG_OUTPUT_RST"],
               cell["connections"][cell["parameters"]["REG_OUTPUT_RST"]])
              for cell in module["cells"].values() if cell["type"] == "MULT18X18D"]

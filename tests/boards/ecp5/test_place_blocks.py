@@ -5,16 +5,16 @@ from itertools import pairwise
 
 import pytest
 
-from microtron.boards.ecp5 import place_blocks
+from microtron.boards.ecp5 import place_blocks as blocks
 from microtron.boards.ecp5.dies import DIES
-from microtron.boards.ecp5.place_blocks import MOST, lay_out
+from microtron.boards.ecp5.place_blocks import MOST, place_blocks
 
 from .small_netlists import BITS, Design
 
 
 @pytest.fixture
 def one_start(monkeypatch):
-    monkeypatch.setattr(place_blocks, "STARTS", 1)
+    monkeypatch.setattr(blocks, "STARTS", 1)
 
 
 def chains(number, length, seed=0):
@@ -48,7 +48,7 @@ def test_every_block_of_a_full_part_has_a_place_of_its_type_for_itself(name):
     die = DIES[name]
     multipliers = die.sites("MULT18X18D")
     design, _ = chains(len(multipliers), 2)
-    assert lay_out(design.module(), die) == 2 * len(multipliers)
+    assert place_blocks(design.module(), die) == 2 * len(multipliers)
     found = places(design, die)
     assert len({site.name for site in found.values()}) == len(found) == 2 * len(multipliers)
     for cell, site in found.items():
@@ -59,7 +59,7 @@ def test_every_block_of_a_full_part_has_a_place_of_its_type_for_itself(name):
 def test_what_is_connected_is_close(one_start):
     die = DIES["25"]
     design, rows = chains(12, 4)
-    lay_out(design.module(), die)
+    place_blocks(design.module(), die)
     found = places(design, die)
     together = [way(found[left], found[right]) for row in rows for left, right in pairwise(row)]
     rows_apart = 12
@@ -69,12 +69,12 @@ def test_what_is_connected_is_close(one_start):
 @pytest.mark.parametrize("number", [0, int(28 * MOST) - 1, 29])
 def test_nextpnr_places_the_blocks_of_a_design_that_is_much_smaller_or_too_large(number):
     design, _ = chains(number, 1)
-    assert lay_out(design.module(), DIES["25"]) == 0
+    assert place_blocks(design.module(), DIES["25"]) == 0
     assert not places(design, DIES["25"])
 
 
 def test_the_same_design_gets_the_same_places(one_start):
     first, second = (chains(int(28 * MOST), 2, 1)[0] for _ in range(2))
     for each in (first, second):
-        assert lay_out(each.module(), DIES["25"]) == len(each.cells)
+        assert place_blocks(each.module(), DIES["25"]) == len(each.cells)
     assert first.cells == second.cells

@@ -9,7 +9,7 @@ import pytest
 
 from microtron.boards.build.plan import load_command, make_plan
 from microtron.boards.facts.board import PARTS, RESOURCES, load_board
-from microtron.boards.facts.catalogue import FILES, board, boards, names
+from microtron.boards.facts.catalogue import FILES, board_names, find_board, load_boards
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.facts.toml_table import read_toml
 from microtron.isa.config import PRESETS
@@ -25,7 +25,7 @@ def written(tmp_path, text, name="mine.toml"):
 
 
 def test_every_board_that_comes_with_the_kit_can_be_read():
-    found = {each.name: each for each in boards()}
+    found = {each.name: each for each in load_boards()}
     assert {"ulx3s", "ecpix5", "colorlight_i9", "pynq_z1", "pynq_z2", "arty_z7_20", "zybo_z7_10",
             "tang_nano_20k", "kv260", "zcu104", "ultra96", "de10_nano"} <= set(found)
     for each in found.values():
@@ -36,21 +36,21 @@ def test_every_board_that_comes_with_the_kit_can_be_read():
 
 
 def test_no_pin_of_a_board_is_used_twice():
-    for each in boards():
+    for each in load_boards():
         places = [place for group in each.pins.values() for wire in group.values()
                   for place in wire.places]
         assert sorted({*places, each.clock.pin}) == sorted([*places, each.clock.pin]), each.name
 
 
 def test_memory_chips_have_as_many_pins_as_their_controllers_drive():
-    ulx3s, ecpix5, i9 = (board(name).pins for name in ("ulx3s", "ecpix5", "colorlight_i9"))
+    ulx3s, ecpix5, i9 = (find_board(name).pins for name in ("ulx3s", "ecpix5", "colorlight_i9"))
     assert [len(each["sdram"]["dq"].places) for each in (ulx3s, i9)] == [16, 32]
     assert [len(ecpix5["ddram"][name].places) for name in ("a", "dq", "dqs_p", "dm")] == [
         15, 16, 2, 2]
 
 
 def test_a_wire_takes_what_its_group_says_unless_it_says_otherwise():
-    pins = board("ecpix5").pins["ddram"]
+    pins = find_board("ecpix5").pins["ddram"]
     assert pins["ba"].standard == "SSTL15_I"
     assert pins["clk_p"].standard == "SSTL15D_I"
     assert pins["dqs_p"].options == ("SLEWRATE=FAST", "TERMINATION=OFF", "DIFFRESISTOR=100")
@@ -67,7 +67,7 @@ def test_a_board_of_ones_own_is_one_file_and_differs_where_the_file_does(tmp_pat
                      ('preset = "tiny"', 'preset = "small"'), ('tx = "L4"', 'tx = "L5"')):
         assert old in text
         text = text.replace(old, new)
-    mine, theirs = board(str(written(tmp_path, text))), board("ulx3s")
+    mine, theirs = find_board(str(written(tmp_path, text))), find_board("ulx3s")
     assert mine.pins["serial"]["tx"].places == ("L5",)
     assert replace(mine, pins=theirs.pins) == replace(theirs, name="mine", title="Mine",
                                                       preset="small")
@@ -76,7 +76,7 @@ def test_a_board_of_ones_own_is_one_file_and_differs_where_the_file_does(tmp_pat
 def test_only_the_bitstream_is_replaced_in_the_command_that_loads_it(tmp_path):
     """A shell has braces of its own."""
     command = "${HOME}/bin/load --try {1,2} {bitstream} {foo}"
-    mine = board(str(written(tmp_path, GOOD.replace(
+    mine = find_board(str(written(tmp_path, GOOD.replace(
         "openFPGALoader --board ulx3s {bitstream}", command))))
     plan = make_plan(mine, PRESETS["tiny"], "tiny")
     assert load_command(plan) == "${HOME}/bin/load --try {1,2} mine.bit {foo}"
@@ -132,8 +132,8 @@ def test_a_wrong_fact_is_named_with_its_file(tmp_path, old, new, complaint):
 ])
 def test_an_unknown_board_is_refused(name, complaint):
     with pytest.raises(MicrotronError, match=complaint):
-        board(name)
+        find_board(name)
 
 
 def test_names_are_those_of_the_files():
-    assert names() == sorted(path.stem for path in FILES.iterdir())
+    assert board_names() == sorted(path.stem for path in FILES.iterdir())

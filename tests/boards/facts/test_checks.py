@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.boards.facts.catalogue import FILES, board, boards
+from microtron.boards.facts.catalogue import FILES, find_board, load_boards
 from microtron.boards.facts.checks import INSIDE_BYTES, check_board
-from microtron.boards.facts.clocks import reachable
+from microtron.boards.facts.clocks import pll_can_generate
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.facts.in_package_sdram import INSIDE
 from microtron.boards.facts.pins import GROUPS
-from microtron.boards.soc.system_steps import gateware
+from microtron.boards.soc.system_steps import gateware_steps
 from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
 
@@ -26,7 +26,7 @@ def changed(tmp_path, name, old, new):
     assert old in text
     path = tmp_path / "mine.toml"
     path.write_text(text.replace(old, new, 1))
-    return board(str(path))
+    return find_board(str(path))
 
 
 @pytest.mark.parametrize(("name", "old", "new", "complaint"), [
@@ -90,13 +90,13 @@ def test_what_only_litedram_knows_of_a_chip_is_checked_where_the_system_is_writt
         tmp_path, monkeypatch, old, new, complaint):
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
     mine = changed(tmp_path, "ulx3s", old, new)
-    system = next(step for step in gateware(mine, tiny) if step.name == "system")
+    system = next(step for step in gateware_steps(mine, tiny) if step.name == "system")
     with pytest.raises(MicrotronError, match=re.escape(f"error: mine.toml: {complaint}")):
         system.run(tmp_path, 1, 1)
 
 
 def test_a_gowin_part_without_memory_in_its_package_is_refused():
-    tang = board("tang_nano_20k")
+    tang = find_board("tang_nano_20k")
     other = replace(tang, part=replace(tang.part, name="GW2A-LV18PG256C8/I7"))
     with pytest.raises(BoardError, match=r"mine: part is 'GW2A-LV18PG256C8/I7', but must be as "
                                          r"GW2AR-LV18, with memory in its package$"):
@@ -124,10 +124,10 @@ def test_a_clock_is_possible_if_litex_finds_dividers_for_it(hz, outputs, possibl
         found = bool(pll.compute_config())
     except ValueError:
         found = False
-    assert reachable(hz, outputs) == found == possible
+    assert pll_can_generate(hz, outputs) == found == possible
 
 
 def test_groups_of_pins_are_those_that_boards_have():
-    used = {group for each in boards() for group in each.pins}
+    used = {group for each in load_boards() for group in each.pins}
     assert used <= set(GROUPS)
     assert {"serial", "sdram", "ddram", "sdram_clock", "reset", "led"} <= used

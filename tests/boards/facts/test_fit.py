@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from microtron.boards.facts.board import RESOURCES
-from microtron.boards.facts.catalogue import board, boards
+from microtron.boards.facts.catalogue import find_board, load_boards
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.facts.fit import (
     AREAS,
     FAMILIES,
     check_fits,
+    count_multipliers,
+    find_shortage,
     largest_preset,
-    multipliers,
-    needed,
-    shortage,
+    measured_resources,
 )
 from microtron.boards.facts.toml_table import read_toml
 from microtron.hw.targets import LANE_MULTIPLIERS, TARGETS
@@ -38,31 +38,32 @@ def test_what_does_not_fit_is_said_with_the_resource_and_what_would():
     with pytest.raises(BoardError, match=r"^ulx3s: the configuration does not fit: it takes .* "
                                          r"multipliers, but LFE5U-85F has 156; the largest preset "
                                          r"that fits is \w+$"):
-        check_fits(board("ulx3s"), base)
+        check_fits(find_board("ulx3s"), base)
 
 
 def test_scratchpads_alone_may_be_too_large():
     small = replace(wide, wgt_bytes=1 << 20)
-    assert needed(board("zybo_z7_10"), small) is None
+    assert measured_resources(find_board("zybo_z7_10"), small) is None
     assert re.search(r"its scratchpads hold 11,520 Kibit, but the blocks of RAM of xc7z010 hold "
-                     r"2,160", shortage(board("zybo_z7_10"), small))
+                     r"2,160", find_shortage(find_board("zybo_z7_10"), small))
 
 
 def test_addresses_reach_all_of_memory():
     narrow = replace(tiny, address_bits=24)
-    assert shortage(board("tang_nano_20k"), narrow) is None
-    assert shortage(board("ulx3s"), narrow) == "its addresses have 24 bits, but memory 32 MiB"
+    assert find_shortage(find_board("tang_nano_20k"), narrow) is None
+    assert find_shortage(find_board("ulx3s"), narrow) == (
+        "its addresses have 24 bits, but memory 32 MiB")
 
 
 def test_the_boards_own_preset_fits_wherever_areas_are_known():
-    for each in boards():
+    for each in load_boards():
         config = PRESETS[each.preset]
-        assert shortage(each, config) is None, each.name
+        assert find_shortage(each, config) is None, each.name
 
 
 def test_luts_that_enable_registers_count_where_open_tools_build():
-    small_zynq = board("zybo_z7_10")
-    assert shortage(small_zynq, tiny) == "it takes 17,998 LUTs, but xc7z010 has 17,600"
+    small_zynq = find_board("zybo_z7_10")
+    assert find_shortage(small_zynq, tiny) == "it takes 17,998 LUTs, but xc7z010 has 17,600"
     assert largest_preset(small_zynq) == "mini"
 
 
@@ -70,11 +71,11 @@ def test_luts_that_enable_registers_count_where_open_tools_build():
     ("ulx3s", "small"), ("pynq_z2", "slim"), ("tang_nano_20k", "micro"), ("zcu104", "wide"),
     ("kv260", "base"), ("ultra96", "base")])
 def test_the_largest_preset_of_a_board(name, largest):
-    assert largest_preset(board(name)) == largest
+    assert largest_preset(find_board(name)) == largest
 
 
 def test_no_board_has_a_preset_of_its_own_that_is_larger_than_the_largest():
-    for each in boards():
+    for each in load_boards():
         largest = largest_preset(each)
         assert largest is not None, each.name
         assert (PRESETS[each.preset].macs_per_cycle
@@ -83,48 +84,49 @@ def test_no_board_has_a_preset_of_its_own_that_is_larger_than_the_largest():
 
 def test_products_that_no_multiplier_is_left_for_are_refused_though_nobody_measured_the_area():
     many = replace(wide, wgt_bytes=64 << 10, acc_bytes=64 << 10, uop_bytes=16 << 10)
-    assert needed(board("ultra96"), many) is None
+    assert measured_resources(find_board("ultra96"), many) is None
     with pytest.raises(BoardError, match=r"^ultra96: the configuration does not fit: its products "
                                          r"and lanes take 640 multipliers, but xczu3eg has 360; "):
-        check_fits(board("ultra96"), many)
-    assert shortage(board("zcu104"), many) is None
-    assert shortage(board("de10_nano"), many) is None, "Quartus makes multipliers of logic, too"
+        check_fits(find_board("ultra96"), many)
+    assert find_shortage(find_board("zcu104"), many) is None
+    assert find_shortage(find_board("de10_nano"), many) is None, (
+        "Quartus makes multipliers of logic, too")
 
 
 def test_a_lane_takes_twice_as_many_multipliers_where_they_are_half_as_wide():
-    assert multipliers(board("tang_nano_20k"), PRESETS["micro"]) == 12, "as it was routed"
-    assert multipliers(board("ulx3s"), PRESETS["micro"]) == 8
+    assert count_multipliers(find_board("tang_nano_20k"), PRESETS["micro"]) == 12, "as routed"
+    assert count_multipliers(find_board("ulx3s"), PRESETS["micro"]) == 8
 
 
 def test_pairs_of_products_are_for_parts_that_are_short_of_multipliers():
     eight = replace(PRESETS["small"], vector_cycles=8)
-    assert multipliers(board("ulx3s"), eight) == 64 + 4
-    assert multipliers(board("colorlight_i9"), PRESETS["small"]) == 32 + 16
+    assert count_multipliers(find_board("ulx3s"), eight) == 64 + 4
+    assert count_multipliers(find_board("colorlight_i9"), PRESETS["small"]) == 32 + 16
 
 
 def test_a_bus_that_the_memory_port_of_a_zynq_does_not_have_is_refused_by_whoever_asks():
     with pytest.raises(ConfigError, match="bus_bits is 128, but the memory port"):
-        check_fits(board("pynq_z2"), replace(tiny, bus_bits=128))
+        check_fits(find_board("pynq_z2"), replace(tiny, bus_bits=128))
 
 
 def test_a_bridge_over_ethernet_takes_its_part():
-    there = board("ecpix5")
-    without = needed(replace(there, ethernet=None), tiny)
-    found = needed(there, tiny)
-    assert without == needed(board("ulx3s"), tiny)
+    there = find_board("ecpix5")
+    without = measured_resources(replace(there, ethernet=None), tiny)
+    found = measured_resources(there, tiny)
+    assert without == measured_resources(find_board("ulx3s"), tiny)
     assert found["lut"] - without["lut"] > 6_000
 
 
 def test_a_bare_accelerator_has_no_shell_around_it():
-    ulx3s = board("ulx3s")
+    ulx3s = find_board("ulx3s")
     bare = replace(ulx3s, memory=replace(ulx3s.memory, kind="none", bytes=0))
-    assert needed(bare, tiny)["lut"] == needed(ulx3s, tiny)["lut"] - 5917
+    assert measured_resources(bare, tiny)["lut"] == measured_resources(ulx3s, tiny)["lut"] - 5917
 
 
 def test_the_largest_preset_is_the_one_with_the_most_multipliers_that_fits():
-    assert largest_preset(board("ulx3s")) == "small"
-    nothing = replace(board("ulx3s"), part=replace(board("ulx3s").part, resources=dict.fromkeys(
-        RESOURCES, 1)))
+    assert largest_preset(find_board("ulx3s")) == "small"
+    board = find_board("ulx3s")
+    nothing = replace(board, part=replace(board.part, resources=dict.fromkeys(RESOURCES, 1)))
     assert largest_preset(nothing) is None
     with pytest.raises(BoardError, match=r"LFE5U-85F has 1$"):
         check_fits(nothing, tiny)

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 import microtron
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.facts.processors import NONE, PROCESSORS, processor_of
 from microtron.boards.firmware.image import build_image
-from microtron.boards.firmware.monitor import monitor_bytes
+from microtron.boards.firmware.monitor import build_monitor
 from microtron.boards.soc.file_names import FACTS
-from microtron.boards.soc.system_steps import gateware
+from microtron.boards.soc.system_steps import gateware_steps
 from microtron.isa.config import tiny
 
 from ...runtime.small_model import small_graph
@@ -37,10 +37,10 @@ def test_software_for_a_board_without_a_processor_is_refused_with_what_runs_inst
 
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_a_system_has_its_processor_and_firmware_that_this_one_understands(name, tmp_path):
-    _, system, _ = gateware(replace(BOARD, cpu=name), tiny)
+    _, system, _ = gateware_steps(replace(BOARD, cpu=name), tiny)
     system.run(tmp_path, 1, 1)
     facts, verilog = tmp_path / FACTS, (tmp_path / "VexRiscv.v").read_text()
     has_cache = PROCESSORS[name].data_cache
     assert ("module DataCache" in verilog) == has_cache
-    code = monitor_bytes(json.loads(facts.read_text()))
+    code = build_monitor(json.loads(facts.read_text()))
     assert (FORGET_DATA in code) == has_cache

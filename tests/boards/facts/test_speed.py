@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from microtron.boards.facts.catalogue import FILES, board
+from microtron.boards.facts.catalogue import FILES, find_board
 from microtron.boards.facts.speed import memory_option, speed_of
 from microtron.isa.config import base, small, tiny
 from microtron.isa.timing import MemoryTiming, parse_timing
@@ -29,13 +29,13 @@ def mine(tmp_path):
 
 
 def test_the_clock_is_the_boards_or_the_routed_one_if_that_is_lower():
-    kv260 = replace(board("kv260"), routed={"base": 125.5, "small": 500.0})
+    kv260 = replace(find_board("kv260"), routed={"base": 125.5, "small": 500.0})
     assert [speed_of(kv260, config).mhz for config in (base, small, tiny)] == [125.5, 200, 200]
     assert speed_of(kv260, base).milliseconds(251_000) == 2
 
 
 def test_the_memory_of_a_board_is_what_its_file_says(mine):
-    assert parse_timing(memory_option(board(str(mine)))) == MemoryTiming(
+    assert parse_timing(memory_option(find_board(str(mine)))) == MemoryTiming(
         read_latency=77, cycles_per_beat=3, shared=False)
 
 

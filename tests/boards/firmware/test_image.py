@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.firmware import riscv_gcc
 from microtron.boards.firmware.image import BASE, build_image
-from microtron.boards.firmware.monitor import rom_text, system_header
+from microtron.boards.firmware.monitor import format_rom, system_header
 from microtron.isa.errors import MicrotronError
 from microtron.runtime.monitor.network import NetworkImage
 
@@ -79,15 +79,15 @@ def test_a_missing_compiler_is_named_with_its_package(model, monkeypatch):
 def test_a_monitor_too_large_for_the_rom_is_refused(tmp_path):
     (tmp_path / "big.c").write_text("const char big[9000] = {1}; const char *use(void) "
                                     "{ return big; }")
-    objects = riscv_gcc.compiled(tmp_path, [tmp_path / "big.c"], data_cache=True)
+    objects = riscv_gcc.compile_sources(tmp_path, [tmp_path / "big.c"], data_cache=True)
     with pytest.raises(MicrotronError, match="the monitor is too large for the ROM"):
-        riscv_gcc.linked(tmp_path, "monitor.elf", "monitor.ld", objects, {
+        riscv_gcc.link(tmp_path, "monitor.elf", "monitor.ld", objects, {
             "ROM_BASE": 0, "ROM_SIZE": 8192, "SRAM_BASE": 1 << 28, "SRAM_SIZE": 4096},
             "-nostdlib", "-Wl,--undefined=use")
 
 
 def test_the_rom_is_words_of_hexadecimal_digits():
-    assert rom_text(b"\x01\x02\x03\x04\x05") == "04030201\n00000005\n"
+    assert format_rom(b"\x01\x02\x03\x04\x05") == "04030201\n00000005\n"
 
 
 def test_the_systems_header_has_what_the_facts_have():

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.boards.build.bare import elaborated
+from microtron.boards.build.bare import to_rtlil
 from microtron.boards.build.bare_design import bare_design
 from microtron.boards.build.constraints import format_cst
 from microtron.boards.build.steps import Step, Write
 from microtron.boards.build.synthesis import Design
 from microtron.boards.facts.board import Memory, Wire
-from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.gowin import gowin_flow
 from microtron.boards.gowin.gowin_bitstream import read_bitstream
@@ -24,13 +24,13 @@ PLACES = {"clk": "4", "rst": "88", "data_in": "87", "load": "15", "data_out": "1
 
 def test_a_row_of_multipliers_becomes_a_bitstream(tmp_path, monkeypatch):
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
-    tang = board("tang_nano_20k")
+    tang = find_board("tang_nano_20k")
     wires = {name: Wire((place,), "LVCMOS33", ()) for name, place in PLACES.items()}
-    texts = {"top.il": elaborated(MacRow(tiny)), "pins.cst": format_cst(wires)}
+    texts = {"top.il": to_rtlil(MacRow(tiny)), "pins.cst": format_cst(wires)}
     design = Design((Step(name="gateware", doing="writing", outputs=tuple(texts),
                           work=Write(texts)),),
                     "read_rtlil top.il\nmemory_nordff", ("top.il",), "top", "pins.cst")
-    steps = gowin_flow.back_end(tang, design).steps
+    steps = gowin_flow.plan_back_end(tang, design).steps
     for number, step in enumerate(steps, 1):
         step.run(tmp_path, number, len(steps))
     content = read_bitstream((tmp_path / "tang_nano_20k.fs").read_bytes())
@@ -41,7 +41,7 @@ def test_a_row_of_multipliers_becomes_a_bitstream(tmp_path, monkeypatch):
 
 def test_the_bare_accelerator_needs_a_place_for_every_port():
     memory = Memory(kind="none", bytes=0, chip="", rate="1:1", timing=None)
-    bare = replace(board("tang_nano_20k"), memory=memory)
+    bare = replace(find_board("tang_nano_20k"), memory=memory)
     with pytest.raises(BoardError, match="tang_nano_20k: pins: bare: rst is missing"):
         gowin_flow.plan(bare, tiny)
     wires = {name: Wire((place,), "LVCMOS33", ()) for name, place in PLACES.items()}
@@ -54,7 +54,7 @@ def test_the_bare_accelerator_needs_a_place_for_every_port():
 
 
 def test_a_part_of_another_kind_is_refused():
-    ulx3s = board("ulx3s")
+    ulx3s = find_board("ulx3s")
     with pytest.raises(BoardError, match=r"but must be as GW2AR-LV18QN88C8/I7$"):
-        gowin_flow.family(ulx3s)
-    assert gowin_flow.family(board("tang_nano_20k")) == "GW2A-18C"
+        gowin_flow.die_name(ulx3s)
+    assert gowin_flow.die_name(find_board("tang_nano_20k")) == "GW2A-18C"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from microtron.boards.facts.errors import BoardError
-from microtron.boards.gowin.lut_sites import check, places
+from microtron.boards.gowin.lut_sites import check_fit, count_lut_sites
 
 PLENTY = {"lut": 100, "register": 100, "dsp": 100, "bram": 100}
 
@@ -36,7 +36,7 @@ def module(*found):
     ((cell("DFF", 2, "0"),), 1),
 ])
 def test_a_register_takes_a_place_unless_logic_of_its_own_drives_it(found, taken):
-    assert places(module(*found)) == taken
+    assert count_lut_sites(module(*found)) == taken
 
 
 def test_the_step_refuses_what_only_seems_to_fit(tmp_path, monkeypatch):
@@ -44,9 +44,9 @@ def test_the_step_refuses_what_only_seems_to_fit(tmp_path, monkeypatch):
     delays = module(*(cell("DFF", number + 1, number) for number in range(6)))
     (tmp_path / "design.json").write_text(json.dumps({"modules": {"top": delays}}))
     (tmp_path / "cells.json").write_text(json.dumps({"design": {"num_cells_by_type": {"DFF": 6}}}))
-    check("design.json", "top", "a_board", "a part", PLENTY)
+    check_fit("design.json", "top", "a_board", "a part", PLENTY)
     assert json.loads((tmp_path / "area.json").read_text())["lut"] == 6
     with pytest.raises(BoardError, match=r"^a_board: the design does not fit: it takes 6 places of "
                                          "LUTs, with those of registers that other cells drive, "
                                          "but a part has 5$"):
-        check("design.json", "top", "a_board", "a part", {**PLENTY, "lut": 5})
+        check_fit("design.json", "top", "a_board", "a part", {**PLENTY, "lut": 5})

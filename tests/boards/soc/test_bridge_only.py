@@ -10,13 +10,13 @@ import pytest
 from litedram.dfii import DFIInjector
 from migen import run_simulation
 
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.processors import NONE
-from microtron.boards.soc.dram.initializer import MARGIN, Starter
+from microtron.boards.soc.dram.initializer import MARGIN, DramInitializer
 from microtron.boards.soc.dram.litedram_chip import StartStep
 from microtron.boards.soc.file_names import FACTS
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
-from microtron.boards.soc.system_steps import gateware
+from microtron.boards.soc.system_steps import gateware_steps
 from microtron.isa.config import tiny
 from microtron.isa.errors import MicrotronError
 from microtron.runtime.board.device import BoardDevice
@@ -57,7 +57,7 @@ def test_memory_gets_every_step_once_with_time_for_each_before_the_controller_ha
             assert (yield phase.cke)        # since the first step
         commands.append(cycle)
 
-    run_simulation(Starter(steps, injector), watched())
+    run_simulation(DramInitializer(steps, injector), watched())
     (*precharge, first), (*mode, second), over = commands
     assert (precharge, mode) == ([0x400, 1, 0, 1, 0], [0x21, 2, 0, 0, 0])
     for before, after, wait in ((0, first, 20), (first, second, 0), (second, over, 5)):
@@ -65,7 +65,7 @@ def test_memory_gets_every_step_once_with_time_for_each_before_the_controller_ha
 
 
 def test_nothing_of_a_processor_is_left(tmp_path):
-    *_, system = steps = gateware(BOARD, tiny)
+    *_, system = steps = gateware_steps(BOARD, tiny)
     assert [step.name for step in steps] == ["accelerator", "system"]
     system.run(tmp_path, 1, 1)
     facts = json.loads((tmp_path / FACTS).read_text())
@@ -74,6 +74,6 @@ def test_nothing_of_a_processor_is_left(tmp_path):
 
 
 def test_memory_that_needs_a_processor_is_refused(tmp_path):
-    *_, system = gateware(replace(board_of("ecpix5"), cpu=NONE), tiny)
+    *_, system = gateware_steps(replace(board_of("ecpix5"), cpu=NONE), tiny)
     with pytest.raises(MicrotronError, match="ecpix5: memory is ddr3, which a processor has to "):
         system.run(tmp_path, 1, 1)

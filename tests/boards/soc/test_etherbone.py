@@ -14,14 +14,14 @@ from litex.soc.interconnect import wishbone
 from litex.tools.remote.comm_udp import CommUDP
 
 from microtron.boards.facts.board import PARTS, load_board
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.facts.ethernet import Ethernet
 from microtron.boards.soc import platforms
 from microtron.boards.soc.etherbone import RECORD_WORDS, Network, SimulatedPhy
 from microtron.boards.soc.generate import COMMENTS
 from microtron.boards.soc.simulation.ethernet_cable import CabledBoard
-from microtron.boards.soc.simulation.simulated_board import TOP, compiled
+from microtron.boards.soc.simulation.simulated_board import TOP, compile_model
 from microtron.isa.config import tiny
 from microtron.runtime.board.etherbone import EtherboneLink
 from microtron.runtime.board.link import LinkError
@@ -71,7 +71,7 @@ class Cable(CabledBoard):
         alone = Alone(platform)
         text = str(platform.get_verilog(alone, name=TOP))
         text = re.sub(COMMENTS, "", text, flags=re.MULTILINE | re.DOTALL)
-        return compiled("network", {"soc.v": text}, QUICK_TO_COMPILE, ("-DETHERNET",)), {}
+        return compile_model("network", {"soc.v": text}, QUICK_TO_COMPILE, ("-DETHERNET",)), {}
 
 
 @pytest.fixture(scope="module")

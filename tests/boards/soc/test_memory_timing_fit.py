@@ -9,10 +9,10 @@ import pytest
 import microtron
 from microtron.boards.soc.simulation.memory_timing_fit import (
     Measured,
-    fitted,
-    predicted,
-    settings,
-    worst,
+    fit_timing,
+    format_settings,
+    simulate_cycles,
+    worst_error,
 )
 from microtron.isa.timing import MemoryTiming
 
@@ -24,7 +24,7 @@ RIGHT = MemoryTiming(read_latency=21, write_latency=9, cycles_per_beat=4, stalls
 @pytest.fixture(scope="module")
 def runs():
     programs = microtron.compile(small_graph(), "tiny").programs
-    return [Measured((each,), predicted(each, RIGHT)) for each in programs]
+    return [Measured((each,), simulate_cycles(each, RIGHT)) for each in programs]
 
 
 def test_an_error_has_the_sign_of_what_is_predicted(runs):
@@ -34,10 +34,10 @@ def test_an_error_has_the_sign_of_what_is_predicted(runs):
 
 def test_the_fit_predicts_what_was_measured(runs):
     start = MemoryTiming(read_latency=16, write_latency=4, cycles_per_beat=2)
-    assert worst(runs, start) > 0.1
-    assert worst(runs, fitted(runs, start)) <= 0.005
+    assert worst_error(runs, start) > 0.1
+    assert worst_error(runs, fit_timing(runs, start)) <= 0.005
 
 
 def test_settings_are_lines_of_a_boards_file():
-    assert settings(RIGHT) == ("read_latency = 21\nwrite_latency = 9\ncycles_per_beat = 4\n"
+    assert format_settings(RIGHT) == ("read_latency = 21\nwrite_latency = 9\ncycles_per_beat = 4\n"
                                "stalls = 20")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.firmware.image import Image, build_image
-from microtron.boards.firmware.riscv_gcc import tool
+from microtron.boards.firmware.riscv_gcc import find_tool
 from microtron.boards.soc.simulation.memory_timing_fit import Measured
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.isa.config import Config
@@ -52,7 +52,7 @@ class Running:
 
 def symbols_of(image: Image, folder) -> dict[str, int]:
     (folder / "network.elf").write_bytes(image.elf)
-    done = subprocess.run([tool("nm"), folder / "network.elf"], capture_output=True, text=True)
+    done = subprocess.run([find_tool("nm"), folder / "network.elf"], capture_output=True, text=True)
     return {name: int(value, 16) for value, _, name in map(str.split, done.stdout.splitlines())}
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import microtron
 from microtron.boards.facts.board import Board
-from microtron.boards.facts.catalogue import board as board_of
-from microtron.boards.facts.catalogue import boards
+from microtron.boards.facts.catalogue import find_board as board_of
+from microtron.boards.facts.catalogue import load_boards
 from microtron.boards.facts.processors import PROCESSORS, soft_processor
 from microtron.boards.firmware.image import build_image
 from microtron.boards.soc.file_names import PINS
@@ -27,7 +27,8 @@ from ...models import golden_path, model_path, needs_models
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 BOARD = board_of("ulx3s")
 SYSTEMS = [*(replace(BOARD, cpu=processor) for processor in PROCESSORS),
-           *(board for board in boards() if board.flow in PINS and board.memory.timing is not None
+           *(board for board in load_boards()
+             if board.flow in PINS and board.memory.timing is not None
              and board.name != BOARD.name and soft_processor(board) is not None)]
 LIMITS = {"timeout": 20_000_000, "patience": 2_000_000_000}     # cycles
 

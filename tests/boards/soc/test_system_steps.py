@@ -7,25 +7,25 @@ import re
 
 import pytest
 
-from microtron.boards.facts.catalogue import board as board_of
-from microtron.boards.facts.catalogue import boards
+from microtron.boards.facts.catalogue import find_board as board_of
+from microtron.boards.facts.catalogue import load_boards
 from microtron.boards.facts.processors import soft_processor
 from microtron.boards.soc.file_names import FACTS, PINS
-from microtron.boards.soc.serialize import plain, rebuilt
-from microtron.boards.soc.system_steps import gateware
+from microtron.boards.soc.serialize import deserialize, serialize
+from microtron.boards.soc.system_steps import gateware_steps
 from microtron.isa.config import tiny
 
-SOFT = [board for board in boards() if board.flow in PINS]
+SOFT = [board for board in load_boards() if board.flow in PINS]
 
 
 @pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
 def test_a_board_survives_its_way_to_another_process(board):
-    assert rebuilt(json.loads(json.dumps(plain(board)))) == board
+    assert deserialize(json.loads(json.dumps(serialize(board)))) == board
 
 
 @pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
 def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
-    system = next(step for step in gateware(board, tiny) if step.name == "system")
+    system = next(step for step in gateware_steps(board, tiny) if step.name == "system")
     system.run(tmp_path, 1, 1)
     facts = json.loads((tmp_path / FACTS).read_text())
     assert facts["memories"]["main_ram"]["size"] == board.memory.bytes
@@ -46,7 +46,7 @@ def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
 
 def test_the_simulation_has_the_memory_itself_and_no_pins(tmp_path):
     board = board_of("ulx3s")
-    _, system, _ = gateware(board, tiny, simulated=True)
+    _, system, _ = gateware_steps(board, tiny, simulated=True)
     system.run(tmp_path, 1, 1)
     verilog = (tmp_path / "soc.v").read_text()
     ports = verilog[verilog.index("module soc"):verilog.index(");")]

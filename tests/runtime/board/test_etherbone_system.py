@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.ethernet import Ethernet
 from microtron.boards.facts.processors import NONE, soft_processor
 from microtron.boards.soc.simulation.ethernet_cable import CabledBoard

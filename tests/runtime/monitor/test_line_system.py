@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.firmware.image import build_image
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.runtime.board.places import FILES

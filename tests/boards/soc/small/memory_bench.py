@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.catalogue import find_board
 from microtron.boards.soc.small.controller import DECERR, OKAY, Controller
-from microtron.boards.soc.small.sdr_chip import Chip, chip_of
+from microtron.boards.soc.small.sdr_chip import Chip, read_chip
 from microtron.isa.config import Config
 
 from ....hw.simulate import kept, simulate
@@ -16,10 +16,10 @@ from .sdram import Sdram, Times, connected
 BASE = 0x4000_0000
 BUS = Config(block_in=2, block_out=2)           # only its bus counts: 64 bits
 # The chip of the Tang Nano 20K, that of the ULX3S, and one that is slow in every way.
-TANG = replace(chip_of(board("tang_nano_20k")), start=600)
+TANG = replace(read_chip(find_board("tang_nano_20k")), start=600)
 TANG_TIMES = Times(period=1e9 / 48e6, row_to_column=15, precharge=15, row_open=40,
                    write_recovery=15, refresh=55, refresh_interval=64e6 / 4096, start=600 * 20.8)
-ULX3S = replace(chip_of(board("ulx3s")), start=600)
+ULX3S = replace(read_chip(find_board("ulx3s")), start=600)
 ULX3S_TIMES = Times(period=20, row_to_column=20, precharge=20, row_open=44, write_recovery=15,
                     refresh=66, refresh_interval=64e6 / 8192, start=12_000)
 SLOW = Chip(data_bits=32, bank_bits=2, row_bits=12, column_bits=9, latency=3, row_to_column=3,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.soc.small.controller import DECERR, OKAY
 from microtron.boards.soc.small.controller_ports import check_chip
-from microtron.boards.soc.small.sdr_chip import chip_of
+from microtron.boards.soc.small.sdr_chip import read_chip
 
 from .memory_bench import BASE, BUS, CHIPS, TANG, Bench, until
 from .sdram import ACTIVATE, PRECHARGE, READ, REFRESH
@@ -131,10 +131,10 @@ def test_rows_that_are_shorter_than_bursts_or_too_long_are_refused():
 
 
 def test_a_chip_that_is_not_as_large_as_the_board_says_is_refused():
-    tang = board("tang_nano_20k")
+    tang = find_board("tang_nano_20k")
     wrong = replace(tang, memory=replace(tang.memory, bytes=1 << 20))
     with pytest.raises(BoardError, match="bytes is 1,048,576, but M12L64322A with 32 wires has 8,"):
-        chip_of(wrong)
+        read_chip(wrong)
     fast = replace(tang, memory=replace(tang.memory, rate="1:2"))
     with pytest.raises(BoardError, match="sdr at 1:2, but a system without a processor has sdr"):
-        chip_of(fast)
+        read_chip(fast)

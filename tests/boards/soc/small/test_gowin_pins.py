@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from microtron.boards.facts.board import Wire
-from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.facts.in_package_sdram import INSIDE
 from microtron.boards.facts.processors import NONE
 from microtron.boards.soc.file_names import FACTS
 from microtron.boards.soc.small.gowin_pins import device_of, pll_dividers, wires_of
-from microtron.boards.soc.system_steps import gateware, is_small, verilog_of
+from microtron.boards.soc.system_steps import gateware_steps, is_small, verilog_files
 from microtron.isa.config import tiny
 
-TANG = board("tang_nano_20k")
+TANG = find_board("tang_nano_20k")
 
 
 @pytest.mark.parametrize("hz", [24_000_000, 27_000_000, 48_000_000, 54_000_000, 66_000_000])
@@ -48,8 +48,8 @@ def test_pins_that_lead_nowhere_and_parts_without_memory_are_refused():
 
 def test_the_system_is_one_file_with_the_memorys_wires_and_nothing_of_litex(tmp_path):
     assert is_small(TANG)
-    assert verilog_of(TANG) == ("soc.v",)
-    system, = gateware(TANG, tiny)
+    assert verilog_files(TANG) == ("soc.v",)
+    system, = gateware_steps(TANG, tiny)
     system.run(tmp_path, 1, 1)
     verilog = (tmp_path / "soc.v").read_text()
     ports = verilog[verilog.index("module soc("):]
@@ -63,4 +63,4 @@ def test_the_system_is_one_file_with_the_memorys_wires_and_nothing_of_litex(tmp_
 
 def test_other_systems_are_litexs():
     assert not is_small(replace(TANG, cpu="VexRiscv Lite"))
-    assert not is_small(replace(board("ulx3s"), cpu=NONE))
+    assert not is_small(replace(find_board("ulx3s"), cpu=NONE))

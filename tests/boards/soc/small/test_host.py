@@ -7,14 +7,14 @@ import struct
 
 import pytest
 
-from microtron.boards.facts.catalogue import board
+from microtron.boards.facts.catalogue import find_board
 from microtron.boards.soc.small.host import Host
-from microtron.boards.soc.small.sdr_chip import chip_of
+from microtron.boards.soc.small.sdr_chip import read_chip
 
 from ....hw.simulate import kept, simulate
 
 MEMORY, REGISTERS = 0x4000_0000, 0x9000_0000
-CHIP = chip_of(board("tang_nano_20k"))
+CHIP = read_chip(find_board("tang_nano_20k"))
 BIT = 16                        # cycles
 SILENCE = 3                     # bits: eight periods
 PERIOD = 100                    # cycles

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.boards.facts.catalogue import board as board_of
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.soc.simulation.memory_timing_fit import Measured
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.boards.soc.simulation.simulated_link import SimulatedLink
