@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...isa.errors import MicrotronError
 from ...runtime.processes import run_tool
-from .step_cache import get_or_make, folder_for, cache_root
+from .step_cache import cache_root, folder_for, get_or_make
 
 SUITE = "testing"               # stable has none of these tools
 MIRROR = "http://deb.debian.org/debian"

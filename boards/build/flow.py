@@ -30,8 +30,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from ...isa.config import Config
-from . import tools
 from ..facts.board import Board
+from . import tools
 from .steps import Step
 from .tools import Need
 

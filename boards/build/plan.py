@@ -110,8 +110,8 @@ def build(plan: Plan, folder: Path) -> dict[str, Any]:
     placed = None
     if plan.build.timing is not None:
         features = folder / plan.build.features if plan.build.features else None
-        placed = read_nextpnr_report(folder / plan.build.timing, plan.flow.name, plan.build.clock, features,
-                             plan.board.clock.system_hz / 1e6)
+        placed = read_nextpnr_report(folder / plan.build.timing, plan.flow.name, plan.build.clock,
+                                     features, plan.board.clock.system_hz / 1e6)
     found = summarize(plan.board, plan.config, plan.config_name, placed, spent)
     _write_descriptions(plan, folder, found)
     return found

@@ -25,7 +25,7 @@ from ...base.source_digest import external_packages, source_digest
 from ...isa.errors import MicrotronError
 from ...isa.progress import noted
 from ...runtime.processes import run_tool
-from .step_cache import get_or_make, folder_for
+from .step_cache import folder_for, get_or_make
 from .tools import Need, find_tool
 
 SPENT = "spent.json"            # beside what a step made: the time that it took

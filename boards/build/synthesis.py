@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import tools
 from ..facts.board import Board
+from . import tools
 from .steps import Call, Command, Step, Write
 
 NETLIST, CELLS, AREA = "design.json", "cells.json", "area.json"

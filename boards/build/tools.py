@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ...isa.errors import MicrotronError
 from ...runtime.processes import run_tool
-from .step_cache import cache_root
 from ..firmware import riscv_gcc
-from .debian_root import why_unavailable, chroot_prefix, is_set_up, ensure_root
+from .debian_root import chroot_prefix, ensure_root, is_set_up, why_unavailable
+from .step_cache import cache_root
 
 # Yosys as a library, run in a process of its own: `script FILE` is what its program does with -s.
 PYOSYS = ("-c", "import sys; from pyosys import libyosys; "

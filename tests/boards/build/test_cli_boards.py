@@ -7,8 +7,8 @@ import json
 import pytest
 
 from microtron.boards.build import tools
-from microtron.boards.facts.catalogue import find_board, board_names
 from microtron.boards.build.flow import why_unavailable
+from microtron.boards.facts.catalogue import board_names, find_board
 
 from ...command import bad, good
 

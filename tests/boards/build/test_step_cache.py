@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microtron.boards.build.step_cache import get_or_make, cache_root
+from microtron.boards.build.step_cache import cache_root, get_or_make
 from microtron.isa.errors import MicrotronError
 
 

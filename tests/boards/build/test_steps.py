@@ -15,9 +15,9 @@ import pytest
 from microtron.base import source_digest
 from microtron.boards.build import steps as steps_module
 from microtron.boards.build import tools
-from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.build.plan import make_plan
 from microtron.boards.build.steps import Call, Command, Step, Write
+from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.isa.config import PRESETS
 from microtron.isa.errors import MicrotronError
 
@@ -159,7 +159,7 @@ def test_a_changed_source_calls_the_function_again(monkeypatch):
     ("ulx3s", "monitor", "boards/firmware/source/monitor.c"),
     ("tang_nano_20k", "system", "boards/soc/small/chip.v"),
     ("tang_nano_20k", "system", "boards/build/constraints.py"),
-    ("arty_z7_20", "gateware", "hw/requantizer.py"),
+    ("arty_z7_20", "gateware", "hw/alu/requantizer.py"),
     ("kv260", "gateware", "hw/targets.py"),
 ])
 def test_a_step_is_kept_under_all_that_it_is_made_with(monkeypatch, name, step, source):

@@ -46,7 +46,8 @@ def test_a_program_that_says_only_its_name_has_no_number(tmp_path, monkeypatch):
     (tmp_path / "shy").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
-    assert tools.find_tool(tools.Need(name="shy", programs=("shy",))).version == "shy without a number"
+    shy = tools.Need(name="shy", programs=("shy",))
+    assert tools.find_tool(shy).version == "shy without a number"
 
 
 def test_a_program_that_does_not_start_is_named(tmp_path, monkeypatch):

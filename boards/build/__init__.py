@@ -1,0 +1,1 @@
+"""Builds: steps and their cache, the tools that they run, plans and reports."""
