@@ -15,7 +15,7 @@ from common import Column, Outcome, main
 from microtron.boards.timing import cell_owners, families
 from microtron.boards.timing.unit_synthesis import elaborate, list_units
 from microtron.boards.timing.unit_synthesis import synthesize as synthesize_for_clock
-from microtron.hw.targets import target
+from microtron.hw.targets import find_target
 from microtron.hw.top import MODULE, verilog
 from microtron.isa.config import PRESETS
 from microtron.isa.config_files import load_config
@@ -123,7 +123,7 @@ def whole(options: argparse.Namespace) -> Outcome:
     rows = []
     for name in options.configs:
         for family in options.families:
-            text = verilog(load_config(name), target(PLACED_AS[family]))
+            text = verilog(load_config(name), find_target(PLACED_AS[family]))
             kinds = FAMILIES[family][1]
             try:
                 found, memories = synthesize(text, family)

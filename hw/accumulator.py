@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, Signature
 from ..isa.config import Config
 from ..isa.instructions import Buffer
 from .interfaces import fill_port, index
-from .logic import exponent, first, register, select
+from .logic import exponent, priority_mux, register, select
 from .scratchpad import UNRELATED
 
 READERS = ("gemm_read", "alu_b", "alu_a", "store")      # first come the more urgent
@@ -204,7 +204,7 @@ class Accumulator(wiring.Component):
         claims = [(self._wants(reader, bank), reader.index) for reader in readers.values()]
         m.d.comb += [
             memory_port.en.eq(Cat(wanted for wanted, _ in claims).any()),
-            memory_port.addr.eq(first(claims)),
+            memory_port.addr.eq(priority_mux(claims)),
         ]
 
     def _write(self, m, bank, memory_port, writers, filling):
@@ -212,8 +212,9 @@ class Accumulator(wiring.Component):
         wanted = {name: self._wants(writer, bank) for name, writer in writers.items()}
         data = {name: fill_data if name == "fill" else writers[name].data for name in writers}
         m.d.comb += [
-            memory_port.addr.eq(first([(wanted[name], writers[name].index) for name in writers])),
-            memory_port.data.eq(first([(wanted[name], data[name]) for name in writers])),
+            memory_port.addr.eq(priority_mux(
+                [(wanted[name], writers[name].index) for name in writers])),
+            memory_port.data.eq(priority_mux([(wanted[name], data[name]) for name in writers])),
             memory_port.en.eq(Mux(wanted["gemm_write"] | wanted["alu_write"], ~0,
                                   Mux(wanted["fill"], fill_enable, 0))),
         ]

@@ -15,7 +15,7 @@ from ..isa.registers import REGISTER_BYTES, WINDOW_BYTES, Status, counter_names,
 from .counters import COUNTER_BITS, Counters
 from .interfaces import FAULT, events, segment_lookup
 from .layouts import POSITION_BITS
-from .logic import covering, exponent, register, select
+from .logic import exponent, register, require_entries, select
 from .segments import PARTS, WORD, SegmentTable
 
 OFFSET_BITS = ceil_log2(WINDOW_BYTES)
@@ -144,7 +144,7 @@ class Control(Component):
 
     def _status(self, m, start):
         status = Signal(WORD)
-        for flag, holds in covering(Status, {
+        for flag, holds in require_entries(Status, {
                 Status.RUNNING: start | self.running | self.reset, Status.DONE: self.done,
                 Status.FAILED: self.failed, Status.INTERRUPT: self.interrupt}).items():
             m.d.comb += status[exponent(flag)].eq(holds)

@@ -55,7 +55,7 @@ def breaches(instruction: type[Instruction], word: Value) -> list[Value]:
             *(Value.cast(broken).any() for broken, _ in instruction.rules(fields))]
 
 
-def illegal(instruction: type[Instruction], word: Value) -> Value:
+def is_illegal(instruction: type[Instruction], word: Value) -> Value:
     """Whether a word with this opcode breaks any of them."""
     return Cat(breaches(instruction, word)).any()
 

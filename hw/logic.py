@@ -10,7 +10,7 @@ Kind = TypeVar("Kind")
 Entry = TypeVar("Entry")
 
 
-def covering(kinds: Iterable[Kind], table: Mapping[Kind, Entry]) -> dict[Kind, Entry]:
+def require_entries(kinds: Iterable[Kind], table: Mapping[Kind, Entry]) -> dict[Kind, Entry]:
     """The entries of a table in the order of `kinds`, each of which must have one.
 
     Hardware that chooses by the members of an enum asks here. A member that is added to the enum
@@ -27,7 +27,7 @@ def covering(kinds: Iterable[Kind], table: Mapping[Kind, Entry]) -> dict[Kind, E
 
 def is_among(value: Value, kinds: Iterable[Kind], chosen: Mapping[Kind, bool]) -> Value:
     """Whether a value is one of the kinds that are chosen; `chosen` must decide on each kind."""
-    return value.matches(*(kind for kind, is_chosen in covering(kinds, chosen).items()
+    return value.matches(*(kind for kind, is_chosen in require_entries(kinds, chosen).items()
                            if is_chosen))
 
 
@@ -43,7 +43,7 @@ def select(values: Sequence[Value], number: Value) -> Value:
     return values[0]
 
 
-def first(claims: Sequence[tuple[Value, Value]]) -> Value:
+def priority_mux(claims: Sequence[tuple[Value, Value]]) -> Value:
     """The value of the first (condition, value) that holds; when none does, the last value."""
     *claims, (_, value) = claims
     for holds, other in reversed(claims):
@@ -58,7 +58,7 @@ def register(m: Module, value: Value, name: str) -> Signal:
     return later
 
 
-def recalled(m: Module, value: Value, cycles: int, name: str) -> Value:
+def delay_line(m: Module, value: Value, cycles: int, name: str) -> Value:
     """The value some cycles later, from a memory: for many bits and cycles that takes less room
     than registers. Until then it means nothing."""
     m.submodules[name] = memory = Memory(shape=len(value), depth=cycles, init=[])

@@ -38,7 +38,7 @@ TARGETS = {
 }
 
 
-def target(name: str, multipliers: int | None = None) -> Target:
+def find_target(name: str, multipliers: int | None = None) -> Target:
     """The target of a family of FPGAs; `multipliers` of another part than the one above."""
     check_target(name)
     found = TARGETS[name]

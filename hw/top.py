@@ -7,23 +7,23 @@ from amaranth.lib.wiring import Component, Out, connect
 from ..isa.config import Config
 from ..isa.instructions import Buffer, Engine, Instruction
 from .accumulator import Accumulator
-from .alu import AluEngine
-from .alu_decode import AluDecoder, decoded_layout
-from .axi import connect_flat, flat_ports, lite_channels, read_channels, write_channels
+from .alu.alu import AluEngine
+from .alu.alu_decode import AluDecoder, decoded_layout
+from .bus.axi import connect_flat, flat_ports, lite_channels, read_channels, write_channels
+from .bus.axi_lite import AxiLiteSlave
+from .bus.reader import Client, Reader
+from .bus.writer import Writer
 from .control import Control
-from .fetch import Fetch
-from .gemm import GemmEngine
-from .gemm_decode import JUDGED, GemmDecoder
+from .fetch.command_queue import CommandQueue
+from .fetch.fetch import Fetch
+from .gemm.gemm import GemmEngine
+from .gemm.gemm_decode import JUDGED, GemmDecoder
 from .layouts import COMMAND, POSITION_BITS, unpack
-from .lite import LiteSlave
-from .load import LoadEngine
-from .queue import CommandQueue
-from .reader import Client, Reader
+from .load.load import LoadEngine
 from .scratchpad import Scratchpad
-from .store import StoreEngine
+from .store.store import StoreEngine
 from .targets import Target, small_memory
 from .tokens import Tokens
-from .writer import Writer
 
 MODULE = "microtron"
 TRACE = {"start": 1, "start_position": POSITION_BITS, "end": 1, "end_position": POSITION_BITS}
@@ -69,7 +69,7 @@ class Accelerator(Component):
         m = Module()
         config = self.config
         m.submodules.control = self.control = Control(config)
-        m.submodules.slave = slave = LiteSlave()
+        m.submodules.slave = slave = AxiLiteSlave()
         renewed = ResetInserter(self.control.reset)
 
         def unit(name, component):

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from microtron.boards import cached as board_cache
+from microtron.boards.build import step_cache
 from microtron.compiler.operators import kept as kernels
 from microtron.isa import cached_folder, known_tokens, store
 from microtron.isa.cache import read_entry
@@ -126,14 +126,14 @@ class Hardware(Cache):
 
 
 class Boards(Cache):
-    folder = board_cache.FOLDER
+    folder = step_cache.FOLDER
 
     def ask(self, which):
         def make(folder):
             self.made.append(which)
             (folder / "netlist").write_bytes(bytes([which + 1] * 10))
 
-        return (board_cache.cached("step", (str(which),), make, "working")
+        return (step_cache.get_or_make("step", (str(which),), make, "working")
                 / "netlist").read_bytes()
 
 

@@ -89,7 +89,7 @@ def test_the_twin_of_memory_hears_of_every_setting(name):
     assert usual[name] != other[name]
 
 
-@pytest.mark.parametrize("file", ["runtime/harness/memory.cpp", "sim/twins/dram.py",
+@pytest.mark.parametrize("file", ["runtime/harness/memory.cpp", "sim/twins/bus/dram.py",
                                   "tests/runtime/memory_reference.py"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_description_of_memory_uses_every_setting(file, name):

@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = ("compiler", "isa", "sim")
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache",
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache",
                                   ".hypothesis")
 OPERATORS = {"+": "-", "-": "+", "*": "+", "//": "*", "%": "//", "<": "<=", "<=": "<", ">": ">=",
              ">=": ">", "==": "!=", "!=": "==", "<<": ">>", ">>": "<<", "&": "|", "|": "&"}

@@ -20,7 +20,7 @@ from typing import Any
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import Flow
 
-from ...hw.targets import Target, target
+from ...hw.targets import Target, find_target
 from ...hw.top import Accelerator
 from ...isa.config import Config
 
@@ -69,5 +69,5 @@ def to_rtlil(inner: Any, fpga: Target | None = None, *, emit_src: bool = False) 
 
 def write_rtlil(config: dict[str, int], family: str, multipliers: int) -> None:
     """The step of a build: the accelerator, arranged for a family of FPGAs and what one has."""
-    text = to_rtlil(Accelerator(Config(**config)), target(family, multipliers))
+    text = to_rtlil(Accelerator(Config(**config)), find_target(family, multipliers))
     Path("top.il").write_text(text, encoding="utf-8")

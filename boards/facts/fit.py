@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...hw.targets import LANE_MULTIPLIERS, target
+from ...hw.targets import LANE_MULTIPLIERS, find_target
 from ...isa.config import PRESETS, Config
 from ...isa.instructions import SCRATCHPADS
 from .board import RESOURCES, Board
@@ -54,7 +54,7 @@ def count_multipliers(board: Board, config: Config) -> int:
     family = ARRANGED_FOR.get(board.flow)
     if family is None:
         return 0
-    pairs = target(family, board.part.resources["dsp"]).pairs(config)
+    pairs = find_target(family, board.part.resources["dsp"]).pairs(config)
     lanes = LANE_MULTIPLIERS * config.alu_lanes * IN_LARGE_ONE.get(board.flow, 1)
     return config.macs_per_cycle // (2 if pairs else 1) + lanes
 

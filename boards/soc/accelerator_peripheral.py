@@ -7,7 +7,7 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourceLevel
 from migen import ClockSignal, Instance, ResetSignal, Signal
 
-from ...hw.axi import lite_channels, read_channels, write_channels
+from ...hw.bus.axi import lite_channels, read_channels, write_channels
 from ...isa.config import Config
 from ...isa.registers import WINDOW_BYTES
 from .dram.dram_port import Port, read_port, write_port

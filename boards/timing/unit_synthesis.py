@@ -43,10 +43,10 @@ def elaborate(config: Config, family: str) -> str:
     """The wrapped accelerator in Yosys's language, with lines of source on what they describe."""
     import amaranth
 
-    from microtron.hw.targets import target
+    from microtron.hw.targets import find_target
     from microtron.hw.top import Accelerator
 
-    text = to_rtlil(Accelerator(config), target(family), emit_src=True)
+    text = to_rtlil(Accelerator(config), find_target(family), emit_src=True)
     for folder in (Path(microtron.__file__).parent, Path(amaranth.__file__).parents[1]):
         text = text.replace(f"{folder}/", "")       # the same design, wherever it lies
     return text

@@ -38,7 +38,7 @@ def ports_of(config: dict[str, int]) -> list[Port]:
     from amaranth.hdl import Shape
     from amaranth.lib.wiring import Flow
 
-    from ...hw.axi import flat_ports, lite_channels, read_channels, write_channels
+    from ...hw.bus.axi import flat_ports, lite_channels, read_channels, write_channels
     from ...isa.config import Config
 
     whole = Config(**config)

@@ -174,10 +174,10 @@ write_hw_platform -fixed -include_bit -force {name}.xsa
 
 def write_sources(config: dict[str, Any]) -> None:
     """The step of a build: the accelerator, and the block around it."""
-    from ...hw.targets import target
+    from ...hw.targets import find_target
     from ...hw.top import verilog
 
-    text = verilog(Config(**config), target("xc7"))         # DSP48E2 does what DSP48E1 does
+    text = verilog(Config(**config), find_target("xc7"))         # DSP48E2 does what DSP48E1 does
     Path(f"{MODULE}.v").write_text(text, encoding="utf-8")
     Path(f"{IP}.v").write_text(format_block(config), encoding="utf-8")
 

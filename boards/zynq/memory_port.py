@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out, connect
 
-from ...hw.axi import read_channels, write_channels
-from ...hw.buffered import RegisteredQueue
+from ...hw.bus.axi import read_channels, write_channels
+from ...hw.fifo import RegisteredFifo
 from ...isa.config import Config
 from ..facts.zynq7000 import MEMORY_BITS
 from .axi3 import LENGTH_BITS, OKAY, hp_port
@@ -51,7 +51,7 @@ class MemoryPort(Component):
     def _cut(self, m, lead, bus):
         """Take bursts from AR or AW. Returns the stream of their pieces."""
         name = f"{lead}_bursts"
-        m.submodules[name] = bursts = RegisteredQueue(BURST, 2)
+        m.submodules[name] = bursts = RegisteredFifo(BURST, 2)
         m.submodules[f"{lead}_pieces"] = cut = BurstSplitter()
         connect(m, bursts.take, cut.bursts)
         m.d.comb += [
@@ -85,7 +85,7 @@ class MemoryPort(Component):
         bus, port = self.reads, self.port
         pieces = self._cut(m, "ar", bus)
         end = data.StructLayout({"id": 1, "final": 1})
-        m.submodules.reads_noted = noted = RegisteredQueue(end, PIECES_IN_FLIGHT)
+        m.submodules.reads_noted = noted = RegisteredFifo(end, PIECES_IN_FLIGHT)
         offered = self._offer(m, "ar", pieces, noted.put.ready)
         m.d.comb += [
             noted.put.valid.eq(offered),
@@ -102,8 +102,8 @@ class MemoryPort(Component):
 
     def _write(self, m):
         pieces = self._cut(m, "aw", self.writes)
-        m.submodules.lengths = lengths = RegisteredQueue(LENGTH_BITS, PIECES_IN_FLIGHT)
-        m.submodules.writes_noted = noted = RegisteredQueue(1, PIECES_IN_FLIGHT)
+        m.submodules.lengths = lengths = RegisteredFifo(LENGTH_BITS, PIECES_IN_FLIGHT)
+        m.submodules.writes_noted = noted = RegisteredFifo(1, PIECES_IN_FLIGHT)
         offered = self._offer(m, "aw", pieces, lengths.put.ready & noted.put.ready)
         m.d.comb += [
             lengths.put.valid.eq(offered), lengths.put.payload.eq(pieces.payload.beats),
@@ -116,7 +116,7 @@ class MemoryPort(Component):
         """Beats of writes, each piece with a last one of its own."""
         bus, port = self.writes, self.port
         beat = data.StructLayout({"data": MEMORY_BITS, "strobes": MEMORY_BITS // 8})
-        m.submodules.beats = beats = RegisteredQueue(beat, 2)
+        m.submodules.beats = beats = RegisteredFifo(beat, 2)
         sent = Signal(LENGTH_BITS)
         m.d.comb += [
             beats.put.valid.eq(bus.wvalid),

@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from ...hw.axi import lite_channels
+from ...hw.bus.axi import lite_channels
 from ...isa.registers import REGISTER_BYTES, WINDOW_BYTES
 from ..facts.zynq7000 import PORT_BITS
 from .axi3 import DECERR, FIXED, GP_ID_BITS, LENGTH_BITS, OKAY, SIZE_BITS, WRAP, gp_port

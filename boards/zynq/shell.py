@@ -23,8 +23,8 @@ from amaranth.hdl import (
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import connect
 
-from ...hw.axi import connect_flat
-from ...hw.targets import target
+from ...hw.bus.axi import connect_flat
+from ...hw.targets import find_target
 from ...hw.top import Accelerator
 from ...isa.config import Config
 from ..facts.zynq7000 import SHELL, check_config
@@ -76,7 +76,7 @@ class Shell(Elaboratable):
 def shell_verilog(config: Config) -> str:
     """The shell as Verilog: module `microtron_zynq`, without ports."""
     check_config(config)
-    return backend.convert(Shell(config), name=SHELL, platform=target("xc7"), emit_src=False,
+    return backend.convert(Shell(config), name=SHELL, platform=find_target("xc7"), emit_src=False,
                            ports=[])
 
 

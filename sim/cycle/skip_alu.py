@@ -6,7 +6,7 @@ wait for what another has yet to write.
 
 from __future__ import annotations
 
-from ..twins.alu_results import DEPTH, PLACES, TICKETS
+from ..twins.alu.alu_results import DEPTH, PLACES, TICKETS
 from ..twins.registers import inlined
 from ..twins.types import Code, Machine, Settings, Unit
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from ...isa.instructions import Engine
-from ..twins import alu, gemm, load_writer, store_reader
-from ..twins.alu_results import PLACES
+from ..twins.alu import alu
+from ..twins.alu.alu_results import PLACES
+from ..twins.gemm import gemm
+from ..twins.load import load_writer
 from ..twins.registers import inlined
+from ..twins.store import store_reader
 from ..twins.types import Code, Machine, MicroOps, Numbers, Settings, Unit
 from . import skip_alu
 

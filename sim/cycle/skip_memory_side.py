@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from ...isa.instructions import Engine
 from ..llvm.marks import Blank, called, inlined
-from ..twins import control, dram, fetch, load_writer, store_reader
+from ..twins import control
+from ..twins.bus import dram
+from ..twins.fetch import fetch
+from ..twins.load import load_writer
+from ..twins.store import store_reader
 from ..twins.top import (
     FALLING,
     FIRST_COUNTER,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from . import alu, alu_results, gemm, store_reader
+from .alu import alu, alu_results
+from .gemm import gemm
 from .registers import inlined
+from .store import store_reader
 from .types import Code, Machine, MicroOps, Settings, Wires
 
 NOBODY = -1

@@ -7,7 +7,7 @@ import numpy as np
 from ...isa.faults import Fault
 from ...isa.instructions import Engine
 from ...isa.registers import counter_names
-from . import gemm
+from .gemm import gemm
 from .registers import Registers, inlined
 from .types import Machine, Numbers, Unit, Wires
 

@@ -9,26 +9,15 @@ import numpy as np
 from ...isa.config import Config
 from ...isa.instructions import Buffer, Engine
 from ...isa.timing import MemoryTiming
-from . import (
-    accumulator,
-    alu,
-    alu_results,
-    control,
-    dram,
-    fetch,
-    gemm,
-    load,
-    load_writer,
-    packing,
-    queue,
-    reader,
-    rows,
-    store,
-    store_reader,
-    tokens,
-    writer,
-)
+from . import accumulator, control, tokens
+from .alu import alu, alu_results
+from .bus import dram, reader, writer
+from .fetch import command_queue, fetch
+from .gemm import gemm
+from .load import load, load_writer
 from .registers import PER_BEAT, Layout, Registers, inlined
+from .store import store, store_reader
+from .transfer import burst_walker, packing
 from .types import Code, Machine, MicroOps, Numbers, OneRecord, Settings, Wires
 
 ENGINES = len(Engine)
@@ -39,16 +28,18 @@ LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 MEMORY: dict[str, Registers] = {
     "reader": reader.REGISTERS, "dram": dram.REGISTERS, "load_write": load_writer.REGISTERS,
     "load_steps": packing.REGISTERS, "store_beats": store_reader.REGISTERS,
-    "store_steps": packing.REGISTERS, "writer": writer.REGISTERS, "load_rows": rows.REGISTERS,
-    "store_rows": rows.REGISTERS, "load": load.REGISTERS, "store": store.REGISTERS,
-    "fetch": fetch.REGISTERS, "buffer": queue.REGISTERS, "clock": control.CLOCK,
+    "store_steps": packing.REGISTERS, "writer": writer.REGISTERS,
+    "load_rows": burst_walker.REGISTERS, "store_rows": burst_walker.REGISTERS,
+    "load": load.REGISTERS, "store": store.REGISTERS,
+    "fetch": fetch.REGISTERS, "buffer": command_queue.REGISTERS, "clock": control.CLOCK,
     "memory_counts": control.MEMORY_COUNTS,
 }
 COMPUTE: dict[str, Registers] = {
     "compute_counts": control.COMPUTE_COUNTS, "alu_results": alu_results.REGISTERS,
     "alu_issue": alu.ISSUE, "alu_sequencer": alu.SEQUENCER, "gemm": gemm.REGISTERS,
-    "load_queue": queue.REGISTERS, "gemm_queue": queue.REGISTERS, "alu_queue": queue.REGISTERS,
-    "store_queue": queue.REGISTERS, "tokens": tokens.REGISTERS, "control": control.REGISTERS,
+    "load_queue": command_queue.REGISTERS, "gemm_queue": command_queue.REGISTERS,
+    "alu_queue": command_queue.REGISTERS, "store_queue": command_queue.REGISTERS,
+    "tokens": tokens.REGISTERS, "control": control.REGISTERS,
 }
 LAYOUT = Layout(MEMORY, COMPUTE)
 # Where each kind of register ends, that of the memory side first.
@@ -224,15 +215,17 @@ def _look(machine: Machine, wires: Wires) -> None:
     wires.idle = (compute_is_idle(machine) and machine.load.queue == 0
                   and machine.load_write.steps == 0
                   and machine.load_write.pending | machine.load_write.ended == 0
-                  and not rows.is_busy(machine.store_rows) and machine.store.awaited == 0)
+                  and not burst_walker.is_busy(machine.store_rows) and machine.store.awaited == 0)
 
 
 @inlined
 def compute_is_idle(machine: Machine) -> bool:
     """Whether GEMM and the ALU are idle, and no command waits."""
     return (machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
-            and queue.is_empty(machine.load_queue) and queue.is_empty(machine.gemm_queue)
-            and queue.is_empty(machine.alu_queue) and queue.is_empty(machine.store_queue))
+            and command_queue.is_empty(machine.load_queue)
+            and command_queue.is_empty(machine.gemm_queue)
+            and command_queue.is_empty(machine.alu_queue)
+            and command_queue.is_empty(machine.store_queue))
 
 
 @inlined
@@ -241,10 +234,10 @@ def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, conf
     """Update queues, waits and tokens for the instructions that arrived, started and ended. Returns
     the engines whose posts overflow a counter."""
     put_to = wires.put_to
-    queue.step_of(LOAD, machine.load_queue, put_to, wires.load_start, positions, code)
-    queue.step_of(GEMM, machine.gemm_queue, put_to, wires.gemm_start, positions, code)
-    queue.step_of(ALU, machine.alu_queue, put_to, wires.alu_start, positions, code)
-    queue.step_of(STORE, machine.store_queue, put_to, wires.store_start, positions, code)
+    command_queue.step_of(LOAD, machine.load_queue, put_to, wires.load_start, positions, code)
+    command_queue.step_of(GEMM, machine.gemm_queue, put_to, wires.gemm_start, positions, code)
+    command_queue.step_of(ALU, machine.alu_queue, put_to, wires.alu_start, positions, code)
+    command_queue.step_of(STORE, machine.store_queue, put_to, wires.store_start, positions, code)
     if wires.load_wait | wires.gemm_wait | wires.alu_wait | wires.store_wait:
         control.count_waits(counters, LOAD, wires.load_wait)
         control.count_waits(counters, GEMM, wires.gemm_wait)

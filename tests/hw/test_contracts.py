@@ -15,8 +15,8 @@ from amaranth.hdl import UnusedElaboratable
 from amaranth.lib.wiring import Component, In, Out
 
 import microtron.hw
+from microtron.hw.gemm.mac_pairs import Corrections, packing
 from microtron.hw.layouts import buffers_of
-from microtron.hw.mac_pairs import Corrections, packing
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Buffer, Load
 

@@ -7,9 +7,9 @@ import pytest
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib.wiring import Component, In, connect, flipped
 
-from microtron.hw.axi import lite_channels
+from microtron.hw.bus.axi import lite_channels
+from microtron.hw.bus.axi_lite import AxiLiteSlave
 from microtron.hw.control import Control
-from microtron.hw.lite import LiteSlave
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import POSITION_BITS, SEGMENTS, Engine
@@ -36,7 +36,7 @@ class Both(Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.control = self.control
-        m.submodules.slave = slave = LiteSlave()
+        m.submodules.slave = slave = AxiLiteSlave()
         connect(m, flipped(self.bus), slave.bus)
         m.d.comb += [
             self.control.write_enable.eq(slave.write_enable),

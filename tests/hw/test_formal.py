@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 
-from microtron.hw.arbiter import RoundRobin
-from microtron.hw.buffered import RegisteredQueue, RegisterSlice, StagedQueue
-from microtron.hw.queue import CommandQueue
+from microtron.hw.bus.arbiter import RoundRobin
+from microtron.hw.fetch.command_queue import CommandQueue
+from microtron.hw.fifo import RegisteredFifo, RegisterSlice, StagedFifo
 from microtron.hw.tokens import Tokens
 from microtron.isa.config import tiny
 
@@ -45,15 +45,15 @@ def command_queue(depth, unit=CommandQueue):
     return CommandsPassInOrder(unit(replace(tiny, queue_depth=depth)), depth=depth)
 
 
-def registered_queue(depth, unit=RegisteredQueue):
+def registered_queue(depth, unit=RegisteredFifo):
     return StreamPassesInOrder(unit(WIDTH, depth), depth=depth, width=WIDTH)
 
 
-def reserved_queue(depth, unit=RegisteredQueue):
+def reserved_queue(depth, unit=RegisteredFifo):
     return ReservedPassesInOrder(unit(WIDTH, depth, reserved=True), depth=depth, width=WIDTH)
 
 
-def staged_queue(depth, unit=StagedQueue):
+def staged_queue(depth, unit=StagedFifo):
     return StagedPassesInOrder(unit(WIDTH, depth), depth=depth, width=WIDTH)
 
 
@@ -94,7 +94,7 @@ def test_a_fault_in_the_register_slice_has_a_counterexample(right, wrong):
     ("Mux(consume == places - 1, 0, consume + 1)", "consume + 1"),  # depth 4: wrong word
 ])
 def test_a_fault_in_the_registered_queue_has_a_counterexample(right, wrong):
-    assert counterexample(registered_queue(4, broken(RegisteredQueue, right, wrong)), steps=10)
+    assert counterexample(registered_queue(4, broken(RegisteredFifo, right, wrong)), steps=10)
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
@@ -102,7 +102,7 @@ def test_a_fault_in_the_registered_queue_has_a_counterexample(right, wrong):
     ("some & ((behind != 1) | enters)", "some"),                    # shows what is not there
 ])
 def test_a_fault_in_the_reserved_queue_has_a_counterexample(right, wrong):
-    assert counterexample(reserved_queue(4, broken(RegisteredQueue, right, wrong)), steps=10)
+    assert counterexample(reserved_queue(4, broken(RegisteredFifo, right, wrong)), steps=10)
 
 
 @pytest.mark.parametrize("clients", [2, 3])
@@ -155,7 +155,7 @@ def test_a_fault_in_the_buffered_queue_has_a_counterexample(right, wrong):
     ("self.empty.eq(~held & ~take.valid)", "self.empty.eq(~take.valid)"),   # overlooks the last
 ])
 def test_a_fault_in_the_staged_queue_has_a_counterexample(right, wrong):
-    assert counterexample(staged_queue(3, broken(StagedQueue, right, wrong)), steps=10)
+    assert counterexample(staged_queue(3, broken(StagedFifo, right, wrong)), steps=10)
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
@@ -166,7 +166,7 @@ def test_a_fault_in_the_staged_queue_has_a_counterexample(right, wrong):
     ("self.empty.eq(~held & ~take.valid)", "self.empty.eq(~held)"),     # overlooks the last
 ])
 def test_a_fault_in_a_staged_queue_of_two_places_has_a_counterexample(right, wrong):
-    assert counterexample(staged_queue(2, broken(StagedQueue, right, wrong)), steps=10)
+    assert counterexample(staged_queue(2, broken(StagedFifo, right, wrong)), steps=10)
 
 
 @pytest.mark.parametrize(("right", "wrong"), [

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from microtron.hw.layouts import illegal, unpack
+from microtron.hw.layouts import is_illegal, unpack
 from microtron.isa import stream
 from microtron.isa.errors import IsaError
 from microtron.isa.instructions import ISA, Gemm, Load
@@ -25,7 +25,7 @@ def legal(word):
 def test_legality_in_hardware_equals_legality_in_software(instruction):
     rng = random.Random(instruction.mnemonic())
     m, word, bad = Module(), Signal(256), Signal()
-    m.d.comb += bad.eq(illegal(instruction, word))
+    m.d.comb += bad.eq(is_illegal(instruction, word))
     seen = set()
 
     async def testbench(ctx):

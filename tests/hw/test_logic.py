@@ -6,13 +6,15 @@ from enum import IntEnum, IntFlag
 import pytest
 from amaranth.hdl import Const, Fragment, Module, Signal
 
-from microtron.hw import alu_decode, alu_lane, control, fetch, requantizer
-from microtron.hw.alu_decode import AluDecoder
-from microtron.hw.alu_lane import AluLane, wraps
+from microtron.hw import control
+from microtron.hw.alu import alu_decode, alu_lane, requantizer
+from microtron.hw.alu.alu_decode import AluDecoder
+from microtron.hw.alu.alu_lane import AluLane, wraps
+from microtron.hw.alu.requantizer import Requantizer
 from microtron.hw.control import Control
-from microtron.hw.fetch import Fetch
-from microtron.hw.logic import covering, first, is_among, recalled, select
-from microtron.hw.requantizer import Requantizer
+from microtron.hw.fetch import fetch
+from microtron.hw.fetch.fetch import Fetch
+from microtron.hw.logic import delay_line, is_among, priority_mux, require_entries, select
 from microtron.isa.config import tiny
 from microtron.isa.instructions import ISA, Engine, Gemm, SyncAction
 
@@ -64,9 +66,9 @@ def test_an_instruction_without_hardware_fails_when_the_alu_is_built(monkeypatch
 
 def test_a_table_is_taken_in_the_order_of_the_enum_and_must_be_complete():
     table = {SyncAction.END: "stop", SyncAction.BARRIER: "go"}
-    assert list(covering(SyncAction, table)) == list(SyncAction)
+    assert list(require_entries(SyncAction, table)) == list(SyncAction)
     with pytest.raises(NotImplementedError, match=r"for <Engine\.GEMM: 1>, <Engine\.STORE: 3>"):
-        covering(Engine, {Engine.LOAD: 0, Engine.ALU: 0})
+        require_entries(Engine, {Engine.LOAD: 0, Engine.ALU: 0})
 
 
 def test_choices_are_those_of_python():
@@ -77,7 +79,7 @@ def test_choices_are_those_of_python():
         chosen.eq(select([Const(each, 4) for each in values], number)),
         among.eq(is_among(number, Engine, {each: each.name.startswith("L") or each == Engine.ALU
                                            for each in Engine})),
-        earliest.eq(first([(number[0], 3), (number[1], 4), (0, 6)])),
+        earliest.eq(priority_mux([(number[0], 3), (number[1], 4), (0, 6)])),
     ]
     m.d.sync += Signal().eq(0)
 
@@ -92,9 +94,9 @@ def test_choices_are_those_of_python():
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 3, 8])
-def test_a_value_is_recalled_after_so_many_cycles(cycles):
+def test_a_value_is_delayed_by_so_many_cycles(cycles):
     m, value = Module(), Signal(8)
-    later = recalled(m, value, cycles, "kept")
+    later = delay_line(m, value, cycles, "kept")
 
     async def testbench(ctx):
         for number in range(40):

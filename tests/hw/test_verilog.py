@@ -8,16 +8,16 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
-from microtron.hw.alu_decode import decoded_layout
-from microtron.hw.alu_lane import LIMITED
-from microtron.hw.alu_results import TICKET
+from microtron.hw.alu.alu_decode import decoded_layout
+from microtron.hw.alu.alu_lane import LIMITED
+from microtron.hw.alu.alu_results import TICKET
 from microtron.hw.counters import COUNTER_BITS
-from microtron.hw.fetch import JUDGEMENT
-from microtron.hw.gemm import READ, TASK, write_stage
-from microtron.hw.gemm_decode import JUDGED
-from microtron.hw.load_steps import LoadSteps
+from microtron.hw.fetch.fetch import JUDGEMENT
+from microtron.hw.gemm.gemm import READ, TASK, write_stage
+from microtron.hw.gemm.gemm_decode import JUDGED
+from microtron.hw.load.load_steps import LoadSteps
 from microtron.hw.logic import exponent
-from microtron.hw.store_steps import StoreSteps
+from microtron.hw.store.store_steps import StoreSteps
 from microtron.hw.top import MODULE, TRACE
 from microtron.isa.instructions import INSTRUCTION_BYTES, POSITION_BITS, Buffer, Engine
 

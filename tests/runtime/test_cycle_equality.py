@@ -8,17 +8,12 @@ from pathlib import Path
 import pytest
 
 import microtron.sim.twins.top as twin
-from microtron.hw import (
-    accumulator,
-    alu_lanes,
-    alu_results,
-    fetch,
-    gemm,
-    mac,
-    rows,
-    store_reader,
-    transfer,
-)
+from microtron.hw import accumulator
+from microtron.hw.alu import alu_lanes, alu_results
+from microtron.hw.fetch import fetch
+from microtron.hw.gemm import gemm, mac
+from microtron.hw.store import store_reader
+from microtron.hw.transfer import burst_walker, transfer
 from microtron.isa.address_map import place_windows
 from microtron.isa.config import Config, base, small, tiny, wide
 from microtron.isa.errors import ConfigError, ExecutionError
@@ -153,7 +148,7 @@ def test_depths_are_the_hardware_s():
              (twin.gemm.STOP, gemm.STOP), (twin.load.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.LEVELS_PER_STAGE, mac.LEVELS_PER_STAGE),
              (twin.PRODUCT_STAGE, gemm.PRODUCT),
-             (twin.rows.GRID, rows.MOST_BEATS),
+             (twin.rows.GRID, burst_walker.MOST_BEATS),
              (twin.store.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.store_reader.QUEUE_DEPTH, store_reader.QUEUE_DEPTH),
              (twin.READ_LATENCY, accumulator.READ_LATENCY),

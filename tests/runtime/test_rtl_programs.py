@@ -18,7 +18,7 @@ WRONG = {"tiny": 60, "batch": 60, "int4": 60}
 
 def marked(name, first, tested):
     """What `make test` leaves to `make soak`: programs after the first ones, and 4-bit weights.
-    Their hardware takes a minute to compile, and tests/hw/test_gemm.py has them, too."""
+    Their hardware takes a minute to compile, and tests/hw/gemm/test_gemm.py has them, too."""
     later = name == "int4" or first >= tested
     return pytest.param(name, first, marks=[pytest.mark.soak] if later else [])
 

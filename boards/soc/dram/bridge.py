@@ -16,7 +16,7 @@ when its last command has been taken: who reads then, reads what was written.
 from amaranth.hdl import Module
 from amaranth.lib.wiring import Component, In, Out
 
-from ....hw.axi import flat_ports, read_channels, write_channels
+from ....hw.bus.axi import flat_ports, read_channels, write_channels
 from ....isa.config import Config
 from .dram_port import Port, read_port, write_port
 from .dram_reader import DramReader

@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import Component, In, Out
 
-from ....hw.axi import ID_BITS, read_channels
+from ....hw.bus.axi import ID_BITS, read_channels
 from ....hw.interfaces import BURST_BEATS_BITS
 from ....isa.config import Config
 from .dram_port import BURSTS, DECERR, OKAY, WORDS, Gear, Port, read_port

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out
 
-from ....hw.axi import ID_BITS, write_channels
+from ....hw.bus.axi import ID_BITS, write_channels
 from ....isa.config import Config
 from .dram_port import BURSTS, DECERR, OKAY, WORDS, Gear, Port, write_port
 

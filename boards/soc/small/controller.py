@@ -23,8 +23,8 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Mux, Signal
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from ....hw.axi import read_channels, write_channels
-from ....hw.rows import MOST_BEATS
+from ....hw.bus.axi import read_channels, write_channels
+from ....hw.transfer.burst_walker import MOST_BEATS
 from ....isa.config import Config
 from .controller_ports import ALL_BANKS, HOST_BITS, chip_pins, host_port
 from .sdr_chip import Chip

@@ -3,7 +3,7 @@
 from amaranth.lib.wiring import In, Out, Signature
 from amaranth.utils import exact_log2
 
-from ....hw.rows import MOST_BEATS
+from ....hw.transfer.burst_walker import MOST_BEATS
 from ....isa.config import Config
 from ...facts.errors import BoardError
 from .sdr_chip import Chip

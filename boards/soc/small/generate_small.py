@@ -5,7 +5,7 @@ from pathlib import Path
 
 from amaranth.back import verilog
 
-from ....hw.targets import target
+from ....hw.targets import find_target
 from ....isa.config import Config
 from ....isa.registers import WINDOW_BYTES
 from ...build.constraints import format_cst
@@ -27,7 +27,7 @@ def write_small_system(board, config, simulated: bool, top: str, pins: str, fact
     else:
         design = GowinBoard(board, config)
         Path(pins).write_text(format_cst(wires_of(board)), encoding="utf-8")
-        platform = target(board.flow, board.part.resources["dsp"])
+        platform = find_target(board.flow, board.part.resources["dsp"])
     text = verilog.convert(design, name=top, ports=design.ports, platform=platform, emit_src=False)
     Path(f"{top}.v").write_text(text, encoding="utf-8")
     Path(facts).write_text(json.dumps(_software_facts(board), indent=1), encoding="utf-8")

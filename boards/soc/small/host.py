@@ -16,7 +16,7 @@ from amaranth.lib.enum import Enum
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from ....hw.axi import lite_channels
+from ....hw.bus.axi import lite_channels
 from ....isa.registers import REGISTER_BYTES, WINDOW_BYTES
 from .controller_ports import HOST_BITS, host_port
 from .sdr_chip import Chip

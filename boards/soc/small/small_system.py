@@ -8,7 +8,7 @@
 from amaranth.hdl import Module
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
-from ....hw.axi import lite_channels, read_channels, write_channels
+from ....hw.bus.axi import lite_channels, read_channels, write_channels
 from ....hw.top import Accelerator
 from ....isa.config import Config
 from .controller import Controller

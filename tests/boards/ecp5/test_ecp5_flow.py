@@ -20,7 +20,7 @@ from microtron.boards.ecp5 import ecp5_flow
 from microtron.boards.ecp5.ecp5_bitstream import read_bitstream
 from microtron.boards.facts.board import Wire
 from microtron.boards.facts.catalogue import find_board
-from microtron.hw.mac import MacRow
+from microtron.hw.gemm.mac import MacRow
 from microtron.isa.config import tiny
 
 # A board of one's own is one file.

@@ -16,7 +16,7 @@ from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.gowin import gowin_flow
 from microtron.boards.gowin.gowin_bitstream import read_bitstream
-from microtron.hw.mac import MacRow
+from microtron.hw.gemm.mac import MacRow
 from microtron.isa.config import tiny
 
 PLACES = {"clk": "4", "rst": "88", "data_in": "87", "load": "15", "data_out": "16"}

@@ -47,7 +47,7 @@ def read(tmp_path):
 
 
 def register(clock, data, out):
-    return "TRELLIS_FF", {"CLK": clock, "DI": data, "Q": out}, "hw/mac.py:7|cells_map.v:1"
+    return "TRELLIS_FF", {"CLK": clock, "DI": data, "Q": out}, "hw/gemm/mac.py:7|cells_map.v:1"
 
 
 def lut(out, *inputs):
@@ -112,24 +112,24 @@ def gate(kind, source, out, *inputs):
 def test_a_path_through_luts_is_told_in_lines_of_source(read):
     """The longest way through the gates, not the one through a single gate."""
     gates = read({"from": register(1, 9, 2), "to": register(1, 6, 5),
-                  "$1": gate("AND", "hw/mac.py:1", 3, 2, 8), "$2": gate("OR", None, 4, 3, 8),
-                  "$3": gate("XOR", "hw/mac.py:2", 6, 4, 2)},
+                  "$1": gate("AND", "hw/gemm/mac.py:1", 3, 2, 8), "$2": gate("OR", None, 4, 3, 8),
+                  "$3": gate("XOR", "hw/gemm/mac.py:2", 6, 4, 2)},
                  {"row.early": [3], "row.sum": [6], "row.result": [5]})
     path, = paths.Timing(read(CHAIN)).longest()
     places = explain.Explainer(gates).explain(path)
     assert [(place.source, place.names, place.gates) for place in places] == [
-        ("hw/mac.py:7", ("from",), 0), ("hw/mac.py:1", ("row.early",), 1),
-        ("hw/mac.py:2", ("row.sum",), 2), ("hw/mac.py:7", ("to",), 0)]
+        ("hw/gemm/mac.py:7", ("from",), 0), ("hw/gemm/mac.py:1", ("row.early",), 1),
+        ("hw/gemm/mac.py:2", ("row.sum",), 2), ("hw/gemm/mac.py:7", ("to",), 0)]
 
 
 def test_a_name_is_taken_from_the_unit_that_the_line_describes(read):
     design = read({}, {"outer.ready": [7], "outer.inner.taken": [7]})
     assert design.name_of(7, None) == "outer.inner.taken"
-    scopes = {"outer": "hw/store.py", "outer.inner": "hw/rows.py"}
+    scopes = {"outer": "hw/store/store.py", "outer.inner": "hw/transfer/burst_walker.py"}
     here = netlist.Netlist({}, {}, {}, design.names, scopes)
-    assert here.name_of(7, "hw/store.py:3") == "outer.ready"
-    assert here.name_of(7, "hw/rows.py:3") == "outer.inner.taken"
-    assert here.name_of(8, "hw/rows.py:3") is None
+    assert here.name_of(7, "hw/store/store.py:3") == "outer.ready"
+    assert here.name_of(7, "hw/transfer/burst_walker.py:3") == "outer.inner.taken"
+    assert here.name_of(8, "hw/transfer/burst_walker.py:3") is None
 
 
 def test_luts_belong_to_most_of_their_readers(read, tmp_path):
@@ -178,7 +178,7 @@ def test_a_placed_path_adds_up_what_nextpnr_wrote(read, tmp_path):
     assert end == ("$b", "M")
     assert time == pytest.approx(0.525 + 0.3 + 0.447 + 0.403 + 0.7 + 0.03)
     gates = read({"$a": register(1, 9, 2), "$b": register(1, 4, 5),
-                  "sum.slice[0]": ("CCU2C", {"A0": 2, "S1": 4}, "hw/rows.py:3")})
+                  "sum.slice[0]": ("CCU2C", {"A0": 2, "S1": 4}, "hw/transfer/burst_walker.py:3")})
     found = placed.to_path(timing.path_to(end), gates)
     assert [(step.cell.name, step.pin, step.out) for step in found.steps] == [
         ("sum.slice[0]", "A0", "S1")]

@@ -46,7 +46,8 @@ def test_the_ports_are_those_of_the_verilog(accelerator):
     assert ours == {name: each for name, each in there.items() if not name.startswith("trace_")}
 
 
-@pytest.mark.parametrize("block", [vivado.format_block(TINY), quartus.around(ports_of(TINY), {})])
+@pytest.mark.parametrize("block", [vivado.format_block(TINY),
+                                   quartus.wrap_accelerator(ports_of(TINY), {})])
 def test_the_block_joins_every_port_to_one_of_its_width(accelerator, block):
     top = elaborated(accelerator, block)[IP]
     inner = ports_in(elaborated(accelerator)[MODULE])

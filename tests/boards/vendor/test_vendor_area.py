@@ -9,7 +9,7 @@ import pytest
 from microtron.boards.build import cell_count, tools
 from microtron.boards.build.steps import Command, Step
 from microtron.boards.facts.catalogue import find_board
-from microtron.hw.targets import target
+from microtron.hw.targets import find_target
 from microtron.hw.top import MODULE, verilog
 from microtron.isa.config import Config
 
@@ -26,7 +26,7 @@ SYNTHESIS = {"kv260": ULTRASCALE, "zcu104": ULTRASCALE, "ultra96": ULTRASCALE,
 def test_an_accelerator_becomes_cells_that_the_part_has(name, tmp_path, monkeypatch):
     """No latches, products in multipliers, all but small scratchpads in blocks of RAM, and room."""
     there = find_board(name)
-    (tmp_path / f"{MODULE}.v").write_text(verilog(LEAST, target("xc7")))
+    (tmp_path / f"{MODULE}.v").write_text(verilog(LEAST, find_target("xc7")))
     (tmp_path / "synthesis.ys").write_text(
         f"read_verilog {MODULE}.v\n{SYNTHESIS[name]} -top {MODULE}\ncheck -latchonly -assert\n"
         "tee -q -o cells.json stat -json\n")

@@ -12,8 +12,8 @@ from microtron.boards.zynq.shell import shell_verilog
 from microtron.isa.config import tiny
 from microtron.isa.errors import ConfigError
 
-from ...hw.axi_memory import DECERR, OKAY, SLVERR, Dram, Reads, Window, Writes
 from ...hw.bench import Bench
+from ...hw.bus.axi_memory import DECERR, OKAY, SLVERR, Dram, Reads, Window, Writes
 from ...hw.simulate import kept, simulate
 from .masters import ReadMaster, Until, WriteMaster
 

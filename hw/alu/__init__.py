@@ -1,0 +1,1 @@
+"""The ALU: lanes, requantization, and the engine around them."""

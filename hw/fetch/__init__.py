@@ -1,0 +1,1 @@
+"""FETCH, and the command queues that it fills."""

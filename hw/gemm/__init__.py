@@ -1,0 +1,1 @@
+"""GEMM: the MAC array, and the engine around it."""

@@ -1,0 +1,1 @@
+"""LOAD: from DRAM to the scratchpads."""

@@ -1,0 +1,1 @@
+"""STORE: from the scratchpads to DRAM."""

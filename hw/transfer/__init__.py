@@ -1,0 +1,1 @@
+"""What LOAD and STORE share: walking boxes in DRAM, and packing tiles into beats."""

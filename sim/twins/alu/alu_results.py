@@ -1,0 +1,117 @@
+"""Twin of hw.alu_results: a ticket for each step under way, and the writes in order."""
+
+from __future__ import annotations
+
+from ....isa.instructions import Engine
+from ..registers import Registers, inlined
+from ..types import Unit, Wires
+
+ALU = int(Engine.ALU)
+DEPTH = 16                  # steps that may be under way: issued, and not yet written
+TICKETS = DEPTH + 3         # of these steps, and of those that wait to be issued
+PLACES = 32                 # for tickets, a power of two
+LATENCY = 14                # cycles from the issue of a step until its result stands at the head,
+                            # where a vector takes one cycle
+NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
+
+# There are `tickets`, also for steps that are yet to be issued; those of steps `under_way` are
+# taken in the hardware as well, and `results` of them have their result. `pending` is the set of
+# those that will write to acc, and `begun` counts instructions. The oldest ticket is at `head`
+# modulo PLACES.
+# Steps come out of the lanes as they were issued, `alu_latency` cycles later. What is in the lanes
+# is known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`,
+# in how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
+REGISTERS = Registers(
+    same=("results", "issued", "arrives", "edges", "pending", "begun"),
+    falling={"edge_in": 2}, moving=("tickets", "under_way", "head", "entered"),
+    storage={"of": PLACES, "kind": PLACES, "target": PLACES, "last": PLACES, "outside": PLACES})
+
+
+def latency(vector_cycles: int) -> int:
+    """Where a vector takes several cycles, its parts are chosen in one more and come one by one."""
+    return LATENCY + (vector_cycles if vector_cycles > 1 else 0)
+
+
+@inlined
+def oldest(results: Unit) -> int:
+    return results.head & PLACES - 1
+
+
+@inlined
+def wants_acc(results: Unit, halt: int) -> bool:
+    """Whether the oldest result asks to be written to the accumulator."""
+    return results.results != 0 and halt == 0 and results.kind[oldest(results)] == ACC
+
+
+@inlined
+def retire(results: Unit, wires: Wires, halt: int) -> bool:
+    """Write the oldest result, if there is one and it may be written. Returns whether its ticket is
+    freed."""
+    place = oldest(results)
+    wires.alu_end = -1
+    wires.alu_fault_position = results.of[place]
+    wires.alu_fault = results.results != 0 and results.outside[place] != 0
+    over = (results.results != 0 and halt == 0 and results.outside[place] == 0
+            and (results.kind[place] != ACC or wires.alu_write_granted != 0))
+    if over and results.last[place]:
+        wires.alu_end = results.of[place]
+    return over
+
+
+@inlined
+def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right: int,
+              retired: int) -> int:
+    """The tickets that will write to these tiles after this cycle."""
+    before = 0
+    if results.pending >> retired == 0 or not (reads_left or reads_right):
+        return before
+    for number in range(retired, results.tickets):
+        if results.pending >> number & 1:
+            target = results.target[(results.head + number) & PLACES - 1]
+            if (reads_left and left == target) or (reads_right and right == target):
+                before |= 1 << number
+    return before
+
+
+@inlined
+def enter(results: Unit, position: int, kind: int, target: int, last: int, outside: int) -> None:
+    """Give a step its ticket."""
+    place = (results.head + results.tickets) & PLACES - 1
+    results.of[place], results.kind[place], results.target[place] = position, kind, target
+    results.last[place], results.outside[place] = last, outside
+    if kind == ACC:
+        results.pending |= 1 << results.tickets
+    results.tickets += 1
+    results.entered += 1
+
+
+@inlined
+def advance(results: Unit, issued: int, retired: int, latency: int) -> None:
+    """End the cycle, after `enter`."""
+    _move_lanes(results)
+    results.results += results.arrives - retired
+    results.under_way += issued - retired
+    if issued != results.issued:
+        results.issued = issued
+        if results.edges == 0:
+            results.edge_in = latency
+        results.edges |= 1 << latency - results.edge_in
+    if retired:
+        results.tickets -= 1
+        results.pending >>= 1
+        results.head += 1
+
+
+@inlined
+def _move_lanes(results: Unit) -> None:
+    if results.edges == 0:
+        return
+    results.edge_in -= 1
+    if results.edge_in == 0:
+        results.arrives = 1 - results.arrives
+        results.edges >>= 1
+        if results.edges:
+            results.edge_in = 1
+            while results.edges & 1 == 0:
+                results.edges >>= 1
+                results.edge_in += 1

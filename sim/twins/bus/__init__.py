@@ -1,0 +1,1 @@
+"""Twins of the bus masters, and the memory model behind them."""

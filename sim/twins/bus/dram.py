@@ -1,0 +1,172 @@
+"""DRAM timing as defined in isa.timing, with its queues as registers.
+
+In each cycle `decide` determines what memory offers and accepts, from its registers and those of
+the bus, and `clock` ends the cycle. If memory is `calm`, nothing stalls and no address fails.
+"""
+
+from __future__ import annotations
+
+from ....isa.timing import HASH_MIX, HASH_STEP, Channel
+from ..registers import Registers, inlined
+from ..types import Settings, Unit, Wires
+
+BURSTS = 64                 # most bursts of each kind under way; a power of two
+REGISTERS = Registers(
+    same=("rvalid", "bvalid", "read_bus_busy", "write_bus_busy", "read_was_last", "reads",
+          "reads_head", "writes", "writes_head", "answers", "answers_head"),
+    wide=("uncertain",),
+    noted=("rlast", "rid", "rerror", "berror"),
+    falling={"beats_to_show": 2, "read_ready_in": 1, "beats_to_take": 2, "answer_ready_in": 1},
+    storage={"read_beats": BURSTS, "read_ready": BURSTS, "read_client": BURSTS,
+             "read_address": BURSTS, "write_beats": BURSTS, "write_address": BURSTS,
+             "answer_ready": BURSTS, "answer_error": BURSTS})
+
+READ_ADDRESS, READ_DATA = int(Channel.READ_ADDRESS), int(Channel.READ_DATA)
+WRITE_ADDRESS, WRITE_DATA = int(Channel.WRITE_ADDRESS), int(Channel.WRITE_DATA)
+WRITE_RESPONSE, CHANNELS = int(Channel.WRITE_RESPONSE), len(Channel)
+FIRST_MIX, SECOND_MIX = HASH_MIX
+WORD = (1 << 64) - 1
+
+
+@inlined
+def is_calm(timing: Settings) -> bool:
+    return timing.stalls | timing.fail_to == 0
+
+
+@inlined
+def stalled(timing: Settings, cycle: int, channel: int) -> bool:
+    """isa.timing.stalled, in numbers of 64 bits."""
+    if timing.stalls == 0:
+        return False
+    value = timing.seed + (cycle * CHANNELS + channel + 1) * HASH_STEP & WORD
+    value = (value ^ (value >> 30 & WORD >> 30)) * FIRST_MIX & WORD
+    value = (value ^ (value >> 27 & WORD >> 27)) * SECOND_MIX & WORD
+    return (value ^ value >> 31) & 255 < timing.stalls
+
+
+@inlined
+def fails(timing: Settings, address: int) -> bool:
+    return address < timing.fail_to and address + timing.bus_bytes > timing.fail_from
+
+
+@inlined
+def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, calm: bool) -> None:
+    """What the slave does in this cycle. `wvalid`: the master has a beat to write."""
+    wires.arready = dram.reads < timing.reads and (
+        calm or not stalled(timing, now, READ_ADDRESS))
+    wires.awready = dram.writes + dram.answers < timing.writes and (
+        calm or not stalled(timing, now, WRITE_ADDRESS))
+    read = (dram.rvalid == 0 and dram.reads != 0 and dram.read_ready_in == 0
+            and dram.read_bus_busy == 0 and (calm or not stalled(timing, now, READ_DATA)))
+    write = (wvalid != 0 and dram.writes != 0 and dram.write_bus_busy == 0
+             and (calm or not stalled(timing, now, WRITE_DATA)))
+    if timing.shared and read and write:
+        if dram.read_was_last:
+            read = False
+        else:
+            write = False
+    if read:
+        _show_read(dram, timing, calm)
+    wires.wready = write
+    busy = timing.cycles_per_beat
+    if timing.shared and ((dram.read_was_last and write) or (dram.read_was_last == 0 and read)):
+        busy += timing.turn
+    if read or write:
+        dram.read_was_last = read
+    if read or (write and timing.shared):
+        dram.read_bus_busy = busy
+    if write or (read and timing.shared):
+        dram.write_bus_busy = busy
+    if (dram.bvalid == 0 and dram.answers != 0 and dram.answer_ready_in == 0
+            and (calm or not stalled(timing, now, WRITE_RESPONSE))):
+        dram.bvalid = 1
+        dram.berror = dram.answer_error[dram.answers_head]
+
+
+@inlined
+def _show_read(dram: Unit, timing: Settings, calm: bool) -> None:
+    head = dram.reads_head
+    dram.rvalid = 1
+    dram.rid = dram.read_client[head]
+    dram.rlast = dram.beats_to_show == 1
+    dram.rerror = 0
+    if not calm:
+        beat = dram.read_beats[head] - dram.beats_to_show
+        dram.rerror = fails(timing, dram.read_address[head] + beat * timing.bus_bytes)
+    dram.beats_to_show -= 1
+
+
+@inlined
+def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit, now: int,
+          calm: bool) -> None:
+    """End the cycle; `wires` say which handshakes took place."""
+    if wires.w_taken:
+        _take_write(dram, timing, now, calm)
+    if wires.r_taken:
+        dram.rvalid = 0
+        if dram.rlast:
+            dram.reads -= 1
+            dram.reads_head = (dram.reads_head + 1) & BURSTS - 1
+            dram.beats_to_show = dram.read_beats[dram.reads_head]
+    if wires.b_taken:
+        dram.bvalid = 0
+        dram.answers -= 1
+        dram.answers_head = (dram.answers_head + 1) & BURSTS - 1
+    if wires.ar_taken:
+        _accept_read(dram, timing, reader, now)
+    if wires.aw_taken:
+        _accept_write(dram, writer)
+    if dram.read_bus_busy > 0:
+        dram.read_bus_busy -= 1
+    if dram.write_bus_busy > 0:
+        dram.write_bus_busy -= 1
+    after = now + 1
+    dram.read_ready_in = max(0, dram.read_ready[dram.reads_head] - after) if dram.reads else 0
+    dram.answer_ready_in = max(0, dram.answer_ready[dram.answers_head] - after) if (
+        dram.answers) else 0
+    # Stalls and failing addresses do not repeat; whoever may meet them must not be skipped.
+    if not calm:
+        active = dram.reads + dram.writes + dram.answers + reader.arvalid + writer.awvalid
+        dram.uncertain = after if active != 0 and not is_calm(timing) else 0
+
+
+@inlined
+def _accept_read(dram: Unit, timing: Settings, reader: Unit, now: int) -> None:
+    place = (dram.reads_head + dram.reads) & BURSTS - 1
+    dram.read_beats[place] = reader.ar_beats
+    dram.read_client[place] = reader.ar_client
+    dram.read_address[place] = reader.ar_address
+    dram.read_ready[place] = now + timing.read_latency
+    dram.reads += 1
+    if dram.reads == 1:
+        dram.beats_to_show = reader.ar_beats
+
+
+@inlined
+def _accept_write(dram: Unit, writer: Unit) -> None:
+    place = (dram.writes_head + dram.writes) & BURSTS - 1
+    dram.write_beats[place] = writer.aw_beats
+    dram.write_address[place] = writer.aw_address
+    dram.writes += 1
+    if dram.writes == 1:
+        dram.beats_to_take = writer.aw_beats
+        dram.answer_error[(dram.answers_head + dram.answers) & BURSTS - 1] = 0
+
+
+@inlined
+def _take_write(dram: Unit, timing: Settings, now: int, calm: bool) -> None:
+    head = dram.writes_head
+    place = (dram.answers_head + dram.answers) & BURSTS - 1
+    if not calm:
+        beat = dram.write_beats[head] - dram.beats_to_take
+        if fails(timing, dram.write_address[head] + beat * timing.bus_bytes):
+            dram.answer_error[place] = 1
+    dram.beats_to_take -= 1
+    if dram.beats_to_take == 0:
+        dram.answer_ready[place] = now + timing.write_latency
+        dram.answers += 1
+        dram.writes -= 1
+        dram.writes_head = (head + 1) & BURSTS - 1
+        dram.answer_error[(place + 1) & BURSTS - 1] = 0
+        if dram.writes:
+            dram.beats_to_take = dram.write_beats[dram.writes_head]

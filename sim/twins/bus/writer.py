@@ -1,0 +1,60 @@
+"""Twin of hw.writer: bursts and beats of STORE on the write channels, and the answers back."""
+
+from __future__ import annotations
+
+from ..registers import Registers, inlined
+from ..types import Settings, Unit, Wires
+
+BURSTS = 64                 # most bursts in flight
+
+REGISTERS = Registers(
+    same=("wvalid", "answered", "in_flight", "awvalid", "lengths", "lengths_head"),
+    noted=("answer_error", "aw_beats", "aw_address"),
+    falling={"beats_to_send": 2},       # of the oldest burst whose beats have not all been taken
+    storage={"length": BURSTS})
+
+
+@inlined
+def is_quiet(writer: Unit) -> bool:
+    return writer.in_flight == 0 and writer.answered == 0
+
+
+@inlined
+def may_request(writer: Unit, wires: Wires, config: Settings, halt: int) -> bool:
+    return ((writer.awvalid == 0 or wires.awready != 0) and halt == 0
+            and writer.in_flight != config.writes_in_flight)
+
+
+@inlined
+def wants_beat(writer: Unit, wires: Wires) -> bool:
+    return writer.lengths != 0 and (writer.wvalid == 0 or wires.wready != 0)
+
+
+@inlined
+def step(writer: Unit, wires: Wires, halt: int) -> None:
+    """Advance, after STORE has put on the wires what it requests and offers."""
+    begun = wires.store_granted
+    wanted = wants_beat(writer, wires)
+    if wires.awready:
+        writer.awvalid = 0
+    if wires.wready:
+        writer.wvalid = 0
+    if wanted and (wires.store_offers or halt):
+        writer.wvalid = 1
+        writer.beats_to_send -= 1
+        if writer.beats_to_send == 0:
+            writer.lengths -= 1
+            writer.lengths_head = (writer.lengths_head + 1) & BURSTS - 1
+            writer.beats_to_send = writer.length[writer.lengths_head] if writer.lengths else 0
+    if begun:
+        writer.awvalid = 1
+        writer.aw_beats, writer.aw_address = wires.store_beats, wires.store_address
+        writer.length[(writer.lengths_head + writer.lengths) & BURSTS - 1] = wires.store_beats
+        if writer.lengths == 0:
+            writer.beats_to_send = wires.store_beats
+        writer.lengths += 1
+    writer.in_flight += begun
+    if writer.answered == 0 or wires.answers_ready:
+        writer.answered = wires.b_taken
+        writer.answer_error = wires.b_error
+        writer.in_flight -= wires.b_taken

@@ -1,0 +1,1 @@
+"""Twins of FETCH and the command queues."""

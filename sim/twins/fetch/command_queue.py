@@ -1,0 +1,51 @@
+"""Twin of hw.queue: the command queue of an engine, and also the buffer of FETCH.
+
+What a queue holds follows from the program: the commands of its engine in order, from number
+`taken` on. The head is in a register and `ready`; `inner` are behind it, and one may be `entering`.
+The `position` of the head in the program, and the engines that the head must `wait` for, are noted
+when it arrives.
+"""
+
+from __future__ import annotations
+
+from ..registers import Registers, inlined
+from ..types import Code, Numbers, Unit
+
+REGISTERS = Registers(same=("ready", "inner", "taken", "entering"), noted=("position", "wait"))
+
+
+@inlined
+def is_empty(queue: Unit) -> bool:
+    return queue.ready | queue.entering == 0
+
+
+@inlined
+def has_room(queue: Unit, depth: int) -> bool:
+    return queue.ready + queue.inner + queue.entering != depth
+
+
+@inlined
+def step(queue: Unit, put: int, take: int) -> bool:
+    """`put`: something enters; there must be room for it. `take`: the head leaves. Returns whether
+    there may be a new head."""
+    if put == 0 and take == 0:
+        return False
+    if queue.ready and not take:
+        queue.inner += put
+    elif queue.inner:
+        queue.inner += put - 1
+    else:
+        queue.ready = put
+    queue.taken += take
+    return True
+
+
+@inlined
+def step_of(engine: int, queue: Unit, put_to: int, started: int, positions: Numbers,
+            code: Code) -> None:
+    """The command queue of an engine, which takes the head if it starts something."""
+    entered = queue.entering
+    queue.entering = put_to == engine
+    if step(queue, entered, started >= 0):
+        queue.position = positions[engine, queue.taken]
+        queue.wait = code[queue.position].wait

@@ -1,0 +1,356 @@
+"""Twin of hw.gemm: when gemms and windows start and end, and when they touch which accumulator
+tiles.
+
+The pipeline never waits, so an instruction in it is described by the cycle of its first slot, from
+which the contents of every stage follow. Indices are checked when an instruction starts.
+"""
+
+from __future__ import annotations
+
+from ....isa.bounds import BIAS, DST, SRC, WGT
+from ....isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Engine, GemmFlags
+from ...llvm.marks import called, inlined
+from .. import tokens
+from ..registers import Registers
+from ..types import Code, Machine, MicroOps, Numbers, Settings, Unit, Wires
+
+GEMM = int(Engine.GEMM)
+IN_FLIGHT = 32              # places for instructions; fewer are between start and end
+NOWHERE = 1 << 62
+BEFORE = WINDOW_TAPS - 1    # slots from the beginning of a window's sum to its end
+STOP = 4                    # cycles from the issue of a slot with a bad index to `stopped`
+DEPTHWISE, START, FROM_BIAS, FROM_OUT = (int(each) for each in (
+    GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS, GemmFlags.OUT))
+FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (
+    GemmFlags.FIRST_UOP, GemmFlags.FIRST_INNER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_OUTER))
+
+# `slots_left` of the instruction that is being issued, `end_in` cycles to the next end. `stop_at`
+# is the cycle in which `stopped` is set, -1 if no index was bad. For each instruction in flight:
+# its first slot's cycle, the number of its first bad slot, its end, and the accumulator tiles
+# that it may touch.
+REGISTERS = Registers(
+    same=("in_flight", "head", "running"),
+    wide=("uncertain",),
+    noted=("fault_position", "stop_at"),
+    falling={"slots_left": 2, "end_in": 1},
+    storage={"of": IN_FLIGHT, "first": IN_FLIGHT, "bad": IN_FLIGHT, "end": IN_FLIGHT,
+             "low": IN_FLIGHT, "high": IN_FLIGHT})
+
+
+@inlined
+def is_stopped(gemm: Unit, now: int) -> bool:
+    return gemm.stop_at >= 0 and now >= gemm.stop_at
+
+
+@inlined
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
+         uops: MicroOps) -> int:
+    """Returns the position of the gemm that starts, or -1."""
+    gemm, commands, now = machine.gemm, machine.gemm_queue, machine.clock.now
+    halt = machine.control.halt != 0
+    stopped = is_stopped(gemm, now)
+    wires.gemm_busy = gemm.in_flight != 0
+    issues = gemm.running and not stopped and not halt
+    last = issues and gemm.slots_left == 1
+    wires.gemm_wait = 0
+    started = -1
+    if commands.ready and (gemm.running == 0 or last) and not stopped and not halt:
+        missing = tokens.missing(machine.tokens, GEMM, commands.wait)
+        wires.gemm_wait = missing
+        if missing == 0:
+            started = int(commands.position)
+    _end(gemm, wires, now, halt)
+    if issues:
+        gemm.slots_left -= 1
+        gemm.running = not last
+    if started >= 0:
+        _start(gemm, code[started], config, uops, now, started)
+    gemm.uncertain = now if gemm.stop_at >= 0 else 0
+    return started
+
+
+@inlined
+def _end(gemm: Unit, wires: Wires, now: int, halt: int) -> None:
+    wires.gemm_end = -1
+    if gemm.in_flight == 0:
+        return
+    if gemm.end_in == 0 and not halt and gemm.bad[gemm.head] < 0:
+        wires.gemm_end = gemm.of[gemm.head]
+        gemm.head = (gemm.head + 1) & IN_FLIGHT - 1
+        gemm.in_flight -= 1
+        gemm.end_in = gemm.end[gemm.head] - now - 1 if gemm.in_flight else 0
+    else:
+        gemm.end_in -= 1
+
+
+@called
+def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, now: int,
+           position: int) -> None:
+    place = (gemm.head + gemm.in_flight) & IN_FLIGHT - 1
+    gemm.running, gemm.slots_left = 1, instruction.slots
+    gemm.of[place], gemm.first[place] = position, now + 1
+    gemm.end[place] = now + instruction.slots + config.gemm_latency
+    gemm.bad[place] = -1
+    gemm.low[place], gemm.high[place] = 0, -1
+    if gemm.in_flight == 0:
+        gemm.end_in = gemm.end[place] - now - 1
+    gemm.in_flight += 1
+    if instruction.no_work:
+        return
+    if not _note_reach(gemm, place, instruction, config, uops):
+        if instruction.window:
+            gemm.bad[place] = _first_bad_of_window(instruction, config, uops)
+        else:
+            gemm.bad[place] = _first_bad(instruction, config, uops)
+        if gemm.bad[place] >= 0 and gemm.stop_at < 0:
+            gemm.stop_at = now + 1 + gemm.bad[place] + STOP
+            gemm.fault_position = position
+
+
+@called
+def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: MicroOps) -> bool:
+    """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are certain
+    to be inside their scratchpads."""
+    if row.uop + row.count > len(uops):
+        return False
+    accs, inps, wgts = _limits(row, config)
+    sums = row.inner - BEFORE if row.window else row.inner
+    inside = not row.window or _first_beside(row, uops) == NOWHERE
+    if sums > 0:
+        least, most = _extremes(row, uops, DST)
+        low, high = _spread(row.outer, row.middle, sums, row.dst_outer, row.dst_middle,
+                            row.dst_inner)
+        gemm.low[place], gemm.high[place] = least + low, most + high
+        inside = inside and least + low >= 0 and most + high < accs
+    least, most = _extremes(row, uops, SRC)
+    low, high = _spread(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
+                        row.lhs_inner)
+    inside = inside and least + low >= 0 and most + high < inps
+    least, most = _extremes(row, uops, WGT)
+    low, high = _spread(row.outer, row.middle, row.inner, row.rhs_outer, row.rhs_middle,
+                        row.rhs_inner)
+    inside = inside and least + low >= 0 and most + high < wgts
+    if row.flags & FROM_BIAS and sums > 0:
+        least, most = _extremes(row, uops, BIAS)
+        gemm.low[place] = min(gemm.low[place], least)
+        gemm.high[place] = max(gemm.high[place], most)
+        inside = inside and most < accs
+    return inside
+
+
+@called
+def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
+    """The number of accumulator tiles, of activation tiles, and of weight tiles or their rows."""
+    return (config.acc_tiles,
+            config.gemm_out_tiles if row.flags & FROM_OUT else config.inp_tiles,
+            config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1))
+
+
+@called
+def _extremes(row: Settings, uops: MicroOps, field: int) -> tuple[int, int]:
+    """The smallest and the largest value of a field in a gemm's micro-ops."""
+    least, most = 1 << 16, 0
+    for number in range(row.uop, row.uop + row.count):
+        least, most = min(least, int(uops[number, field])), max(most, int(uops[number, field]))
+    return least, most
+
+
+@called
+def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
+            by_inner: int) -> tuple[int, int]:
+    """The smallest and the largest offset of a walk."""
+    low = high = 0
+    for count, stride in ((outer, by_outer), (middle, by_middle), (inner, by_inner)):
+        reach = (count - 1) * stride
+        low += min(reach, 0)
+        high += max(reach, 0)
+    return low, high
+
+
+@called
+def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
+    """The first slot with an index outside its scratchpad, -1 if there is none.
+
+    Micro-ops that do not exist, and biases, which loops do not move, are met in the very first
+    iteration or never. Otherwise there is a first iteration in which some micro-op leads outside.
+    """
+    for step in range(row.count):
+        if row.uop + step >= len(uops) or _is_bad(row, config, uops, step, 0, 0, 0) or (
+                row.flags & FROM_BIAS and _starts(row.flags, step, 0, 0, 0)
+                and uops[row.uop + step, BIAS] >= config.acc_tiles):
+            return step
+    accs, inps, wgts = _limits(row, config)
+    least, most = _extremes(row, uops, DST)
+    first = _first_outside(row, row.inner, least, most - accs, row.dst_outer, row.dst_middle,
+                           row.dst_inner)
+    least, most = _extremes(row, uops, SRC)
+    first = min(first, _first_outside(row, row.inner, least, most - inps, row.lhs_outer,
+                                      row.lhs_middle, row.lhs_inner))
+    least, most = _extremes(row, uops, WGT)
+    first = min(first, _first_outside(row, row.inner, least, most - wgts, row.rhs_outer,
+                                      row.rhs_middle, row.rhs_inner))
+    if first == NOWHERE:
+        return -1
+    step = 0
+    _, inner, middle, outer = _counters(row, first * row.count)
+    while not _is_bad(row, config, uops, step, inner, middle, outer):
+        step += 1
+    return first * row.count + step
+
+
+@called
+def _first_bad_of_window(row: Settings, config: Settings, uops: MicroOps) -> int:
+    """The first slot of a window that something is wrong with, -1 if there is none. That a sum has
+    no place shows when it ends."""
+    if row.uop >= len(uops):
+        return 0
+    accs, inps, wgts = _limits(row, config)
+    src, wgt, dst = (int(uops[row.uop, SRC]), int(uops[row.uop, WGT]), int(uops[row.uop, DST]))
+    first = _first_beside(row, uops)
+    first = min(first, _first_outside(row, row.inner, src, src - inps, row.lhs_outer,
+                                      row.lhs_middle, row.lhs_inner))
+    first = min(first, _first_outside(row, row.inner, wgt, wgt - wgts, row.rhs_outer,
+                                      row.rhs_middle, row.rhs_inner))
+    if row.inner > BEFORE:
+        if row.flags & FROM_BIAS and uops[row.uop, BIAS] >= accs:
+            first = min(first, BEFORE)
+        begins = _first_outside(row, row.inner - BEFORE, dst, dst - accs, row.dst_outer,
+                                row.dst_middle, row.dst_inner)
+        if begins != NOWHERE:
+            rows, at = divmod(begins, row.inner - BEFORE)
+            first = min(first, rows * row.inner + at + BEFORE)
+    return -1 if first == NOWHERE else first
+
+
+@called
+def _first_beside(row: Settings, uops: MicroOps) -> int:
+    """The first slot of a window whose weights do not begin a group of rows, or NOWHERE."""
+    if uops[row.uop, WGT] % WINDOW_ROWS:
+        return 0
+    if row.inner > 1 and row.rhs_inner % WINDOW_ROWS:
+        return 1
+    if row.middle > 1 and row.rhs_middle % WINDOW_ROWS:
+        return row.inner
+    if row.outer > 1 and row.rhs_outer % WINDOW_ROWS:
+        return row.inner * row.middle
+    return NOWHERE
+
+
+@called
+def _first_outside(row: Settings, iterations: int, least: int, most: int, by_outer: int,
+                   by_middle: int, by_inner: int) -> int:
+    """The first iteration in which a walk makes `least` negative or `most` not negative, or
+    NOWHERE; the inner loop has so many. Searched loop by loop, because there are too many
+    iterations to try them all."""
+    for outer in range(row.outer):
+        at = outer * by_outer
+        low, high = _spread(1, row.middle, iterations, 0, by_middle, by_inner)
+        if least + at + low >= 0 and most + at + high < 0:
+            continue
+        for middle in range(row.middle):
+            at = outer * by_outer + middle * by_middle
+            low, high = _spread(1, 1, iterations, 0, 0, by_inner)
+            if least + at + low >= 0 and most + at + high < 0:
+                continue
+            for inner in range(iterations):
+                there = at + inner * by_inner
+                if least + there < 0 or most + there >= 0:
+                    return (outer * row.middle + middle) * iterations + inner
+    return NOWHERE
+
+
+@called
+def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: int, middle: int,
+            outer: int) -> bool:
+    """Whether a slot has an index outside its scratchpad, apart from biases."""
+    number, (accs, inps, wgts) = row.uop + step, _limits(row, config)
+    dst = (uops[number, DST] + outer * row.dst_outer + middle * row.dst_middle
+           + inner * row.dst_inner)
+    src = (uops[number, SRC] + outer * row.lhs_outer + middle * row.lhs_middle
+           + inner * row.lhs_inner)
+    wgt = (uops[number, WGT] + outer * row.rhs_outer + middle * row.rhs_middle
+           + inner * row.rhs_inner)
+    return not (0 <= dst < accs and 0 <= src < inps and 0 <= wgt < wgts)
+
+
+@inlined
+def _sum_counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
+    """The step, inner, middle and outer counter of the sum that a slot adds to; of a window's, with
+    an inner counter below zero if it ends none."""
+    step, inner, middle, outer = _counters(row, slot)
+    return step, inner - BEFORE if row.window else inner, middle, outer
+
+
+@inlined
+def _counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
+    """The step, inner, middle and outer counter of a slot."""
+    rest, step = divmod(slot, row.count)
+    rest, inner = divmod(rest, row.inner)
+    outer, middle = divmod(rest, row.middle)
+    return step, inner, middle, outer
+
+
+@inlined
+def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> bool:
+    """Whether a slot begins a new sum."""
+    return flags & START != 0 and not (
+        (flags & FIRST_UOP and step) or (flags & FIRST_INNER and inner)
+        or (flags & FIRST_MIDDLE and middle) or (flags & FIRST_OUTER and outer))
+
+
+@inlined
+def tile_of(gemm: Unit, code: Code, uops: MicroOps, issued: int, reads: bool) -> int:
+    """The accumulator tile that the slot issued in a cycle reads or writes; -1 if none."""
+    for number in range(gemm.in_flight):
+        place = (gemm.head + number) & IN_FLIGHT - 1
+        row = code[gemm.of[place]]
+        slot = issued - gemm.first[place]
+        if slot < 0:
+            return -1
+        if gemm.bad[place] >= 0 and slot >= gemm.bad[place]:
+            return -1
+        if slot < row.slots:
+            return _touched(row, slot, uops, reads)
+    return -1
+
+
+@inlined
+def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, high: int) -> int:
+    """How many slots, beginning with the one issued in a cycle and not beyond the end of its
+    micro-ops, read tiles from `low` to `high` - 1."""
+    for number in range(gemm.in_flight):
+        place = (gemm.head + number) & IN_FLIGHT - 1
+        row = code[gemm.of[place]]
+        slot = issued - gemm.first[place]
+        if slot < 0 or gemm.bad[place] >= 0:
+            return 0
+        if slot < row.slots:
+            return 0 if row.no_work else _reads_on(row, slot, uops, low, high)
+    return 0
+
+
+@inlined
+def _reads_on(row: Settings, slot: int, uops: MicroOps, low: int, high: int) -> int:
+    step, inner, middle, outer = _sum_counters(row, slot)
+    if inner < 0:
+        return 0
+    moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
+    first = step
+    while (step < row.count and not _starts(row.flags, step, inner, middle, outer)
+           and low <= int(uops[row.uop + step, DST]) + moved < high):
+        step += 1
+    return step - first
+
+
+@inlined
+def _touched(row: Settings, slot: int, uops: MicroOps, reads: bool) -> int:
+    if row.no_work:
+        return -1
+    step, inner, middle, outer = _sum_counters(row, slot)
+    number = row.uop + step
+    if inner < 0:
+        return -1
+    if reads and _starts(row.flags, step, inner, middle, outer):
+        return int(uops[number, BIAS]) if row.flags & FROM_BIAS else -1
+    return (int(uops[number, DST]) + outer * row.dst_outer + middle * row.dst_middle
+            + inner * row.dst_inner)

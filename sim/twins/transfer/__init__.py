@@ -1,0 +1,1 @@
+"""Twins of what LOAD and STORE share."""

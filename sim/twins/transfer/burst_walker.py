@@ -1,0 +1,133 @@
+"""Twin of hw.rows: walks the rows of a box in DRAM and cuts them into bursts."""
+
+from __future__ import annotations
+
+from ....isa.faults import Fault
+from ..registers import Registers, inlined
+from ..types import Code, Settings, Unit
+
+GRID_BITS = 6               # bursts are cut at multiples of 64 beats
+GRID = 1 << GRID_BITS
+ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
+
+# A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
+# are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
+# window, `cause` is what is wrong with the row. Up to two `bursts` that were cut wait to be sent:
+# the front one and the back one. `changes` counts the cycles in which any of them changed.
+REGISTERS = Registers(same=("changes",),
+                      noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
+                             "cut_position", "cause", "position", "rows_left", "planes_left",
+                             "row_start", "plane_start", "bursts", *(
+                                 f"{place}_{name}" for place in ("front", "back") for name in
+                                 ("of", "address", "beats", "last", "empty"))))
+PLACES = 2                  # of bursts that were cut
+
+
+@inlined
+def fault(walker: Unit, stop: int) -> int:
+    """What is wrong with the row that is to be cut, if anything."""
+    return int(walker.cause) if walker.cutting and not stop else 0
+
+
+@inlined
+def offers(walker: Unit, stop: int) -> bool:
+    """Whether there is a burst, or what stands for none."""
+    return walker.bursts != 0 and not stop
+
+
+@inlined
+def is_busy(walker: Unit) -> bool:
+    """Whether a box is held, or a burst of one."""
+    return walker.held | walker.cutting | walker.bursts != 0
+
+
+@inlined
+def _judged(walker: Unit, box: Settings) -> int:
+    """What is wrong with the current row of the box, if anything."""
+    if box.misaligned:
+        return ALIGNMENT
+    end = walker.row_start + box.tiles * box.tile_bytes - 1
+    if box.no_bytes == 0 and (walker.row_start < 0 or end >= box.size):
+        return ADDRESS
+    return 0
+
+
+@inlined
+def ends_row(walker: Unit) -> bool:
+    return walker.here >> GRID_BITS == walker.last_beat >> GRID_BITS
+
+
+@inlined
+def beats(walker: Unit) -> int:
+    """The number of beats of the current burst."""
+    end = walker.last_beat & GRID - 1 if ends_row(walker) else GRID - 1
+    return end - (walker.here & GRID - 1) + 1
+
+
+@inlined
+def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int,
+         keeps_empty: bool) -> None:
+    """`taken`: the front burst is sent. `keeps_empty`: what stands for no burst gets a place."""
+    if stop:
+        return
+    ends = ends_row(walker)
+    cuts = walker.cutting != 0 and walker.cause == 0 and walker.bursts != PLACES
+    hand_over = walker.held != 0 and (walker.cutting == 0 or (cuts and ends))
+    walker.changes += taken or cuts or hand_over
+    if taken:
+        walker.bursts -= 1
+        walker.front_of, walker.front_address = walker.back_of, walker.back_address
+        walker.front_beats, walker.front_last = walker.back_beats, walker.back_last
+        walker.front_empty = walker.back_empty
+    if cuts:
+        if keeps_empty or walker.no_bytes == 0:
+            _put(walker, code[walker.cut_position].base + walker.here * bus_bytes, ends)
+        walker.cutting = not ends
+        walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
+    if hand_over:
+        _hand_over(walker, code[walker.position], bus_bytes)
+
+
+@inlined
+def _put(walker: Unit, address: int, ends: int) -> None:
+    """Give the current burst a place, the back one unless the front is free."""
+    walker.back_of, walker.back_address = walker.cut_position, address
+    walker.back_beats, walker.back_empty = beats(walker), walker.no_bytes
+    walker.back_last = walker.final != 0 and ends
+    if walker.bursts == 0:
+        walker.front_of, walker.front_address = walker.back_of, walker.back_address
+        walker.front_beats, walker.front_last = walker.back_beats, walker.back_last
+        walker.front_empty = walker.back_empty
+    walker.bursts += 1
+
+
+@inlined
+def _hand_over(walker: Unit, box: Settings, bus_bytes: int) -> None:
+    final = box.no_bytes != 0 or (walker.rows_left == 1 and walker.planes_left == 1)
+    walker.cutting = 1
+    walker.cause = _judged(walker, box)
+    walker.here = walker.row_start // bus_bytes
+    end = int(walker.row_start)
+    if box.no_bytes == 0:
+        end += box.tiles * box.tile_bytes - 1
+    walker.last_beat = end // bus_bytes
+    walker.final, walker.no_bytes = final, box.no_bytes
+    walker.cut_position = walker.position
+    walker.held = not final
+    if walker.rows_left == 1:
+        walker.planes_left -= 1
+        walker.rows_left = box.rows
+        walker.plane_start += box.plane_stride
+        walker.row_start = walker.plane_start
+    else:
+        walker.rows_left -= 1
+        walker.row_start += box.row_stride
+
+
+@inlined
+def take(walker: Unit, position: int, box: Settings) -> None:
+    """Take a new box, when none is held."""
+    walker.changes += 1
+    walker.held, walker.position = 1, position
+    walker.planes_left, walker.rows_left = box.planes, box.rows
+    walker.plane_start = walker.row_start = box.offset

@@ -1,0 +1,58 @@
+"""Twin of hw.packing: how many tiles one step moves between a beat and a scratchpad.
+
+A tile of several beats counts as that many steps: `at` is then tile × parts + part, and `left`
+are steps. Otherwise both are tiles, and `lane` is the place of the next one in its beat.
+"""
+
+from __future__ import annotations
+
+from ..registers import PER_BEAT, Registers, inlined
+from ..types import Settings, Unit
+
+# What LOAD's and STORE's walks along their tiles have in common; `of` is the instruction, and
+# `turns` counts beginnings and ends of runs.
+REGISTERS = Registers(same=("turns", "lane"),
+                      falling={"left": PER_BEAT}, moving=("at",),
+                      noted=("begun", "of", "run", "section", "rows_left", "planes_left",
+                             "plane_at", "row_at", "plane_place", "row_place"))
+
+
+@inlined
+def together(steps: Unit, box: Settings) -> bool:
+    """Whether all remaining tiles of the beat move at once, because they have the same lanes in the
+    scratchpad."""
+    return box.in_acc == 0 and steps.lane == steps.at % box.lanes
+
+
+@inlined
+def tiles_moved(steps: Unit, box: Settings) -> int:
+    """How many tiles the next step moves, or steps, if a tile has several beats."""
+    if box.lanes == 1 or not together(steps, box):
+        return 1
+    return min(steps.left, box.lanes - steps.lane)
+
+
+@inlined
+def ends_beat(steps: Unit, box: Settings) -> bool:
+    return (box.lanes == 1 or together(steps, box) or steps.lane == box.lanes - 1
+            or steps.left == 1)
+
+
+@inlined
+def next_lane(steps: Unit, box: Settings) -> int:
+    if box.lanes == 1 or together(steps, box):
+        return 0
+    return (steps.lane + 1) % box.lanes
+
+
+@inlined
+def lane_at(place: int, box: Settings, bus_bytes: int) -> int:
+    """The lane of the tile at a byte address in DRAM."""
+    return place % bus_bytes // box.tile_bytes if box.lanes > 1 else 0
+
+
+@inlined
+def is_outside(steps: Unit, box: Settings, moved: int) -> bool:
+    """Whether the step reaches a tile that the scratchpad does not have."""
+    last = steps.at // box.parts if box.parts > 1 else steps.at + moved - 1
+    return last >= box.pad_tiles
