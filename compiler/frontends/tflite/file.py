@@ -1,9 +1,8 @@
 """A TFLite file as plain records.
 
-The accessors that the flatbuffers compiler generates trust the file. Here every vector is counted
-before it is walked, every index is compared with what it points into, and whatever an accessor
-trips over is one error. Tables may be shared, so that a small file can name the same long vector
-very often: `Budget` bounds the sum.
+The accessors that the flatbuffers compiler generates trust the file, so that it is verified first.
+Here every index is compared with what it points into. Tables may be shared, so that a small file
+can name the same long vector very often: `Budget` bounds the sum.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import tflite
 
 from ....isa.values import named
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
+from .verifier import verify_flatbuffer
 
 IDENTIFIER = b"TFL3"
 VERSION = 3
@@ -101,6 +101,7 @@ def decoded_model(data: bytes) -> Model:
     """The network of a file."""
     if len(data) < SMALLEST or data[4:8] != IDENTIFIER:
         raise GraphError(f"it is no TFLite file: bytes 4 to 7 must be {IDENTIFIER.decode()}")
+    verify_flatbuffer(data)
     with damage_is_an_error():
         root = tflite.Model.GetRootAs(data, 0)
         if root.Version() != VERSION:
@@ -127,30 +128,24 @@ class _Decoder:
     taken: dict[str, int] = field(default_factory=dict)     # names, and how often
 
     def model(self) -> Model:
-        if not self._count(self.root.SubgraphsLength(), "subgraphs"):
+        if not self.root.SubgraphsLength():
             raise GraphError("it has no subgraph")
         graph = self.root.Subgraphs(0)
-        tensors = self._items(graph.TensorsLength(), "tensors",
+        tensors = self._items(graph.TensorsLength(),
                               lambda index: self._tensor(graph.Tensors(index), index))
-        codes = self._items(self.root.OperatorCodesLength(), "operator codes",
+        codes = self._items(self.root.OperatorCodesLength(),
                             lambda index: _operator_name(self.root.OperatorCodes(index)))
         operators = self._items(
-            graph.OperatorsLength(), "operators",
+            graph.OperatorsLength(),
             lambda index: self._operator(graph.Operators(index), index, codes, len(tensors)))
         place = "the subgraph"
         return Model(tensors, operators,
                      self._indices(graph, "Inputs", len(tensors), place),
                      self._indices(graph, "Outputs", len(tensors), place), self.size)
 
-    def _count(self, count: int, what: str) -> int:
-        """A length that the file has room for: each element of a vector of tables has 4 bytes."""
-        if count * 4 > self.size:
-            raise GraphError(f"it claims {count} {what} in {self.size} bytes")
+    def _items(self, count: int, item: Callable[[int], Item]) -> tuple[Item, ...]:
         self.budget.spend(count)
-        return count
-
-    def _items(self, count: int, what: str, item: Callable[[int], Item]) -> tuple[Item, ...]:
-        return tuple(item(index) for index in range(self._count(count, what)))
+        return tuple(item(index) for index in range(count))
 
     def _vector(self, table: Any, name: str) -> Array:
         """The numbers of a vector."""

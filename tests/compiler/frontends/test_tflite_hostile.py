@@ -95,7 +95,7 @@ def test_many_parts_that_do_not_fit_are_refused_or_have_a_meaning(part):
 @pytest.mark.parametrize("length", range(0, 200, 7))
 def test_truncated_files_are_refused(length):
     model, _ = CASES["CONV_2D", "int8"](np.random.default_rng(1), "int8", "CONV_2D")
-    refused(model.data()[:length], "no TFLite file|damaged|claims|buffer|subgraph|version")
+    refused(model.data()[:length], "no TFLite file|no valid FlatBuffer")
 
 
 def identity(*tensors: Tensor) -> bytes:
@@ -119,10 +119,7 @@ def test_huge_counts_are_refused_before_they_are_walked():
         vector = place + struct.unpack_from("<I", data, place)[0]
         damaged = bytearray(data)
         struct.pack_into("<I", damaged, vector, 0x7FFFFFFF)
-        if slot != 12:
-            refused(bytes(damaged), "claims 2147483647")
-        else:
-            read_tflite(bytes(damaged), "bad.tflite")       # only buffers that are named are read
+        refused(bytes(damaged), "no valid FlatBuffer: .* has 2147483647 elements in 284 bytes")
 
 
 def test_one_long_vector_that_all_tensors_share_is_refused():
