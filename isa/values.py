@@ -63,4 +63,4 @@ def near_misses(name: str, names: Iterable[str]) -> str:
 
     known = {each[:LONGEST_COMPARED].lower(): each for each in islice(names, MOST_COMPARED)}
     near = get_close_matches(name[:LONGEST_COMPARED].lower(), known, 3, 0.6)
-    return f"; did you mean {' or '.join(named(known[each]) for each in near)}?" if near else ""
+    return f" (did you mean {' or '.join(named(known[each]) for each in near)}?)" if near else ""

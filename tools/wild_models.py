@@ -89,8 +89,8 @@ def judge(path: Path, name: str, arguments: argparse.Namespace) -> dict[str, Any
 
 def examine(path: Path, config: str, seed: int) -> dict[str, Any]:
     """Compile, run and compare."""
-    from microtron.isa.errors import MicrotronError
     from microtron.compiler.network.network import Where
+    from microtron.isa.errors import MicrotronError
 
     try:
         model, options = _compiled(path, config)

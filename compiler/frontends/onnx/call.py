@@ -29,13 +29,16 @@ class Call:
 
     def __post_init__(self) -> None:
         self.attributes = {each.name: each for each in self.node.attribute}
+        self.asked = 0          # operands that the operator may have, as far as it was asked
 
     # Operands.
 
     def has(self, number: int) -> bool:
+        self.asked = max(self.asked, number + 1)
         return number < len(self.node.input) and self.node.input[number] != ""
 
     def __len__(self) -> int:
+        self.asked = len(self.node.input)
         return len(self.node.input)
 
     def given(self, number: int) -> str:

@@ -70,6 +70,8 @@ def array_of(tensor: TensorProto) -> Array:
     if len(shape) > MOST_AXES or min(shape, default=0) < 0:
         raise GraphError(f"the tensor {shown(tensor.name)} has shape {shown(shape)}, but must have "
                          f"at most {MOST_AXES} axes")
+    if tensor.raw_data and any(len(getattr(tensor, each)) for each in STORED):
+        raise GraphError(f"the tensor {shown(tensor.name)} has raw bytes and numbers beside them")
     if tensor.raw_data:
         found = np.frombuffer(_whole(tensor, len(tensor.raw_data), prod(shape) * dtype.itemsize,
                                      "bytes").raw_data, dtype.newbyteorder("<"))

@@ -8,13 +8,14 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto, TypeProto, defs, helper
 
-from ....isa.values import listed, shown
+from ....isa.values import listed, near_misses, shown
 from ...graph.types import GraphError
 from .bodies import function_nodes
 from .call import Call
+from .checks import check_operand_types, node_problems
 from .file import number_of
 from .reader import Reader, placed
-from .table import DOMAINS, OPERATORS, Operator, supported
+from .table import DOMAINS, OPERATORS, Operator
 
 MOST_PROBLEMS = 40          # that one message lists
 DEEPEST = 16                # functions in functions
@@ -34,13 +35,23 @@ def read_nodes(reader: Reader, nodes: Sequence[NodeProto], opset: int, depth: in
             if known is None:
                 _expand(reader, node, opset, depth)
             else:
-                known.handler(Call(node, reader, opset, depth))
+                _read_node(reader, node, known, opset, depth)
         except GraphError as error:
             if depth:                   # the outermost node says where, and the innermost
                 raise
             inner = f"{reader.inside}: " if reader.inside else ""
             raise placed(error, f"{_place(node)}: {inner}{error}") from None
     reader.inside = ""
+
+
+def _read_node(reader: Reader, node: NodeProto, known: Operator, opset: int, depth: int) -> None:
+    """Read a node by its operator's rule."""
+    check_operand_types(reader, node, opset)
+    call = Call(node, reader, opset, depth)
+    known.handler(call)
+    if known.domain and any(node.input[call.asked:]):       # ONNX has no definition to ask
+        raise GraphError(f"there are {len(node.input)} operands, but {known.title} has at most "
+                         f"{call.asked}")
 
 
 def _place(node: NodeProto) -> str:
@@ -63,7 +74,7 @@ def _rule(reader: Reader, node: NodeProto) -> Operator | None:
 def problems_of(reader: Reader, nodes: Iterable[NodeProto], opset: int) -> Iterator[str]:
     """Everything in some nodes that cannot be read, each once, with the nodes that have it."""
     found: dict[str, list[str]] = {}
-    unknown = False
+    unknown: dict[str, str] = {}            # problems, and names of operators like these
     for node in nodes:
         domain = _domain(node)
         known = _rule(reader, node)
@@ -72,9 +83,13 @@ def problems_of(reader: Reader, nodes: Iterable[NodeProto], opset: int) -> Itera
         if known is None:
             if (domain, node.op_type) not in reader.functions and (
                     _schema(node, opset) is None):
-                unknown = True
-                found.setdefault(f"operator {shown(title)} is unknown", []).append(place)
+                problem = f"operator {shown(title)} is unknown"
+                unknown.setdefault(problem, near_misses(
+                    node.op_type, (name for _, name in OPERATORS)))
+                found.setdefault(problem, []).append(place)
             continue
+        for problem in node_problems(node, opset):
+            found.setdefault(problem, []).append(place)
         first, last = known.versions
         if not domain and not first <= opset <= last:
             found.setdefault(f"{title} is supported from opset {first} to {last}, but this is "
@@ -85,9 +100,9 @@ def problems_of(reader: Reader, nodes: Iterable[NodeProto], opset: int) -> Itera
                     f"{title} has an unknown attribute {shown(each.name)}, known are "
                     f"{', '.join(sorted(known.attributes)) or 'none'}", []).append(place)
     for problem, places in list(found.items())[:MOST_PROBLEMS]:
-        yield f"{problem} ({listed(places)})"
+        yield f"{problem} ({listed(places)}){unknown.get(problem, '')}"
     if unknown:
-        yield f"supported operators are {', '.join(supported())}"
+        yield "docs/models.md lists the operators that are known"
 
 
 def _schema(node: NodeProto, opset: int) -> Any:

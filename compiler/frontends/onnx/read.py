@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnx import GraphProto, ModelProto
-from onnx.defs import onnx_opset_version
 
 from ....isa.values import listed, named, shown
 from ...graph.graph import Builder, Graph
@@ -32,12 +31,13 @@ from . import (  # noqa: F401  (makes operators known)
     resizes,
     windows,
 )
+from .checks import check_defaults, check_model, check_outputs
 from .file import DTYPES, array_of, parsed, type_name
 from .inputs import OpenShapesError, read_inputs
 from .nodes import problems_of, read_nodes
 from .proposals import proposed_options
 from .reader import Reader, placed
-from .table import DOMAINS, supported
+from .table import supported
 
 __all__ = ["read_onnx", "supported"]
 
@@ -62,10 +62,7 @@ def _read_or_propose(model: ModelProto, name: str, given: GivenInputs) -> Graph:
 
 
 def _read(model: ModelProto, name: str, given: GivenInputs) -> Graph:
-    opset = next((int(each.version) for each in model.opset_import if each.domain in DOMAINS), 0)
-    graph, newest = model.graph, onnx_opset_version()
-    if opset > newest:
-        raise GraphError(f"this is opset {opset}, but the newest that is known is {newest}")
+    opset, graph = check_model(model), model.graph
     reader = Reader(Builder(name), {(each.domain, each.name): each for each in model.functions})
     problems = [*_bad_constants(graph), *problems_of(reader, graph.node, opset)]
     if problems:
@@ -74,9 +71,14 @@ def _read(model: ModelProto, name: str, given: GivenInputs) -> Graph:
         if tensor.name in reader.arrays:
             raise GraphError(f"there are two tensors {shown(tensor.name)}")
         reader.arrays[tensor.name] = array_of(tensor)
+    check_defaults(graph)
     read_inputs(reader, graph, given)
     read_nodes(reader, graph.node, opset)
-    return reader.builder.graph(tuple(_output(reader, each.name) for each in graph.output))
+    names = dict.fromkeys(each.name for each in graph.output)       # one may be listed twice
+    outputs = {name: _output(reader, name) for name in names}
+    check_outputs(graph, {name: reader.builder.type_of(each).dtype
+                          for name, each in outputs.items()})
+    return reader.builder.graph(tuple(outputs.values()))
 
 
 def _bad_constants(graph: GraphProto) -> Iterator[str]:

@@ -103,6 +103,12 @@ class Reader:
             return self.arrays[name]
         return self.builder.array(self.tensor(name))
 
+    def dtype(self, name: str) -> str:
+        """The type of the numbers of a tensor of the model."""
+        if name in self.arrays:
+            return str(self.arrays[name].dtype)
+        return self.builder.type_of(self.tensor(name)).dtype
+
     def quantized(self, name: str, quantization: Quantization) -> str:
         """A tensor of the model whose integers stand for other numbers. What reads an integer says
         so in ONNX, not what computes it."""

@@ -105,6 +105,10 @@ def _layer(call: Call) -> Layer:
     weights = call.type(1).shape
     if len(shape) != 3 or len(weights) != 3 or len(call.type(2).shape) != 3:
         raise GraphError(f"the input has shape {shape} and weights {weights}, but must have 3 axes")
+    hidden = call.type(2).shape[2]
+    if call.integer("hidden_size", hidden) != hidden:
+        raise GraphError(f"hidden_size is {call.integer('hidden_size', hidden)}, but the recurrent "
+                         f"weights have {hidden}")
     if call.flag("input_forget"):
         raise GraphError("input_forget is not supported")
     batch_first = call.flag("layout")
@@ -114,7 +118,7 @@ def _layer(call: Call) -> Layer:
     if not steps:
         raise GraphError("there are no steps")
     directions = DIRECTIONS[call.text("direction", "forward", " ".join(DIRECTIONS))]
-    return Layer(call, x, steps, batch, call.type(2).shape[2], directions, batch_first)
+    return Layer(call, x, steps, batch, hidden, directions, batch_first)
 
 
 def _activations(call: Call, kind: str, directions: int) -> list[tuple[Activation, ...]]:

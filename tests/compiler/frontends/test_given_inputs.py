@@ -54,7 +54,7 @@ def test_a_value_chooses_the_branch_that_the_runtime_takes(rate):
 
 
 @pytest.mark.parametrize(("given", "words"), [
-    ({"rat": 1}, r"there is no input rat; did you mean rate\?; inputs are x, rate"),
+    ({"rat": 1}, r"there is no input rat \(did you mean rate\?\); inputs are x, rate"),
     ({"rate": 1.5}, r"the value of rate is \[1.5\], but the input is int64"),
     ({"rate": True}, "but the input is int64"),
     ({"rate": 1 << 63}, "but the input is int64"),
