@@ -33,7 +33,7 @@ Call = Callable[[], Any]
 
 
 def measured(case: Case, seconds: float) -> dict[str, Any]:
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
 
     data = case.model.SerializeToString()
     options = onnxruntime.SessionOptions()
