@@ -16,7 +16,7 @@ from ...isa.instructions import PARAMETER_TILES
 from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
 from .description import extent, setting
-from .form import TensorForm, blocks_of, requantized
+from .form import ACCUMULATOR_BYTES, TensorForm, blocks_of, requantized
 from .layout import Layout, tiled_images
 from .packing import (
     Array,
@@ -149,7 +149,8 @@ def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
             spec.pad[::2], strict=True))
     weights = spec.channels_out * depth * spec.kernel[0] * spec.kernel[1] * spec.planes
     return (spec.images * spec.channels_in * rows * columns + weight_bytes(weights, config)
-            + spec.images * spec.channels_out * spec.out_height * spec.out_width)
+            + spec.images * spec.channels_out * spec.out_height * spec.out_width
+            * (ACCUMULATOR_BYTES if spec.wide else 1))
 
 
 def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False,

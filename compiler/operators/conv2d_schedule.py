@@ -164,6 +164,8 @@ def fits(form: Conv2dForm, knobs: Knobs) -> Any:
     computed as a whole, and blocks one by one only if there are several, in few enough pieces."""
     need, blocks = _tiles(form, knobs), knobs.groups * knobs.blocks
     need[Buffer.ACC] = need[Buffer.ACC] + blocks * PARAMETER_TILES
+    if form.result_buffer == Buffer.ACC:
+        need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
     room = np.all([2 * tiles <= form.config.tiles(buffer) for buffer, tiles in need.items()], 0)
     whole = (knobs.blocks == form.extents[1]) & (knobs.depth == form.extents[2])
     groups, steps, pieces = _far(form, knobs)
@@ -192,7 +194,8 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
         products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns * spec.planes,
         vectors=tiles[Buffer.ACC], inp=size[Buffer.INP], runs=even.groups * even.depth * runs,
-        wgt=size[Buffer.WGT], out=size[Buffer.OUT], out_runs=even.groups * even.blocks * out_runs,
+        wgt=size[Buffer.WGT], out=form.result_bytes * size[Buffer.OUT],
+        out_runs=even.groups * even.blocks * out_runs,
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
         inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
         wgt_stays=kept >= pieces * parts,

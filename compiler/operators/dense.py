@@ -153,7 +153,8 @@ class DenseForm(TensorForm):
         count = spec.matrices * spec.inputs * spec.outputs
         weights = weight_bytes(count, self.config) if spec.constant_weights else count
         return Work(macs=spec.macs, products=vectors * depth + more,
-                    bytes=spec.matrices * spec.rows * (spec.inputs + spec.outputs) + weights,
+                    bytes=weights + spec.matrices * spec.rows * (
+                        spec.inputs + spec.outputs * self.result_bytes),
                     passes=vectors * (1 + len(self.corrections)))
 
     @property

@@ -41,7 +41,7 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     """The template: one side stays while the other passes by; sums over inputs that do not fit are
     made in steps, for which both sides pass by."""
     plan = Schedule(form.output)
-    inside = plan.cache_write(form.output, Scope.OUT)
+    inside = plan.cache_write(form.output, form.result_scope)
     parameters = plan.cache_read(form.parameters, Scope.ACC, inside)
     data = plan.cache_read(form.data, Scope.INP, *_readers(plan, form, knobs, form.data))
     weights = plan.cache_read(form.weights, Scope.WGT,
@@ -180,9 +180,11 @@ def fits(form: DenseForm, knobs: Knobs) -> Any:
         need[other] = need[other] + 1
         need[Buffer.ACC] = (need[Buffer.ACC] + size * numbers[Buffer.ACC]
                             + knobs.rows * knobs.blocks)
+    if form.result_buffer == Buffer.ACC:
+        need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
     again = (form.extents[2] > knobs.blocks) & (
         np.asarray(knobs.data_stays, bool) | (form.extents[0] > 1))
-    return (np.all([need[buffer] <= config.tiles(buffer) for buffer in SCRATCHPADS], 0)
+    return (np.all([count <= config.tiles(buffer) for buffer, count in need.items()], 0)
             & (knobs.depth <= max(1, config.tiles(Buffer.UOP) // MICRO_KERNELS))
             & (np.logical_not(knobs.resident) | again))
 
@@ -208,10 +210,11 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         inp=passing + again / c, runs=passing_runs, wgt=staying,
         wgt_runs=staying_runs, wgt_stays=c == 1,
         inp_stays=(np.where(stays, o, n) * c <= 2) & (matrices == 1),
-        out=size[Buffer.OUT], out_runs=np.where(o > 1, even.rows, 1),
+        out=form.result_bytes * size[Buffer.OUT], out_runs=np.where(o > 1, even.rows, 1),
         parameters=np.where(knobs.resident, o, 1) * parameters).cycles(config, memory)
     if knobs.doubled:
         return steps
+    size[Buffer.OUT] *= form.result_bytes
     moved = sum(times * size[buffer] for buffer, times in loads(form, knobs).items()
                 if buffer != Buffer.ACC)
     return steps + moved * memory.cycles_per_beat / config.bus_bytes

@@ -58,8 +58,8 @@ def _kept_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
 def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
     """How many parameter buffers to use. Steps are short, and a load that waits for its buffer
     delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
-    results = 2 * _sums(form, knobs)
-    room = form.config.tiles(Buffer.ACC) - results
+    results = 0 if form.result_buffer == Buffer.OUT else _vectors(knobs)
+    room = form.config.tiles(Buffer.ACC) - 2 * (_sums(form, knobs) + results)
     return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
 
 
@@ -77,11 +77,17 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
     """Whether all buffers fit when doubled. Some knobs always do, because chunks are cut so that
     one output tile fits."""
     config, (height, width) = form.config, _window(form, knobs)
-    vectors = knobs.blocks * knobs.rows * knobs.columns
     need = {Buffer.WGT: knobs.blocks * form.chunks.rows(config) // config.block_out,
-            Buffer.INP: knobs.blocks * height * width, Buffer.OUT: vectors,
+            Buffer.INP: knobs.blocks * height * width, Buffer.OUT: _vectors(knobs),
             Buffer.ACC: _sums(form, knobs) + knobs.blocks * PARAMETER_TILES}
+    if form.result_buffer == Buffer.ACC:
+        need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
     return np.all([2 * tiles <= config.tiles(buffer) for buffer, tiles in need.items()], 0)
+
+
+def _vectors(knobs: Knobs) -> Any:
+    """Tiles of results that one step has."""
+    return knobs.blocks * knobs.rows * knobs.columns
 
 
 def _sums(form: DepthwiseForm, knobs: Knobs) -> Any:
@@ -107,7 +113,7 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     groups = blocks_of(blocks, knobs.blocks)
     steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
         spec.out_width, knobs.columns)
-    (height, width), vectors = _window(form, knobs), knobs.blocks * knobs.rows * knobs.columns
+    (height, width), vectors = _window(form, knobs), _vectors(knobs)
     parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
     products = images * blocks * _cycles(form, knobs)
     return Steps(
@@ -116,7 +122,7 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         inp=knobs.blocks * height * width * config.tile_bytes(Buffer.INP),
         runs=knobs.blocks * height, out_runs=knobs.blocks * knobs.rows,
         wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
-        out=vectors * config.tile_bytes(Buffer.OUT) + parameters / steps,
+        out=vectors * config.tile_bytes(form.result_buffer) + parameters / steps,
         parameters=parameters, wgt_stays=False).cycles(config, memory)
 
 

@@ -17,12 +17,13 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ...isa.instructions import Rounding
 from ...isa.values import integer, shown
-from ..accelerator.intrinsic import Requantization, requantize_function
+from ..accelerator.intrinsic import Requantization, requantize_function, scale_function
 from ..errors import CompileError
 
 LARGEST = 1 << 16           # of every extent: what tile indices and loops are made for
 LOW, HIGH = -128, 127       # of an activation
 SIDES = "top, bottom, left, right"
+WIDE_OPERATORS = ("conv2d", "dense", "depthwise", "grouped")
 KINDS: dict[type[Any], dict[str, Any]] = {}
 
 
@@ -140,18 +141,30 @@ def kinds_of(description: type[Description]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Epilogue(Description):
-    """The part of a description that says how sums of 32 bits become results of 8."""
+    """The part of a description that says how sums of 32 bits become results of 8, or that they
+    stay as wide as they are."""
 
     zero_point_out: int = activation("zero point of the result")
     low: int = activation("least result, as for ReLU", LOW)
     high: int = activation("largest result, as for ReLU6", HIGH)
     rounding: Rounding = setting("how results are rounded: twice, even or away",
                                  Rounding.TWICE)
+    wide: bool = setting("results keep 32 bits: scaled, but neither clamped nor narrowed", False)
 
     def check(self) -> None:
         self.check_bounds("low", "high")
+        if not self.wide:
+            return
+        if self.operator not in WIDE_OPERATORS:
+            raise self.wrong("wide", True, f"False: only {', '.join(WIDE_OPERATORS)} have results "
+                                           f"of 32 bits")
+        for name, plain in (("zero_point_out", 0), ("low", LOW), ("high", HIGH)):
+            if getattr(self, name) != plain:
+                raise self.wrong(name, getattr(self, name), f"{plain} if results are wide")
 
     def requantization(self) -> Requantization:
         """The last step of the operator, as a function of a sum and a channel's parameters."""
+        if self.wide:
+            return scale_function(self.rounding)
         return requantize_function(rounding=self.rounding, zero_point=self.zero_point_out,
                                    low=self.low, high=self.high)

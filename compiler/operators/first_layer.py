@@ -218,5 +218,5 @@ def least(spec: Conv2d, config: Config) -> int:
     pixels = images * spec.out_height * spec.out_width
     products = pixels * outputs * depth * spec.kernel[0] * spec.kernel[1] * spec.planes
     moved = (images * depth * spec.height * spec.width * config.tile_bytes(Buffer.INP)
-             + pixels * outputs * config.tile_bytes(Buffer.OUT))
+             + pixels * outputs * config.tile_bytes(Buffer.ACC if spec.wide else Buffer.OUT))
     return max(products, moved // config.bus_bytes)

@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...isa.config import Config
-from ...isa.instructions import PARAMETER_TILES
+from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.timing import MemoryTiming
 from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
 from ..expression.expression import Call, Expression, Function
 from ..expression.tensor import Tensor, in_order
+from ..nest.nest import Scope
 from ..schedule.schedule import Schedule
 from .layout import Layout
 from .packing import Array, Operand
 from .work import Work
+
+ACCUMULATOR_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,20 @@ class TensorForm(Form):
 
     function: Requantization
     output: Tensor
+
+    @property
+    def result_buffer(self) -> Buffer:
+        """Where results lie until they are stored: those of 32 bits stay in the accumulator."""
+        return Buffer.OUT if self.output.dtype == "int8" else Buffer.ACC
+
+    @property
+    def result_scope(self) -> Scope:
+        return Scope.OUT if self.result_buffer == Buffer.OUT else Scope.ACC
+
+    @property
+    def result_bytes(self) -> int:
+        """Of one element."""
+        return 1 if self.result_buffer == Buffer.OUT else ACCUMULATOR_BYTES
 
     @property
     def intrinsics(self) -> list[Intrinsic]:

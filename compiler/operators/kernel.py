@@ -18,8 +18,8 @@ from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ...isa.timing import MemoryTiming
 from ..errors import CompileError
 from .choice import INSTRUCTIONS, Candidate, Cost, checked_knobs, fastest, ranked
-from .description import Description
-from .form import Form, Template
+from .description import Description, Epilogue
+from .form import ACCUMULATOR_BYTES, Form, Template
 from .kept import kept
 from .packing import Array, checked
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..nest.nest import Nest
 
 OUTPUT = "output"           # what programs call their result
-PARAMETER_BYTES = 4         # parameters have 32 bits, all other tensors 8 or less
 REMEMBERED = 64             # descriptions whose forms are kept
 
 
@@ -127,7 +126,9 @@ def _fitting(form: Form, spec: Any, config: Config) -> Form:
 def check_sizes(form: Form) -> None:
     """Refuse tensors that are too large for a segment, before anything is compiled."""
     for name, shape in form.shapes.items():
-        size = prod(shape) * (PARAMETER_BYTES if name == "parameters" else 1)
+        wide = name == "parameters" or (
+            name == OUTPUT and isinstance(form.spec, Epilogue) and form.spec.wide)
+        size = prod(shape) * (ACCUMULATOR_BYTES if wide else 1)
         if size > SEGMENT_BYTES_LIMIT:
             raise CompileError(f"{form.spec.operator}: {name} takes {size} bytes in tiles, but a "
                                f"segment has at most {SEGMENT_BYTES_LIMIT}")

@@ -30,7 +30,7 @@ def tiled(form: Any, knobs: Any, *, one_by_one: bool = False, kept_parameters: i
     are requantized and stored as a whole, or block by block. Returns the schedule, the weights on
     the chip, and the sums."""
     plan = Schedule(form.output)
-    inside = plan.cache_write(form.output, Scope.OUT)
+    inside = plan.cache_write(form.output, form.result_scope)
     parameters = _cached(plan, form.parameters, inside, between)
     if between is not None:
         _cached(plan, between.parameters, inside, between)      # once for all

@@ -65,6 +65,9 @@ def _shifts(spec, data):
 def _requantized(spec, sums, parameters, shape):
     """Sums of 32 bits as results. Parameters get a shape in which channels meet channels."""
     each = {name: np.reshape(values, shape) for name, values in parameters.items()}
+    if spec.wide:
+        biased = (sums + each["bias"]).astype(np.int32)
+        return scale_array(biased, each["multiplier"], each["shift"], spec.rounding)
     return requantize_array(sums.astype(np.int32), **each, zero_point=spec.zero_point_out,
                             low=spec.low, high=spec.high, rounding=spec.rounding)
 

@@ -34,6 +34,8 @@ def specs(draw, operator, **fields):
     low, high = sorted((draw(st.just(-128) | BYTES), draw(st.just(127) | BYTES)))
     drawn = {name: draw(each) if isinstance(each, st.SearchStrategy) else each
              for name, each in fields.items()}
+    if drawn.get("wide"):
+        drawn |= {"zero_point_out": 0, "low": -128, "high": 127}
     try:
         return operator(**{"zero_point_out": draw(st.just(0) | BYTES), "low": low, "high": high,
                            "rounding": draw(st.sampled_from(Rounding))} | drawn)
@@ -106,14 +108,15 @@ ROWS = {"rows": either((1, 4), 20), "inputs": either((1, 3, 17), 40),
 PHASES = st.sampled_from(((1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 2)))
 
 PLANES = st.sampled_from((1, 1, 2))
+WIDE = st.sampled_from((False, False, True))
 
 # Operator → any of its shapes.
 ANY = {
-    "conv2d": specs(Conv2d, **WINDOW, **CHANNELS, **ZERO_POINT, planes=PLANES),
+    "conv2d": specs(Conv2d, **WINDOW, **CHANNELS, **ZERO_POINT, planes=PLANES, wide=WIDE),
     "first layer": specs(Conv2d, **WINDOW | {"dilation": pairs(1, 2)}, **ZERO_POINT,
                          channels_in=st.integers(1, 3), channels_out=either((1, 17), 18),
-                         planes=PLANES),
-    "depthwise": multiples(Depthwise, "", **WINDOW, **ZERO_POINT, planes=PLANES),
+                         planes=PLANES, wide=WIDE),
+    "depthwise": multiples(Depthwise, "", **WINDOW, **ZERO_POINT, planes=PLANES, wide=WIDE),
     "residual": specs(ResidualConv2d, **WINDOW, **CHANNELS, **ZERO_POINT, scale_conv=SCALES,
                       scale_residual=SCALES, scale_out=SCALES, zero_point_conv=BYTES,
                       zero_point_residual=BYTES, low_conv=st.sampled_from((-128, -20)),
@@ -132,13 +135,13 @@ ANY = {
         **{f"{name}_{which}": each for which in ("conv", "between") for name, each in {
             "zero_point": BYTES, "low": st.sampled_from((-128, -20)),
             "high": st.sampled_from((127, 60)), "rounding": st.sampled_from(Rounding)}.items()}),
-    "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT),
+    "grouped": multiples(Grouped, "groups", **WINDOW, **ZERO_POINT, wide=WIDE),
     "transposed": specs(Transposed, **WINDOW | {"stride": PHASES, "height": either((1, 2), 5),
                                                 "width": either((1, 2), 5)},
                         **CHANNELS, **ZERO_POINT, output_padding=pairs(0, 0, 1)),
-    "dense": specs(Dense, **ROWS, **ZERO_POINT),
+    "dense": specs(Dense, **ROWS, **ZERO_POINT, wide=WIDE),
     "matmul": specs(Dense, **ROWS, **ZERO_POINT, matrices=st.integers(1, 3),
-                    constant_weights=False, zero_point_weights=st.just(0) | BYTES),
+                    constant_weights=False, zero_point_weights=st.just(0) | BYTES, wide=WIDE),
     "max pool": pools(kind=Kind.MAX, zero_point_out=0),
     "average pool": averages(),
     "global pool": st.builds(global_average, height=st.integers(1, 9), width=st.integers(1, 9),
