@@ -17,6 +17,7 @@ ROOM = 1 << 20              # elements that a layout may take on the way in any 
 FACTOR = 64                 # and for each element of the tensor or of its tiles
 FARTHEST = 1 << 62          # bytes
 INT8 = range(-128, 128)
+READ, WRITTEN = ("int8",), ("int8", "int32")        # types of what programs read and write
 
 
 def check_model(model: CompiledModel) -> None:
@@ -58,8 +59,9 @@ def _check_reads(known: Mapping[str, TensorType], needed: Mapping[str, TensorTyp
 
 def _check_program(step: ProgramStep, known: dict[str, TensorType], place: str) -> None:
     _check_reads(known, {each.tensor: each.type for each in step.inputs}, place)
-    for port in (*step.inputs, *step.outputs):
-        _check_port(port, step.program, f"{place}: {named(port.tensor)}")
+    for ports, types in ((step.inputs, READ), (step.outputs, WRITTEN)):
+        for port in ports:
+            _check_port(port, step.program, types, f"{place}: {named(port.tensor)}")
     for port in step.outputs:
         tensor = step.program.tensor(port.name)
         if step.program.segment(tensor.segment).access != Access.WRITE:
@@ -72,13 +74,13 @@ def _check_program(step: ProgramStep, known: dict[str, TensorType], place: str) 
         _add(known, {port.tensor: port.type}, place)
 
 
-def _check_port(port: Port, program: Program, place: str) -> None:
+def _check_port(port: Port, program: Program, types: tuple[str, ...], place: str) -> None:
     """A tensor and its tiles fit each other, and neither takes more memory than they need."""
     tensor = program.tensor(port.name)
-    if port.type.dtype != "int8" or tensor.dtype != "int8":
+    if port.type.dtype != tensor.dtype or tensor.dtype not in types:
         raise ImageError(f"{place} is {port.type.dtype} and lies in tiles as {tensor.dtype}, but "
-                         f"both must be int8")
-    _check_layout(port.layout, port.type.size, tensor.size, place)
+                         f"both must be {' or both '.join(types)}")
+    _check_layout(port.layout, port.type.size, prod(tensor.shape), place)
 
 
 def _check_layout(layout: Layout, elements: int, tiles: int, place: str) -> None:
@@ -100,7 +102,7 @@ def _check_layout(layout: Layout, elements: int, tiles: int, place: str) -> None
         if stage.fill not in INT8:
             raise ImageError(f"{place}: its layout fills up with {stage.fill}, which is not int8")
     if size != tiles:
-        raise ImageError(f"{place}: its layout gives {size} bytes, but the program has {tiles}")
+        raise ImageError(f"{place}: its layout gives {size} elements, but the program has {tiles}")
 
 
 def _check_nodes(model: CompiledModel) -> None:

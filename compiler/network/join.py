@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...isa.config import Config
 from ...isa.program import Tensor
 from ..graph.graph import Graph
@@ -73,7 +75,8 @@ def _prepared(graph: Graph, group: Group, config: Config) -> Prepared:
     grid = Grid.of(config)
     plan = planned(lives, grid)
     input_places, input_size = grid.row(each.layout.size for each in inputs)
-    output_places, output_size = grid.row(each.layout.size for each in outputs)
+    output_places, output_size = grid.row(_bytes(graph, each.tensor, each.layout)
+                                          for each in outputs)
     places = {name: Place(ARENA, offset) for name, offset in plan.offsets.items()}
     places |= {each.tensor: Place(OUTPUTS, offset)
                for each, offset in zip(outputs, output_places, strict=True)}
@@ -88,13 +91,20 @@ def _prepared(graph: Graph, group: Group, config: Config) -> Prepared:
                      "")
         layers.append(Layer(layer.node, layer.kernel.program,
                             {**mine, "output": places[layer.node]}, layer.constants,
-                            layer.with_next, layer.output.size, layer.stays, takes))
-    tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape)
+                            layer.with_next, _bytes(graph, layer.node, layer.output),
+                            layer.stays, takes))
+    tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape,
+                      graph.type_of(each.tensor).dtype)
                for segment, transfers, offsets in (
                    (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
                for each, offset in zip(transfers, offsets, strict=True)]
     return Prepared(layers, Sizes(input_size, output_size, plan.peak), tensors, tuple(inputs),
                     tuple(outputs), plan)
+
+
+def _bytes(graph: Graph, tensor: str, layout: Layout) -> int:
+    """Of a tensor in tiles: results may have 32 bits."""
+    return layout.size * np.dtype(graph.type_of(tensor).dtype).itemsize
 
 
 def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
@@ -115,7 +125,8 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
         if layer.node in graph.outputs or read_outside(graph, layer.node, inner):
             outputs.append(Transfer(layer.node, f"output{len(outputs)}", layer.output))
         elif not layer.stays:
-            lives[layer.node] = Life(layer.output.size, number, last.get(layer.node, number))
+            lives[layer.node] = Life(_bytes(graph, layer.node, layer.output), number,
+                                     last.get(layer.node, number))
     return lives, list(inputs.values()), outputs
 
 

@@ -20,7 +20,7 @@ from ..graph.operation import Operation as GraphOperation
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.matrix import MatMul
 from ..graph.operations.quantize import Clamp, Rescale
-from ..graph.operations.scaled import Clamped, Scaled
+from ..graph.operations.scaled import SUMS, Clamped, Scaled
 from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, Shape, TensorType
@@ -61,7 +61,8 @@ def task_of(graph: Graph, name: str, config: Config) -> Task:
     if not makers:
         raise RefusalError(REASONS.get(type(node.operation).__name__,
                                   "the accelerator has no operator for it"))
-    _check_activation(node.type, "result")
+    if not is_wide(node):
+        _check_activation(node.type, "result")
     task = _first_task(makers, graph, node, config)
     return replace(task, shapes={operand: graph.type_of(tensor).shape
                                  for operand, tensor in task.reads.items()},
@@ -141,11 +142,22 @@ def activation_type(graph: Graph, tensor: str, which: str) -> TensorType:
 
 
 def epilogue_of(node: Node) -> dict[str, Any]:
-    """Zero point, bounds and rounding of a node's result, as an `Epilogue` has them."""
+    """Zero point, bounds and rounding of a node's result, as an `Epilogue` has them; or that it is
+    wide."""
     operation = node.operation
     assert isinstance(operation, Scaled), "others do not scale their results"
-    return {"zero_point_out": node.type.known().zero_point, "rounding": operation.rounding,
-            **_bounds(operation, node.type)}
+    if not is_wide(node):
+        return {"zero_point_out": node.type.known().zero_point, "rounding": operation.rounding,
+                **_bounds(operation, node.type)}
+    if operation.low is not None or operation.high is not None:
+        raise RefusalError("bounds of results that are not scaled back to 8 bits")
+    return {"wide": True}
+
+
+def is_wide(node: Node) -> bool:
+    """Whether a node's result are its sums of products, in 32 bits and not scaled back."""
+    return isinstance(node.operation, Conv | MatMul) and not node.operation.scales and (
+        node.type.dtype == SUMS)
 
 
 def _constant(graph: Graph, tensor: str, which: str) -> Array:
@@ -162,13 +174,11 @@ def _bounds(operation: Clamped, result: TensorType) -> dict[str, Any]:
 
 def _parameters(graph: Graph, bias: str | None, scales: tuple[float, ...],
                 channels: int) -> dict[str, Array]:
-    """Bias, multiplier and shift of each channel."""
-    if not scales:
-        raise RefusalError("results of 32 bits, which are not scaled back")
+    """Bias, multiplier and shift of each channel. Wide results are not scaled."""
     values = _constant(graph, bias, "biases") if bias is not None else np.zeros(channels, np.int32)
     if values.dtype.kind != "i" or np.abs(values.astype(np.int64)).max(initial=0) >= 1 << 31:
         raise RefusalError(f"the bias is {values.dtype}, but must fit 32 bits")
-    pairs = np.array([quantize_scale(scale) for scale in scales], np.int64)
+    pairs = np.array([quantize_scale(scale) for scale in scales] or [(1, 0)], np.int64)
     pairs = np.broadcast_to(pairs, (channels, 2))
     return {"bias": values.astype(np.int32), "multiplier": pairs[:, 0].copy(),
             "shift": pairs[:, 1].copy()}
@@ -212,8 +222,7 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
         "height": height, "width": width, "images": images, "channels_in": channels,
         "channels_out": outputs, "kernel": weights.shape[2:], "stride": operation.stride,
         "dilation": operation.dilation, "pad": operation.pad, "planes": planes_of(weights, config),
-        "zero_point_in": x.known().zero_point, "zero_point_out": node.type.known().zero_point,
-        "rounding": operation.rounding, **_bounds(operation, node.type)}
+        "zero_point_in": x.known().zero_point, **epilogue_of(node)}
     if operation.groups == 1:
         spec: Description = Conv2d(**fields)
     elif operation.groups == channels:
@@ -270,9 +279,7 @@ def _matrix(graph: Graph, node: Node, operation: MatMul, config: Config) -> Task
     weights = np.ascontiguousarray(_weights(graph, operation.right, config).T)
     outputs, inputs = weights.shape
     spec = Dense(rows=prod(left.shape[:-1]), inputs=inputs, outputs=outputs,
-                 zero_point_in=left.known().zero_point,
-                 zero_point_out=node.type.known().zero_point, rounding=operation.rounding,
-                 **_bounds(operation, node.type))
+                 zero_point_in=left.known().zero_point, **epilogue_of(node))
     return Task(spec, {"data": operation.left}, {
         "weights": weights, **_parameters(graph, operation.bias, operation.scales, outputs)})
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from ...graph.operation import Operation
 from ...graph.operations.elementwise import Binary, BinaryKind
-from ...graph.operations.functions import Cast
 from ...graph.operations.matrix import MatMul
-from ...graph.operations.shape import Transpose
+from ...graph.operations.shape import Reshape, Transpose
 from ...graph.types import GraphError
 from .call import Call
 from .parameters import rearranged
-from .quantized import without_zero_point
 from .table import MICROSOFT, operator
 
 
@@ -46,17 +45,16 @@ def gemm(call: Call) -> None:
 
 @operator("MatMul")
 def product(call: Call) -> None:
-    multiply(call, call.plain(0), call.plain(1))
+    call.give(product_of(call, call.plain(0), call.plain(1)))
 
 
-def multiply(call: Call, left: str, right: str) -> None:
-    """A product in which either side may be a vector."""
+def product_of(call: Call, left: str, right: str) -> Operation:
+    """The last operation of a product in which either side may be a vector."""
     first, second = call.type_of(left).shape, call.type_of(right).shape
     if not first or not second:
         raise GraphError(f"matrices of shapes {first} and {second} cannot be multiplied")
     if len(first) > 1 and len(second) > 1:
-        call.give(MatMul(left=left, right=right))
-        return
+        return MatMul(left=left, right=right)
     left = call.reshaped(left, (1, *first)) if len(first) == 1 else left
     right = call.reshaped(right, (*second, 1)) if len(second) == 1 else right
     whole = call.add(MatMul(left=left, right=right))
@@ -65,12 +63,7 @@ def multiply(call: Call, left: str, right: str) -> None:
         del shape[-1]
     if len(first) == 1:
         del shape[-1 if len(second) == 1 else -2]
-    call.give_reshaped(whole, tuple(shape))
-
-
-@operator("MatMulInteger")
-def integer_product(call: Call) -> None:
-    multiply(call, without_zero_point(call, 0, 2, -2), without_zero_point(call, 1, 3, -1))
+    return Reshape(x=whole, shape=tuple(shape))
 
 
 @operator("FusedMatMul", "alpha transA transB transBatchA transBatchB", domain=MICROSOFT)
@@ -86,13 +79,3 @@ def fused_product(call: Call) -> None:
     whole = call.add(MatMul(left=sides[0], right=sides[1]))
     alpha = call.scalar(call.real("alpha", 1), call.type_of(whole).dtype)
     call.give(Binary(kind=BinaryKind.MUL, left=whole, right=alpha))
-
-
-@operator("MatMulIntegerToFloat", domain=MICROSOFT)
-def integer_product_as_real(call: Call) -> None:
-    left, right = without_zero_point(call, 0, 4, -2), without_zero_point(call, 1, 5, -1)
-    total = call.add(Cast(x=call.add(MatMul(left=left, right=right)), dtype="float32"))
-    scale = call.add(Binary(kind=BinaryKind.MUL, left=call.plain(2), right=call.plain(3)))
-    times = Binary(kind=BinaryKind.MUL, left=total, right=scale)
-    call.give(Binary(kind=BinaryKind.ADD, left=call.add(times), right=call.plain(6))
-              if call.has(6) else times)

@@ -1,4 +1,4 @@
-"""Between real numbers and integers, and sums of integers: what ONNX itself has of quantization."""
+"""Between real numbers and integers: what ONNX itself has of quantization."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.functions import Cast, Unary, UnaryKind
 from ...graph.operations.indexing import Expand
 from ...graph.operations.matrix import MatMul
-from ...graph.operations.quantize import Clamp, Dequantize, Quantize
-from ...graph.operations.reduction import Reduce, ReduceKind
+from ...graph.operations.quantize import Dequantize, Quantize
 from ...graph.types import Array, GraphError, Quantization
 from .call import Call
 from .file import dtype_of
@@ -161,48 +160,21 @@ def integer_product(call: Call) -> None:
               dtype=stored_type(call, 7), quantization=quantization_of(call, 6, 7))
 
 
-def without_zero_point(call: Call, number: int, zero: int, axis: int) -> str:
-    """An operand as integers that stand for themselves less a zero point."""
-    if not call.has(zero):
-        return call.plain(number)
-    rank = len(call.type(number).shape)
-    zeros = call.known(zero)
+def without_zero_point(call: Call, tensor: str, zero: str | None, axis: int) -> str:
+    """A tensor as integers that stand for themselves less a zero point."""
+    if zero is None:
+        return tensor
+    rank = len(call.type_of(tensor).shape)
+    zeros = call.reader.builder.array(zero)
     if zeros is not None and zeros.ndim < 2 and zeros.size and zeros.dtype.kind in "iu":
         count = zeros.size
-        return call.reader.quantized(call.given(number), Quantization(
+        return call.reader.reinterpreted(tensor, Quantization(
             (1.0,) * count, tuple(zeros.ravel().tolist()),
             None if count == 1 else normalized_axis(axis, rank)))
-    wide, subtracted = call.cast(call.plain(number), "int32"), call.cast(call.plain(zero), "int32")
+    wide, subtracted = call.cast(tensor, "int32"), call.cast(zero, "int32")
     if len(call.type_of(subtracted).shape) == 1 and call.type_of(subtracted).size > 1:
         shape = [1] * rank
         shape[normalized_axis(axis, rank)] = -1
         sizes = tuple(call.type_of(subtracted).size if each == -1 else each for each in shape)
         subtracted = call.reshaped(subtracted, sizes)
     return call.add(Binary(kind=BinaryKind.SUB, left=wide, right=subtracted))
-
-
-@operator("ConvInteger", "auto_pad dilations group kernel_shape pads strides", since=10)
-def plain_integer_convolution(call: Call) -> None:
-    convolve(call, without_zero_point(call, 0, 2, 1), without_zero_point(call, 1, 3, 0), None)
-
-
-@operator("DynamicQuantizeLinear", since=11)
-def dynamic_quantize(call: Call) -> None:
-    """Scale and zero point are computed, so integers stand for themselves."""
-    x = call.plain(0)
-    axes = tuple(range(len(call.type(0).shape)))
-    zero = call.scalar(0, "float32")
-    low, high = (call.add(Binary(kind=kind, right=zero, left=call.add(
-        Reduce(kind=of, x=x, axes=axes)))) for kind, of in (
-            (BinaryKind.MIN, ReduceKind.MIN), (BinaryKind.MAX, ReduceKind.MAX)))
-    span = call.add(Binary(kind=BinaryKind.SUB, left=high, right=low))
-    scale = call.add(Binary(kind=BinaryKind.DIV, left=span, right=call.scalar(255, "float32")))
-    start = call.add(Unary(kind=UnaryKind.NEG, x=call.add(
-        Binary(kind=BinaryKind.DIV, left=low, right=scale))))
-    point = call.add(Unary(kind=UnaryKind.ROUND, x=call.add(Clamp(x=start, low=0, high=255))))
-    ratio = call.add(Binary(kind=BinaryKind.DIV, left=x, right=scale))
-    rounded = call.add(Unary(kind=UnaryKind.ROUND, x=ratio))
-    whole = call.add(Binary(kind=BinaryKind.ADD, left=rounded, right=point))
-    call.give(Cast(x=call.add(Clamp(x=whole, low=0, high=255)), dtype="uint8"))
-    call.same(scale, 1)
-    call.give(Cast(x=point, dtype="uint8"), 2)

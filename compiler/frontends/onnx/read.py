@@ -19,6 +19,7 @@ from . import (  # noqa: F401  (makes operators known)
     control,
     einsum,
     images,
+    integers,
     matrices,
     microsoft,
     moves,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ...graph.operation import Operation
 from ...graph.operations.shape import Reshape, Transpose
 from ...graph.operations.window import Conv, Pair, Sides, TransposedConv
 from ...graph.types import Array, GraphError, Quantization, Shape
@@ -115,7 +116,7 @@ def place_of(call: Call, tensor: str, dimensions: int, kernel: Pair) -> Place:
     return place(sides[0] if dimensions == 2 else Side(1, 1), sides[-1])
 
 
-def give_images(call: Call, operation: Conv | TransposedConv, dimensions: int, *,
+def give_images(call: Call, operation: Operation, dimensions: int, *,
                 dtype: str | None = None, quantization: Quantization | None = None) -> None:
     """A result of two dimensions, or of one as the input has."""
     if dimensions == 2:

@@ -265,6 +265,11 @@ EXACT = [
     ("MatMulInteger", [bytes_(3, 8), bytes_(8, 5)]),
     ("MatMulIntegerToFloat", [bytes_(3, 8), known(whole(8, 5)), real(low=0.1), scale(5), zero(9),
                               zero(0, "int8"), known(real(5))], {}, MICROSOFT),
+    ("DynamicQuantizeMatMul", [real(3, 8), known(whole(8, 5, low=-64, high=64)), scale(5),
+                               zero([0] * 5, "int8"), known(real(5))], {}, MICROSOFT),
+    ("DynamicQuantizeMatMul", [real(3, 8), known(whole(8, 5, low=-64, high=64)), scale()], {},
+     MICROSOFT),
+    ("DynamicQuantizeLinear", [np.zeros((2, 3), np.float32)]),
     ("DynamicQuantizeLinear", [real(5, 6)]), ("DynamicQuantizeLinear", [real(5, 6, low=0.5)]),
 ]
 
@@ -272,7 +277,7 @@ EXACT = [
 @pytest.mark.parametrize("number", range(len(EXACT)), ids=lambda each: f"{EXACT[each][0]}-{each}")
 def test_sums_of_integers_are_exact(number):
     case = EXACT[number]
-    for found, right in zip(*both(*case, outputs=3 if "Dynamic" in case[0] else 1), strict=True):
+    for found, right in zip(*both(*case, outputs=3 if case[0] == "DynamicQuantizeLinear" else 1), strict=True):
         assert (found.shape, found.dtype) == (right.shape, right.dtype)
         np.testing.assert_allclose(found, right, rtol=1e-6)
 

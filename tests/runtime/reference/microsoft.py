@@ -109,6 +109,16 @@ def sums_of_products(draw: Draw, op: str) -> Node:
                 *stored(draw, (), kind, 8.0)[1:]], atol=1)
 
 
+@node(name("DynamicQuantizeMatMul"))
+def products_quantized_as_needed(draw: Draw, op: str) -> Node:
+    rows, depth, columns = draw.shape(3, 3, least=1)
+    scales = draw.one((), (columns,))
+    return Own([draw.real((rows, depth), odd=False), draw.whole((depth, columns), "int8", -64, 63),
+                draw.real(scales, odd=False, low=0.05, high=0.5),
+                np.zeros(scales, np.int8) if draw.chance() else None,
+                draw.real((columns,), odd=False) if draw.chance() else None], rtol=1e-5, atol=1e-5)
+
+
 @node(name("MatMulIntegerToFloat"))
 def real_products(draw: Draw, op: str) -> Node:
     rows, depth, columns = draw.shape(3, 3, least=1)
