@@ -277,7 +277,8 @@ EXACT = [
 @pytest.mark.parametrize("number", range(len(EXACT)), ids=lambda each: f"{EXACT[each][0]}-{each}")
 def test_sums_of_integers_are_exact(number):
     case = EXACT[number]
-    for found, right in zip(*both(*case, outputs=3 if case[0] == "DynamicQuantizeLinear" else 1), strict=True):
+    count = 3 if case[0] == "DynamicQuantizeLinear" else 1
+    for found, right in zip(*both(*case, outputs=count), strict=True):
         assert (found.shape, found.dtype) == (right.shape, right.dtype)
         np.testing.assert_allclose(found, right, rtol=1e-6)
 
