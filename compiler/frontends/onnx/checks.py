@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -21,7 +22,6 @@ VALUES = {AttributeProto.FLOAT: "f", AttributeProto.INT: "i", AttributeProto.STR
           AttributeProto.INTS: "ints", AttributeProto.STRINGS: "strings",
           AttributeProto.TENSORS: "tensors", AttributeProto.GRAPHS: "graphs"}
 TYPE_NAMES = {"float32": "float", "float64": "double"}      # as ONNX's definitions have them
-ANY_NUMBER = 1 << 30            # of operands, where there is no limit
 
 
 def check_model(model: ModelProto) -> int:
@@ -56,8 +56,8 @@ def check_defaults(graph: GraphProto) -> None:
         if type_.elem_type not in (0, tensor.data_type) or (type_.HasField("shape") and not fits):
             raise GraphError(
                 f"the input {shown(value.name)} is declared as {type_name(type_.elem_type)} of "
-                f"shape {sizes}, but its default is {type_name(tensor.data_type)} of shape "
-                f"{list(tensor.dims)}")
+                f"shape {shown(sizes)}, but its default is {type_name(tensor.data_type)} of "
+                f"shape {shown(list(tensor.dims))}")
 
 
 def check_outputs(graph: GraphProto, dtypes: Mapping[str, str]) -> None:
@@ -77,9 +77,9 @@ def check_outputs(graph: GraphProto, dtypes: Mapping[str, str]) -> None:
 
 def node_problems(node: NodeProto, opset: int) -> Iterator[str]:
     """What of a node contradicts ONNX whatever its operands are."""
-    names = [each.name for each in node.attribute]
-    for name in dict.fromkeys(each for each in names if names.count(each) > 1):
-        yield f"{node.op_type} has the attribute {shown(name)} {names.count(name)} times"
+    for name, count in Counter(each.name for each in node.attribute).items():
+        if count > 1:
+            yield f"{node.op_type} has the attribute {shown(name)} {count} times"
     for each in node.attribute:
         wrong = [field for type_, field in VALUES.items() if type_ != each.type
                  and (len(getattr(each, field)) if field.endswith("s") and len(field) > 1

@@ -36,7 +36,7 @@ from .checks import check_defaults, check_model, check_outputs
 from .file import DTYPES, array_of, parsed, type_name
 from .inputs import OpenShapesError, read_inputs
 from .nodes import problems_of, read_nodes
-from .proposals import proposed_options
+from .proposed import proposed_options
 from .reader import Reader, placed
 from .table import supported
 

@@ -11,6 +11,7 @@ from ....isa.values import listed, named
 from ...graph.graph import Builder, Graph
 from ...graph.types import GraphError, Shape, TensorType
 from ..given_inputs import GivenInputs, check_shape, sizes_text, value_array
+from ..proposals import OpenInput, options_text, working_proposal
 from .file import DTYPES, OPEN, Model, decoded_model
 from .reading import RULES, Node, Reading
 from .rules import (
@@ -40,10 +41,33 @@ def read_tflite(data: bytes, name: str, shapes: Mapping[str, Shape] | None = Non
         model = decoded_model(data)
         check_operators(model)
         with np.errstate(all="ignore"):         # tiny scales make infinities, which are refused
-            return _Reader(Reading(model, Builder(name)),
-                           GivenInputs(shapes or {}, values or {})).graph()
+            return _read_or_propose(model, name, GivenInputs(shapes or {}, values or {}))
     except GraphError as error:
         raise GraphError(f"{named(name)}: {error}") from None
+
+
+def _read_or_propose(model: Model, name: str, given: GivenInputs) -> Graph:
+    """The graph. If there is none but inputs are open, the error proposes shapes for them."""
+    def read(given: GivenInputs) -> GivenInputs:
+        _Reader(Reading(model, Builder(name)), given).graph()
+        return given
+
+    try:
+        return _Reader(Reading(model, Builder(name)), given).graph()
+    except GraphError as error:
+        tensors = {each.name: each for each in (model.tensors[index] for index in model.inputs)
+                   if each.name not in given.values}
+        inputs = [OpenInput(each.name, given.shapes.get(each.name, each.sizes),
+                            [""] * len(each.sizes), each.dtype.startswith("float"))
+                  for each in tensors.values()]
+        waiting = [each for each in inputs if None in (each.sizes or ())]
+        if not waiting:
+            raise
+        found = working_proposal(inputs, given, read)
+        places = listed([f"{named(each.name)} ({sizes_text(each.sizes or ())})"
+                         for each in waiting])
+        hint = f"give them, as in {options_text(found)}" if found else "--shape gives others"
+        raise GraphError(f"{error}; sizes of {places} are open: {hint}") from None
 
 
 def check_operators(model: Model) -> None:
@@ -76,7 +100,7 @@ class _Reader:
                 self._counted(node)
                 node.rule.function(node)
             except GraphError as error:
-                raise GraphError(self._placed(node, str(error)) + self._open_sizes()) from None
+                raise GraphError(self._placed(node, str(error))) from None
         outputs = tuple(self.reading.name_of(index) for index in self.model.outputs)
         return self.reading.builder.graph(outputs)
 
@@ -104,18 +128,9 @@ class _Reader:
             self.reading.names[index] = builder.constant(name, array, tensor.quantization)
             return
         if shape is None and OPEN in tensor.shape:
-            raise GraphError(f"the input {tensor.title} has no fixed shape but "
-                             f"{sizes_text(tensor.sizes)}; give one with --shape")
+            raise GraphError(f"the input {tensor.title} has no fixed shape")
         type_ = TensorType(shape or tensor.shape, tensor.dtype, tensor.quantization)
         self.reading.names[index] = builder.input(name, type_)
-
-    def _open_sizes(self) -> str:
-        """What may help where an operator does not fit its operands: sizes that are open."""
-        tensors = [self.model.tensors[index] for index in self.model.inputs]
-        found = [f"{each.title} ({sizes_text(each.sizes)})" for each in tensors
-                 if None in each.sizes and each.name not in self.given.shapes
-                 and each.name not in self.given.values]
-        return f"; --shape may fix the open sizes of {listed(found)}" if found else ""
 
     def _counted(self, node: Node) -> None:
         """Refuse an operator with the wrong number of inputs or results."""

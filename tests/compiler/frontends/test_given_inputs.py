@@ -121,6 +121,28 @@ def test_a_proposal_is_one_that_can_be_read():
         read_onnx(model.SerializeToString(), "m")
 
 
+def test_a_name_of_a_size_is_one_size_in_a_proposal():
+    model = graph_model([helper.make_node("MatMul", ["x", "v"], ["y"])],
+                        [value("x", ("n", "k")), value("v", ("k", 2))], ["y"])
+    with pytest.raises(GraphError, match=r"inputs x, v have .* --shape x=1,512 --shape v=512,2$"):
+        read_onnx(model.SerializeToString(), "m")
+    with pytest.raises(GraphError, match=r"the input x has .* as in --shape v=5,2 --shape x=1,5$"):
+        read_onnx(model.SerializeToString(), "m", {"v": (5, 2)})
+
+
+@pytest.mark.parametrize("constant", [np.float32(np.nan), np.float32(np.inf), np.zeros((2, 2))])
+def test_what_is_compared_may_be_anything(constant):
+    """A value that is proposed comes from a comparison, if that is with one integer."""
+    branch = helper.make_graph([helper.make_node("Identity", ["x"], ["a"])], "b", [],
+                               [value("a", None)])
+    nodes = [helper.make_node("Equal", ["rate", "limit"], ["same"]),
+             helper.make_node("If", ["same"], ["y"], then_branch=branch, else_branch=branch)]
+    limit = numpy_helper.from_array(np.asarray(constant, np.float32), "limit")
+    model = graph_model(nodes, [value("x", ("n", 2)), value("rate", ())], ["y"], [limit])
+    with pytest.raises(GraphError, match="give one, as in --shape x=1,2"):
+        read_onnx(model.SerializeToString(), "m")
+
+
 def test_a_decisive_input_is_named():
     with pytest.raises(GraphError, match="must be constant; --value rate=NUMBER makes it so"):
         read_onnx(rate_model().SerializeToString(), "m")
@@ -176,13 +198,14 @@ def test_sizes_that_a_tflite_file_does_not_leave_open():
     for shape, words in (((2, 4, 1, 3), r"does not fit 1,\?,\?,3"), ((1, 4, 3), "has 3 axes, but")):
         with pytest.raises(GraphError, match=words):
             read_tflite(open_tflite(), "m", {"x": shape})
-    with pytest.raises(GraphError, match=r"no fixed shape but 1,\?,\?,3; give one with --shape"):
+    with pytest.raises(GraphError, match=r"no fixed shape; sizes of x \(1,\?,\?,3\) are open: "
+                                         r"give them, as in --shape x=1,224,224,3$"):
         read_tflite(open_tflite((1, -1, -1, 3), ()), "m")
     assert read_tflite(open_tflite((1, -1, -1, 3), ()), "m", {"x": (1, 2, 2, 3)})
     pool = single("AVERAGE_POOL_2D", [Tensor((1, 1, 1, 1), name="x", signature=(1, -1, 1, 1))],
                   Tensor((1, 1, 1, 1)), "Pool2DOptions", FilterHeight=2, FilterWidth=1, StrideW=1,
                   StrideH=1, Padding=1)
-    with pytest.raises(GraphError, match=r"--shape may fix the open sizes of x \(1,\?,1,1\)$"):
+    with pytest.raises(GraphError, match=r"sizes of x .* give them, as in --shape x=1,224,1,1$"):
         read_tflite(pool, "m")
     assert read_tflite(pool, "m", {"x": (1, 2, 1, 1)})
 
