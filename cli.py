@@ -12,19 +12,14 @@ import typer
 
 from . import __version__
 from .cli_boards import boards, build
-from .cli_devices import compare, profile, run
+from .cli_compare import compare
+from .cli_devices import profile, run
 from .cli_entry import BAD_INPUT, run_command
-from .cli_files import AsJson, ProgramFile, assembled, load_program, write_text
+from .cli_files import AsJson, ProgramFile, assembled, load_program, say, write_text
 from .cli_firmware import firmware
 from .cli_kernel import add_operators, kernels
-from .cli_model import (
-    check_unused,
-    compile_,
-    disassembled_model,
-    inspect,
-    is_model,
-    verdicts_of_model,
-)
+from .cli_model import check_unused, compile_, inspect, is_model
+from .cli_networks import disassembled_model, verdicts_of_model
 from .cli_options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .isa.errors import MicrotronError
 
@@ -67,7 +62,7 @@ def asm(source: Annotated[Path, typer.Argument(help="Assembly text.")],
         program = with_tokens(program)
     target = output or source.with_suffix(".mt")
     image.save(program, target)
-    typer.echo(f"{target}: {len(program.code)} instructions, {len(program.segments)} segments")
+    say(f"{target}: {len(program.code)} instructions, {len(program.segments)} segments")
 
 
 @app.command()
@@ -119,7 +114,7 @@ def verify(program: ProgramFile,
         if not as_json and not verdict.findings:
             _print_safe(place, verdict)
         for finding in verdict.findings if not as_json else ():
-            typer.echo(f"{place}: {finding}", err=True)
+            say(f"{place}: {finding}", err=True)
     if any(each.findings for _, each in verdicts):
         raise typer.Exit(BAD_INPUT)
 
@@ -153,7 +148,7 @@ def config(name: Annotated[str, typer.Argument(
         found, notes = load_with_notes(name)
         chosen = {name: found}
         for note in notes:
-            typer.echo(note, err=True)
+            say(note, err=True)
     if output is not None:
         if not name:
             raise MicrotronError("--output needs the name of one configuration to save")
@@ -217,7 +212,7 @@ def isa(instruction: Annotated[str, typer.Argument(
 
 def _print_safe(path: str, verdict: Verdict) -> None:
     most = max(verdict.most_tokens.values(), default=0)
-    typer.echo(f"{path}: safe: {verdict.instructions} instructions, {verdict.tokens} tokens, at "
+    say(f"{path}: safe: {verdict.instructions} instructions, {verdict.tokens} tokens, at "
                f"most {most} in a counter, {verdict.accesses} accesses")
 
 

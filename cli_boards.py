@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_files import AsJson
+from .cli_files import AsJson, say
 
 if TYPE_CHECKING:
     from .boards.facts.board import Board
@@ -40,7 +40,7 @@ def boards(as_json: AsJson = False) -> None:
     Console().print(table)
     for flow, reason in dict.fromkeys((each["flow"], each["missing"]) for each in found):
         if reason:
-            typer.echo(f"{flow}: {reason}")
+            say(f"{flow}: {reason}")
 
 
 def build(board: BoardName,
@@ -85,7 +85,7 @@ def build(board: BoardName,
         return
     if dry_run:
         for line in describe(plan, folder):
-            typer.echo(line)
+            say(line)
         return
     found = carry_out(plan, folder)
     if as_json:
@@ -96,7 +96,7 @@ def build(board: BoardName,
     show(f"{folder / plan.build.product} for {chosen.title}", table_rows(found))
     if not plan.flow.places:
         typer.echo("This is a project: the vendor's tools place it and make the bitstream.")
-    typer.echo(f"To load it: {folder / 'load.sh'} ({load_command(plan)})")
+    say(f"To load it: {folder / 'load.sh'} ({load_command(plan)})")
 
 
 def _facts(board: Board) -> dict[str, Any]:

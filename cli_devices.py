@@ -10,14 +10,15 @@ import typer
 
 from .cli_files import AsJson, ProgramFile, check_apart, load_program, tensor_files
 from .cli_firmware import is_image, run_image
-from .cli_model import check_unused, is_model, profile_model, run_model, show_profiles
+from .cli_model import check_unused, is_image_of_model, is_model
+from .cli_networks import profile_model, run_model, show_profiles
 from .cli_options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .cli_times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
     from .isa.atomic import Content
 
-DIFFERENT = 1
 
 
 def run(program: ProgramFile,
@@ -28,7 +29,9 @@ def run(program: ProgramFile,
                  "a network.",
         )] = "",
         inputs: Annotated[list[str] | None, typer.Option(
-            "--input", "-i", metavar="TENSOR=FILE.npy", help="Fill a tensor before the run.",
+            "--input", "-i", metavar="TENSOR=FILE.npy",
+            help="Fill a tensor before the run. A network also takes a .npz file, whose arrays "
+                 "have its inputs' names.",
         )] = None,
         outputs: Annotated[list[str] | None, typer.Option(
             "--output", "-o", metavar="TENSOR=FILE.npy", help="Save a tensor after the run.",
@@ -49,8 +52,10 @@ def run(program: ProgramFile,
         allow_nan: Annotated[bool, typer.Option(
             "--allow-nan", help="Compute with inputs of a network that hold NaN, which are refused "
                                 "otherwise.")] = False,
+        mhz: ClockMhz = None,
+        all_reasons: AllReasons = False,
         as_json: AsJson = False) -> None:
-    """Run a program or a network on a device and print what it did.
+    """Run a program or a network on a device and print what it gave and did.
 
     A network's only input or output may be a file alone, as in `microtron run model.tflite -i
     image.npy`. A .bin file is firmware, and runs on a board's soft processor.
@@ -70,8 +75,9 @@ def run(program: ProgramFile,
                            limit=limit) | {"allow_nan": allow_nan}
         run_model(program, device=device, options=options, inputs=inputs, outputs=outputs,
                   trace=trace, config=name, fixed=fixed, memory=memory, check=check,
-                  as_json=as_json)
+                  mhz=mhz, all_reasons=all_reasons, as_json=as_json)
         return
+    _refuse_for_programs(program, mhz, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
     if allow_nan:
         raise MicrotronError(f"--allow-nan is for networks; {program} is a program, of integers")
@@ -115,73 +121,40 @@ def profile(program: ProgramFile,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
             values: ModelValues = None,
-            board: Annotated[str, typer.Option(
-                metavar="NAME", help="With the memory and the clock of this board; a network is "
-                                     "compiled for its preset unless --config is given.")] = "",
+            board: OnBoard = "",
+            mhz: ClockMhz = None,
+            all_reasons: AllReasons = False,
             as_json: AsJson = False) -> None:
     """Say where a program's cycles go: by engine and cause, and how far from the best possible.
 
-    For a network, each of its programs.
-    Example: microtron profile matmul.mt --memory read_latency=64
+    What cannot be proven safe is refused. For a network, each of its programs, and the time of an
+    inference with what the CPU adds. Example: microtron profile matmul.mt --memory read_latency=64
     """
-    chosen, fixed = None, ModelInputs(shapes, values)
-    if board:
-        from .boards.facts.catalogue import find_board as known
-        from .boards.facts.speed import memory_option
-
-        if memory:
-            raise MicrotronError("--board has a memory of its own; leave out --memory, or --board")
-        chosen = known(board)
-        memory = memory_option(chosen)
+    fixed = ModelInputs(shapes, values)
+    chosen, memory = board_and_memory(board, memory)
     if is_model(program):
-        if chosen is not None and program.suffix != ".mt":
+        if chosen is not None and not is_image_of_model(program):
             name = name or chosen.preset
         profile_model(program, memory=memory, limit=limit, config=name, fixed=fixed,
-                      board=chosen, as_json=as_json)
+                      board=chosen, mhz=mhz, all_reasons=all_reasons, as_json=as_json)
         return
+    _refuse_for_programs(program, None, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
     from .isa.timing import parse_timing
+    from .isa.verifier import verify as prove
     from .runtime.profile import profile as measure
 
     loaded = load_program(program)
-    if chosen is not None:
-        from .boards.facts.fit import check_fits
-        check_fits(chosen, loaded.config)       # before minutes of simulation
-    show_profiles([str(program)], [measure(loaded, parse_timing(memory), limit=limit)], chosen,
+    clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
+    prove(loaded)
+    show_profiles([str(program)], [measure(loaded, parse_timing(memory), limit=limit)], clock,
                   as_json=as_json)
 
 
-def compare(program: ProgramFile,
-            memory: Memory = "",
-            name: Annotated[str, typer.Option(
-                "--config", help="Another accelerator with the same tiles and scratchpads: a "
-                                 "preset or a .toml file.")] = "",
-            limit: Limit = None) -> None:
-    """Run a program on the hardware and on the cycle-exact simulator and compare everything.
-
-    Start and end of every instruction, counters, memory and faults. If anything differs, says in
-    which cycle first, with the state of both, and exits with 1. Needs the extra `hw` and
-    Verilator. Example: microtron compare matmul.mt --memory read_latency=64
-    """
-    from .isa.config_files import load_config
-    from .isa.timing import parse_timing
-    from .runtime.compare import compare as run_both
-    from .runtime.differences import equal_line, explain, save_case
-    from .sim.limit import cycle_limit
-
-    loaded, timing = load_program(program), parse_timing(memory)
-    config = load_config(name) if name else loaded.config
-    found = run_both(loaded, config=config, timing=timing,
-                     limit=cycle_limit(loaded, timing, limit, config))
-    if not found.differences:
-        typer.echo(equal_line(str(program), found))
-        return
-    place = program
-    if name:                    # `run` takes a program's own accelerator
-        place = program.with_name(f"{program.stem}-{found.case.program.config.digest}.mt")
-        save_case(found, place)
-    typer.echo(explain(found, place))
-    raise typer.Exit(DIFFERENT)
+def _refuse_for_programs(program: Path, mhz: float | None, all_reasons: bool) -> None:
+    for option, given in (("--clock", mhz is not None), ("--all", all_reasons)):
+        if given:
+            raise MicrotronError(f"{option} is for networks, but {program} is a program")
 
 
 def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,

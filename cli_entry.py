@@ -15,6 +15,7 @@ import typer
 from .compiler.errors import PassWarning
 from .isa.errors import MicrotronError
 from .isa.progress import noted
+from .isa.values import printable
 from .runtime.processes import Signalled
 from .runtime.stopping import stopping_in_time
 
@@ -69,7 +70,7 @@ def one_line(text: str) -> str:
     words = " ".join(text.split())
     if len(words) > LONGEST:
         words = f"{words[:LONGEST - TAIL]} … {words[-TAIL:]}"
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in words)
+    return printable(words)
 
 
 def _complain(message: str, code: int = BAD_INPUT) -> int:

@@ -35,6 +35,12 @@ def assembled(path: Path) -> Program:
     return assemble(text, place=str(path))
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines for people. Names in them may come from anywhere."""
+    from .isa.values import printable
+    typer.echo("\n".join(map(printable, text.split("\n"))), err=err)
+
+
 def write_text(text: str, output: Path | None = None) -> None:
     """Write what programs read, to a file or to standard output: UTF-8 in any case."""
     if output is None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .cli_boards import BoardName
-from .cli_files import AsJson, check_apart
-from .cli_model import ModelFile, check_readable, files_of, is_model, opened, read_input
+from .cli_files import AsJson, check_apart, say
+from .cli_model import ModelFile, check_readable, is_model, opened
 from .cli_options import ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .cli_tensors import output_files, read_inputs
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
         typer.echo(json.dumps({"elf": str(target), "image": str(binary),
                                "bytes": len(image.content), "memory": image.needed}))
     else:
-        typer.echo(f"{binary}: {len(image.content):,} bytes, {image.needed:,} of "
+        say(f"{binary}: {len(image.content):,} bytes, {image.needed:,} of "
                    f"{chosen.memory.bytes:,} bytes of memory")
 
 
@@ -93,17 +94,15 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     if image.needed > place.memory_bytes:
         raise MicrotronError(f"{path}: needs {image.needed:,} bytes of memory, but {place.board} "
                              f"has {place.memory_bytes:,}")
-    wanted = files_of("--output", outputs, image.outputs)
+    wanted = output_files(outputs, image.outputs)
     check_apart(wanted.values())
-    given = {name: read_input(file, name, image.inputs[name].type)
-             for name, file in files_of("--input", inputs, image.inputs).items()}
-    given = taken({name: each.type for name, each in image.inputs.items()}, given,
-                  allow_nan=allow_nan)
+    types = {name: each.type for name, each in image.inputs.items()}
+    given = taken(types, read_inputs(inputs, types), allow_nan=allow_nan)
     timeout = None if limit is None else checked_limit(limit)
     with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,
-          watched(f"loading {path}") as say):
+          watched(f"loading {path}") as tell):
         network = BoardNetwork(Monitor(line, address), image.content)
-        say("running")
+        tell("running")
         found, outcome = network.run(given, timeout=timeout, allow_nan=allow_nan)
     write_together({file: array_content(found[name]) for name, file in wanted.items()})
     if as_json:

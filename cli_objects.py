@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .cli_files import say
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -25,19 +26,21 @@ def check_objects(cpu: str, folder: Path | None) -> None:
         target(cpu)
 
 
-def written_objects(model: Model, cpu: str, folder: Path) -> list[str]:
+def written_objects(model: Model, cpu: str, folder: Path, *, force: bool) -> list[str]:
     """Write a network for a processor; the files."""
     from .isa.progress import watched
     from .native.target import target
     from .runtime.ahead.objects import write_objects
 
     with watched(f"compiling for {cpu}"):
-        return [str(path) for path in write_objects(model, target(cpu), folder)]
+        return [str(path) for path in write_objects(model, target(cpu), folder,
+                                                         force=force)]
 
 
-def write_network(model: Model, cpu: str, folder: Path, *, as_json: bool = False) -> None:
-    written = written_objects(model, cpu, folder)
+def write_network(model: Model, cpu: str, folder: Path, *, force: bool,
+                  as_json: bool = False) -> None:
+    written = written_objects(model, cpu, folder, force=force)
     if as_json:
         typer.echo(json.dumps({"objects": written}))
     else:
-        typer.echo(f"{folder}: {len(written)} files for {cpu}")
+        say(f"{folder}: {len(written)} files for {cpu}")

@@ -43,6 +43,7 @@ from microtron.runtime.compiled_model import compiled_model
 from microtron.runtime.host import Nodes, Pack, Unpack
 from microtron.runtime.layers import inspected
 from microtron.runtime.model import Model
+from microtron.runtime.times.measure import measured_times
 from microtron.sim.simulate import simulate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -116,7 +117,7 @@ def measured(source: Source, config: str) -> dict[str, Any]:
         network = compiled_network(path, config, options, version=__version__)
         peak = _peak()
     model = Model(**vars(compiled_model(network, options.memory)))
-    totals = inspected(model).totals()
+    totals = inspected(model, time_host=partial(measured_times, threads=1)).totals()
     alone = cycles_alone(network, options.memory)
     run_seconds, cpu = _run_seconds(model)
     return {"network": source.name, "config": config, **totals, "alone": alone,
@@ -216,8 +217,9 @@ def measure(options: argparse.Namespace) -> Outcome:
         benchmark="networks", title="Networks as compiled", rows=list(_rows(jobs)),
         facts={"memory": "the reference system's"}, columns=(
             Column("network", "network", lambda name: str(name)[:24]), Column("config", "config"),
-            Column("cycles", "cycles", quantity("")), Column("efficiency", "of bound", _percent),
-            Column("utilization", "use", _percent), Column("seam", "alone", _gain),
+            Column("cycles", "cycles", quantity("")),
+            Column("accelerator_efficiency", "of bound", _percent),
+            Column("accelerator_utilization", "use", _percent), Column("seam", "alone", _gain),
             Column("cpu_nodes", "cpu"), Column("bytes", "DRAM", quantity("B")),
             Column("compile_seconds", "compile", quantity("s")),
             Column("compile_anew_seconds", "anew", quantity("s")),

@@ -102,7 +102,7 @@ def main() -> None:
     if outcome.cycles:
         rows += [("cycles", f"{outcome.cycles:,} a digit, exactly those of the hardware: "
                             f"{outcome.cycles / MEGAHERTZ:,.0f} µs at {MEGAHERTZ} MHz"),
-                 ("utilization", f"{outcome.utilization:.1%} of the MAC array")]
+                 ("utilization", f"{outcome.utilization:.1%} of the MAC array while it runs")]
     show("Held-out digits", [
         *rows, ("this machine", f"compiled in {compiled:.1f} s, ran in {outcome.seconds:.1f} s")])
 

@@ -29,12 +29,17 @@ def integer(value: object) -> int | None:
         return None
 
 
+def printable(text: str) -> str:
+    """Text from anywhere, fit for a terminal: one line, without control characters, escape
+    sequences and marks that change the direction of writing. They are spelled out, as \\x1b."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def named(name: object) -> str:
     """A name as messages use it: unchanged, if it is text, printable and not too long."""
-    if not isinstance(name, str):
-        return shown(name)
-    text = _cut(name)
-    return text if text.isprintable() else repr(text)[1:-1]     # a message stays one line
+    return printable(_cut(name)) if isinstance(name, str) else shown(name)
 
 
 def _cut(text: str) -> str:

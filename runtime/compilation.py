@@ -86,6 +86,8 @@ def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
     `progress` what is being done."""
     network = compiled_network(model, config, options, version=version, observe=observe,
                                progress=progress)
+    if progress is not None:
+        progress("checking the compiled model")
     compiled = compiled_model(network, options.memory)
     try:
         check_model(compiled)
@@ -132,8 +134,7 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
         return compile_network(
             graph, target, cost=options.cost, memory=options.memory,
             require_accelerator=options.require_accelerator, provenance=provenance,
-            progress=lambda node, number, count: say(f"compiling {named(node)} ({number + 1} of "
-                                                     f"{count})"))
+            progress=say)
 
 
 def file_digest(path: Path) -> str:

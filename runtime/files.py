@@ -1,12 +1,18 @@
-"""Tensors in `.npy` files."""
+"""Tensors in `.npy` and `.npz` files."""
 
 from __future__ import annotations
 
 import io
+import lzma
+import struct
 import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
+from zipfile import BadZipFile, LargeZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +20,7 @@ from numpy.lib import format as npy
 
 from ..isa.errors import MicrotronError
 from ..isa.program import Tensor
+from ..isa.values import named
 
 Array = npt.NDArray[Any]
 
@@ -30,18 +37,56 @@ def read_array(path: Path, place: str, wanted: tuple[int, ...], dtypes: tuple[st
     data is read: a file may claim to hold more than there is memory."""
     try:
         with path.open("rb") as file:
-            shape, column_major, dtype = _header(file, path)
-            if shape != wanted or dtype not in [np.dtype(each) for each in dtypes]:
-                raise MicrotronError(f"{path}: holds {dtype} of shape {shape}, but {place} is "
-                                     f"{' or '.join(dtypes)} of shape {wanted}")
-            size = prod(shape) * dtype.itemsize
-            data = file.read(size)
+            return _read(file, str(path), place, wanted, dtypes)
     except OSError as error:
         raise MicrotronError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def npz_names(path: Path) -> list[str]:
+    """The names of the arrays in a file that holds several."""
+    with _archive(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def read_npz_array(path: Path, name: str, place: str, wanted: tuple[int, ...],
+                   dtypes: tuple[str, ...]) -> Array:
+    """One array of a file that holds several, checked as `read_array` does."""
+    with _archive(path) as archive:
+        members = archive.namelist()
+        with archive.open(f"{name}.npy" if f"{name}.npy" in members else name) as file:
+            return _read(file, f"{path}: {named(name)}", place, wanted, dtypes)
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[ZipFile]:
+    """A .npz file, whose damage is said in one line."""
+    try:
+        with ZipFile(path) as archive:
+            yield archive
+    except MicrotronError:
+        raise
+    except OSError as error:
+        raise MicrotronError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (BadZipFile, LargeZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError,
+            ValueError, struct.error, OverflowError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise MicrotronError(f"{path}: not a .npz file, or a damaged one: {reason}") from None
+
+
+def _read(file: IO[bytes], origin: str, place: str, wanted: tuple[int, ...],
+          dtypes: tuple[str, ...]) -> Array:
+    """The array that a file holds from here on."""
+    shape, column_major, dtype = _header(file, origin)
+    if shape != wanted or dtype.newbyteorder("=") not in [np.dtype(each) for each in dtypes]:
+        raise MicrotronError(f"{origin}: holds {dtype} of shape {shape}, but {place} is "
+                             f"{' or '.join(dtypes)} of shape {wanted}")
+    size = prod(shape) * dtype.itemsize
+    data = file.read(size)
     if len(data) < size:
-        raise MicrotronError(f"{path}: has {len(data)} bytes of data, but {dtype} of shape {shape} "
-                             f"takes {size}")
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if column_major else "C")
+        raise MicrotronError(f"{origin}: has {len(data)} bytes of data, but {dtype} of shape "
+                             f"{shape} takes {size}")
+    array = np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False)
+    return array.reshape(shape, order="F" if column_major else "C")
 
 
 def array_content(array: npt.NDArray[Any]) -> bytes:
@@ -51,7 +96,7 @@ def array_content(array: npt.NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: IO[bytes], path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """What a file claims to hold: the shape, whether columns come first, and the type."""
     start = file.read(npy.MAGIC_LEN)
     if start.startswith(ZIP):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from time import thread_time
 from typing import Any
 
 from ..compiler.graph.types import Array
@@ -36,12 +37,27 @@ class Inference:
     values: dict[str, Array]
     tiles: dict[str, Bytes] = field(default_factory=dict)       # of the program that comes next
     reports: list[Report] = field(default_factory=list)
+    cpu_seconds: float = 0.0            # for nodes
+    repack_seconds: float = 0.0         # for moving tensors in and out of tiles
 
 
 @dataclass(frozen=True)
 class Stage:
     unit: Unit
     work: Callable[[Inference], None]
+    repacks: bool = False
+
+    def run(self, inference: Inference) -> None:
+        """Do the work, and note the time of this thread that the CPU's takes. Waiting does not
+        count: a kernel may have to be compiled before it runs for the first time."""
+        start = thread_time()
+        self.work(inference)
+        if self.unit == Unit.CPU:
+            seconds = thread_time() - start
+            if self.repacks:
+                inference.repack_seconds += seconds
+            else:
+                inference.cpu_seconds += seconds
 
 
 class LoadedProgram:
@@ -118,4 +134,5 @@ def _program(step: ProgramStep, loaded: LoadedProgram, backend: HostBackend) -> 
     def unpack(inference: Inference) -> None:
         inference.values |= {tensor: work(inference.tiles[name])
                              for name, tensor, work in unpacks}
-    return [Stage(Unit.CPU, pack), Stage(Unit.ACCELERATOR, run), Stage(Unit.CPU, unpack)]
+    return [Stage(Unit.CPU, pack, repacks=True), Stage(Unit.ACCELERATOR, run),
+            Stage(Unit.CPU, unpack, repacks=True)]

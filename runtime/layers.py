@@ -4,11 +4,14 @@ Layers overlap in a stream, so none has a time of its own. A layer's cycles are 
 of the last instruction of all layers before it to the end of its own last one; the first has what
 comes before it, the last what comes after. They add up to the cycles of the program. Of two that
 the compiler made run at the same time, the second has the cycles of both.
+
+What the CPU computes has a time, too, and so has each tensor that is handed over: all of them add
+up to the time of an inference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -23,11 +26,15 @@ from ..sim.counts import count
 from ..sim.report import Report
 from ..sim.simulate import simulate
 from .compiled_model import CompiledModel, NodeReport, ProgramStep
+from .times.end_to_end import Clock, EndToEnd
+from .times.host_times import HostTimes, Source
+
+TimeHost = Callable[[CompiledModel], HostTimes]     # what the CPU's half takes
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerCost:
-    """A node, and on the accelerator what it costs there."""
+    """A node: on the accelerator what it costs there, and its time wherever it runs."""
 
     node: NodeReport
     cycles: int | None = None
@@ -38,6 +45,9 @@ class LayerCost:
     utilization: float | None = None    # of the MAC array
     with_next: bool = False             # runs at the same time as the next, which has its cycles
     efficiency: float | None = None     # bound / cycles; may be more than 1 inside a stream
+    seconds: float | None = None
+    time_source: Source | None = None   # None: takes no time of its own
+    inside: str = ""                    # of the CPU's nodes, the one that has its time
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON and for a line of CSV."""
@@ -49,7 +59,9 @@ class LayerCost:
                 "cycles": self.cycles, "efficiency": self.efficiency,
                 "utilization": self.utilization, "bytes": self.bytes,
                 "instructions": self.instructions, "with_next": self.with_next,
-                "note": node.note}
+                "seconds": self.seconds,
+                "time_source": self.time_source.value if self.time_source else "",
+                "inside": self.inside, "note": node.note}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +71,15 @@ class Inspection:
     model: CompiledModel
     layers: tuple[LayerCost, ...]       # a line for each node, in the order of the network
     reports: tuple[Report, ...]         # of the programs
+    end_to_end: EndToEnd                # the time of an inference, and what it consists of
 
     @property
     def cycles(self) -> int:
         return sum(each.cycles or 0 for each in self.reports)
 
     def totals(self) -> dict[str, Any]:
-        """Of the whole model; what the CPU computes takes no cycles of the accelerator."""
+        """Of the whole model. Cycles, bound, efficiency and bytes are the accelerator's alone;
+        seconds say what the CPU adds."""
         plans = [step.plan for step in self.model.steps if isinstance(step, ProgramStep)]
         hosted, all_macs = self.model.host_nodes, sum(each.macs for each in self.model.nodes)
         on_host = sum(each.macs for each in hosted)
@@ -73,17 +87,16 @@ class Inspection:
                    if each.where in (Where.ACCELERATOR, Where.CPU)]
         bound = sum(each.bound or 0 for each in self.layers)
         instructions = sum(len(each.code) for each in self.model.programs)
-        cycles, rate = self.cycles, self.model.config.macs_per_cycle
+        cycles = self.cycles
         return {
             "programs": len(plans), "nodes": len(working), "cpu_nodes": len(hosted),
             "macs": all_macs, "cpu_macs": on_host, "bound": bound, "cycles": cycles,
-            "efficiency": bound / cycles if cycles else None,
-            "utilization": (all_macs - on_host) / (cycles * rate) if cycles else None,
+            "accelerator_efficiency": bound / cycles if cycles else None,
             "bytes": sum(each.bytes for each in self.reports), "instructions": instructions,
             "instruction_bytes": instructions * INSTRUCTION_BYTES,
             "constant_bytes": sum(_constant_bytes(each) for each in self.model.programs),
             "peak_memory": max((each.peak for each in plans), default=0),
-            "tensor_memory": sum(each.total for each in plans)}
+            "tensor_memory": sum(each.total for each in plans), **self.end_to_end.to_dict()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON."""
@@ -91,7 +104,9 @@ class Inspection:
                 "config": self.model.config.to_dict(),
                 "inputs": {name: str(each) for name, each in self.model.inputs.items()},
                 "outputs": {name: str(each) for name, each in self.model.outputs.items()},
-                "layers": [each.to_dict() for each in self.layers], "totals": self.totals(),
+                "layers": [each.to_dict() for each in self.layers],
+                "handovers": [each.to_dict() for each in self.end_to_end.host.handovers],
+                "totals": self.totals(),
                 "plans": [{"peak": step.plan.peak, "total": step.plan.total,
                            "offsets": dict(step.plan.offsets)}
                           for step in self.model.steps if isinstance(step, ProgramStep)]}
@@ -102,19 +117,53 @@ def _constant_bytes(program: Program) -> int:
 
 
 def inspected(model: CompiledModel, memory: MemoryTiming | None = None, *,
-              limit: int | None = None) -> Inspection:
-    """Simulate all programs of a model, without data, and share out their cycles."""
+              limit: int | None = None, clock: Clock | None = None,
+              time_host: TimeHost | None = None,
+              progress: Callable[[str], None] | None = None) -> Inspection:
+    """Simulate all programs of a model, without data, and share out their cycles. The accelerator
+    runs at a clock of 100 MHz unless another is given; the CPU's half is measured on this machine
+    unless `time_host` says what it takes."""
     timing = memory or model.memory
     costs: dict[str, LayerCost] = {}
     reports: list[Report] = []
     for number, step in enumerate(model.steps):
         if isinstance(step, ProgramStep):
+            if progress is not None:
+                progress(f"simulating program {len(reports) + 1} of {len(model.programs)}")
             reports.append(simulate(step.program, memory=timing, limit=limit))
             nodes = [each for each in model.nodes if each.step == number]
             costs |= {each.node.name: each for each
                       in _costs(step.program, nodes, reports[-1], timing)}
-    return Inspection(model=model, reports=tuple(reports), layers=tuple(
-        costs.get(each.name, LayerCost(node=each)) for each in model.nodes))
+    total = end_to_end(model, sum(each.cycles or 0 for each in reports), clock, time_host)
+    return Inspection(model=model, reports=tuple(reports), end_to_end=total, layers=tuple(
+        _timed(costs.get(each.name, LayerCost(node=each)), total) for each in model.nodes))
+
+
+def end_to_end(model: CompiledModel, cycles: int | None, clock: Clock | None = None,
+               time_host: TimeHost | None = None) -> EndToEnd:
+    """The time of an inference in which the accelerator took so many cycles."""
+    host = (time_host or _measured)(model)
+    return EndToEnd(
+        clock=clock or Clock(), cycles=cycles, host=host,
+        macs=sum(each.macs for each in model.nodes if each.where == Where.ACCELERATOR),
+        macs_per_cycle=model.config.macs_per_cycle)
+
+
+def _measured(model: CompiledModel) -> HostTimes:
+    from .times.measure import measured_times  # which loads LLVM
+
+    return measured_times(model)
+
+
+def _timed(cost: LayerCost, total: EndToEnd) -> LayerCost:
+    """A layer with its time."""
+    if cost.cycles is not None:
+        return replace(cost, seconds=total.clock.seconds(cost.cycles),
+                       time_source=Source.SIMULATED)
+    found = total.host.nodes.get(cost.node.name)
+    if found is None:
+        return cost
+    return replace(cost, seconds=found.seconds, time_source=found.source, inside=found.inside)
 
 
 def _costs(program: Program, nodes: Sequence[NodeReport], report: Report,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from ..isa.values import named
 from .compiled_model import CompiledModel
 from .host import HostBackend
 from .result import Result
@@ -19,9 +20,10 @@ class Model(CompiledModel):
 
     def __repr__(self) -> str:
         """In a line: what goes in and out, and who computes."""
-        inputs, outputs = (", ".join(f"{name}: {type_.plain()}" for name, type_ in each.items())
-                           for each in (self.inputs, self.outputs))
-        return (f"<Model {self.name or 'without a name'}: ({inputs}) → ({outputs}), "
+        inputs, outputs = (
+            ", ".join(f"{named(name)}: {type_.plain()}" for name, type_ in each.items())
+            for each in (self.inputs, self.outputs))
+        return (f"<Model {named(self.name) or 'without a name'}: ({inputs}) → ({outputs}), "
                 f"{len(self.programs)} programs, {len(self.host_nodes)} of {len(self.nodes)} nodes "
                 f"on the CPU>")
 

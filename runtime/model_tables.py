@@ -1,4 +1,4 @@
-"""Models for people: the table of layers, and what else is worth knowing, in 80 columns."""
+"""Models for people: the table of layers, and what else is worth knowing, from 80 columns on."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import io
 from collections.abc import Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from ..compiler.network.network import Where
-from ..isa.values import named
+from ..isa.values import named, printable
 from .compiled_model import CompiledModel, ProgramStep
 from .layers import Inspection, LayerCost
-from .result import Result
-from .tables import show
+from .reasons import grouped_reasons
+from .tables import cut, open_console, plain
+from .times.end_to_end import EndToEnd
+from .times.host_times import Source
 
-COLUMNS = ("#", "layer", "result", "on", "MACs", "bound", "cycles", "eff.", "use", "bytes")
-NUMBERS = COLUMNS[4:]
+COLUMNS = ("#", "layer", "result", "on", "MACs", "bound", "cycles", "eff.", "use", "bytes", "time",
+           "name")
+NUMBERS = ("#", *COLUMNS[4:-1])
+ONLY_WIDE = ("bound", "name")
 WHERE = {Where.ACCELERATOR: "acc", Where.CPU: "cpu"}      # the others take no time of their own
-LAYER, RESULT = 12, 15      # characters of an operator and of a shape that are shown
+LAYER, RESULT = 12, 12      # characters of an operator and of a shape that are shown
+WIDE = 110                  # columns from which on there is room for names, and for more of both
+WIDE_LAYER, WIDE_RESULT, WIDE_NUMBERS = 22, 20, 62
 SCALES = ((10 ** 12, "T"), (10 ** 9, "G"), (10 ** 6, "M"), (10 ** 3, "k"))
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def short(number: float | None) -> str:
@@ -38,34 +43,51 @@ def short(number: float | None) -> str:
     raise AssertionError("one of the scales fits")
 
 
+def duration(seconds: float | None) -> str:
+    """A time in three digits and its unit."""
+    if seconds is None:
+        return ""
+    if seconds >= 999.5:
+        return f"{short(seconds)}s"
+    for scale, unit in UNITS:
+        value = seconds / scale
+        if value >= 0.9995:
+            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}{unit}"
+    return "0"
+
+
 def percent(part: float | None) -> str:
     return "" if part is None else f"{part:.0%}"
 
 
-def show_layers(title: str, found: Inspection) -> None:
+def show_layers(title: str, found: Inspection, *, all_reasons: bool = False) -> None:
     """The table of layers, with totals, and what it does not say."""
-    console, totals = Console(), found.totals()
-    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
+    console = open_console()
+    wide = console.width >= WIDE
+    table = Table(title=plain(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
                   pad_edge=False, show_footer=False)
-    for column in COLUMNS:
-        table.add_column(column, justify="right" if column in ("#", *NUMBERS) else "left",
-                         no_wrap=True)
+    shown = [column for column in COLUMNS if wide or column not in ONLY_WIDE]
+    for column in shown:
+        table.add_column(column, justify="right" if column in NUMBERS else "left", no_wrap=True)
     rows = [each for each in found.layers if each.node.where in WHERE]
+    widths = (WIDE_LAYER, WIDE_RESULT, console.width - WIDE_LAYER - WIDE_RESULT - WIDE_NUMBERS) if (
+        wide) else (LAYER, RESULT, 0)
     for number, each in enumerate(rows):
-        table.add_row(*_row(number, each), end_section=number == len(rows) - 1)
-    table.add_row("", "total", "", "", short(totals["macs"]), short(totals["bound"]),
-                  short(totals["cycles"]), percent(totals["efficiency"]),
-                  percent(totals["utilization"]), short(totals["bytes"]))
+        cells = dict(zip(COLUMNS, _row(number, each, *widths), strict=True))
+        table.add_row(*(plain(cells[column]) for column in shown),
+                      end_section=number == len(rows) - 1)
+    for cells in _totals(found):
+        table.add_row(*(plain(cells.get(column, "")) for column in shown))
     console.print(table)
-    for line in _facts(found, rows):
-        console.print(escape(line), soft_wrap=False, highlight=False)
+    for line in _facts(found, rows, all_reasons=all_reasons):
+        console.print(plain(line))
 
 
-def _row(number: int, cost: LayerCost) -> Iterator[str]:
+def _row(number: int, cost: LayerCost, layer: int, result: int, name: int) -> Iterator[str]:
     node = cost.node
     yield str(number)
-    yield escape(_cut(node.operator, LAYER))
-    yield _cut("×".join(map(str, node.type.shape)) or "1", RESULT)
+    yield cut(printable(node.operator), layer)
+    yield cut("×".join(map(str, node.type.shape)) or "1", result)
     yield WHERE[node.where]
     yield short(node.macs) if node.macs else ""
     yield short(cost.bound)
@@ -73,26 +95,66 @@ def _row(number: int, cost: LayerCost) -> Iterator[str]:
     yield percent(cost.efficiency)
     yield percent(cost.utilization) if node.macs else ""
     yield short(cost.bytes)
+    yield "↓" if cost.with_next or cost.inside else marked(cost.seconds, cost.time_source)
+    yield cut(printable(node.title), name)
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[:width - 1]}…"
+def marked(seconds: float | None, source: Source | None) -> str:
+    """A time, with a sign if it is estimated."""
+    return f"{'~' if source == Source.ESTIMATED else ''}{duration(seconds)}"
 
 
-def _facts(found: Inspection, rows: Sequence[LayerCost]) -> Iterator[str]:
+def _totals(found: Inspection) -> Iterator[dict[str, str]]:
+    """Of the accelerator, of the CPU, and of both, by column: the accelerator's numbers are its
+    own."""
+    totals, time = found.totals(), found.end_to_end
+    host = time.host
+    yield {"layer": "accelerator", "result": "alone", "on": "acc",
+           "MACs": short(totals["macs"] - totals["cpu_macs"]), "bound": short(totals["bound"]),
+           "cycles": short(totals["cycles"]), "eff.": percent(totals["accelerator_efficiency"]),
+           "use": percent(totals["accelerator_utilization"]), "bytes": short(totals["bytes"]),
+           "time": duration(time.accelerator_seconds)}
+    yield {"layer": "CPU", "result": f"{totals['cpu_nodes']} of {totals['nodes']}", "on": "cpu",
+           "MACs": short(totals["cpu_macs"]), "time": marked(host.node_seconds, host.source)}
+    yield {"layer": "hand-overs", "result": f"{totals['handovers']} tensors", "on": "cpu",
+           "bytes": short(totals["handover_bytes"]),
+           "time": marked(host.repack_seconds, host.source)}
+    yield {"layer": "end to end", "MACs": short(totals["macs"]), "use": percent(time.utilization),
+           "time": marked(time.seconds, host.source)}
+
+
+def time_lines(time: EndToEnd) -> Iterator[str]:
+    """Where times come from."""
+    yield f"time: the accelerator at {time.clock}; the CPU {host_line(time)}"
+
+
+def host_line(time: EndToEnd) -> str:
+    host = time.host
+    if host.source == Source.MEASURED:
+        return f"measured on {host.processor}, best of a few runs"
+    if Source.MEASURED in host.sources:
+        return f"measured on {host.processor}; ~: in part estimated from operations (docs/cpu.md)"
+    return f"~ estimated for {host.processor} from operations (docs/cpu.md)"
+
+
+def _facts(found: Inspection, rows: Sequence[LayerCost], *, all_reasons: bool) -> Iterator[str]:
     """Why nodes are the CPU's, memory, and where the model came from."""
     totals, model = found.totals(), found.model
-    yield (f"acc: the accelerator; eff.: bound / cycles; use: of the {model.config.macs_per_cycle} "
-           f"multipliers")
-    if any(each.with_next for each in rows):
-        yield "↓: at the same time as the next layer, which has the cycles of both"
-    for number, each in enumerate(rows):
-        if each.node.where == Where.CPU:
-            yield f"cpu {number} {named(each.node.title)}: {named_reason(each.node.reason)}"
-    for number, step in enumerate(model.steps):
-        if isinstance(step, ProgramStep):
-            yield (f"step {number}: {len(step.program.code):,} instructions; {step.plan.peak:,} "
-                   f"bytes between layers, {step.plan.total:,} without sharing")
+    yield (f"acc: the accelerator; eff.: bound / cycles; use: of its "
+           f"{model.config.macs_per_cycle} multipliers while it runs, end to end of the whole time")
+    if any(each.with_next or each.inside for each in rows):
+        yield "↓: together with a later layer, which has the cycles or the time of both"
+    yield from time_lines(found.end_to_end)
+    numbers = {each.node.name: number for number, each in enumerate(rows)}
+    yield from reason_lines(model, found.end_to_end, numbers, all_reasons=all_reasons)
+    plans = [step.plan for step in model.steps if isinstance(step, ProgramStep)]
+    for number, plan in enumerate(plans if len(plans) <= 1 or all_reasons else ()):
+        yield (f"program {number + 1}: {len(model.programs[number].code):,} instructions; "
+               f"{plan.peak:,} bytes between layers, {plan.total:,} without sharing")
+    if len(plans) > 1 and not all_reasons:
+        yield (f"{len(plans)} programs: {totals['instructions']:,} instructions; at most "
+               f"{totals['peak_memory']:,} bytes between layers, {totals['tensor_memory']:,} "
+               f"without sharing")
     yield (f"{totals['instruction_bytes']:,} bytes of instructions, "
            f"{totals['constant_bytes']:,} of weights and micro-ops")
     origin = model.provenance
@@ -102,43 +164,54 @@ def _facts(found: Inspection, rows: Sequence[LayerCost]) -> Iterator[str]:
         yield f"without passes that failed: {named(origin['left_out'])}"
 
 
-def named_reason(text: str) -> str:
-    """A sentence from a file, fit for a terminal."""
-    return "".join(each if each.isprintable() else " " for each in text)
+def reason_lines(model: CompiledModel, time: EndToEnd | None, numbers: dict[str, int], *,
+                 all_reasons: bool) -> Iterator[str]:
+    """Why nodes are the CPU's: a line for each reason, or for each node."""
+    if all_reasons:
+        for each in model.host_nodes:
+            number = f" {numbers[each.name]}" if each.name in numbers else ""
+            yield f"cpu{number} {named(each.title)}: {printable(each.reason)}"
+        return
+    groups = grouped_reasons(model.host_nodes, time.host.nodes if time else None)
+    if groups:
+        yield "on the CPU, by reason; --all lists the nodes:"
+    for group in groups:
+        yield f"  {group.line()}"
 
 
 def csv_text(found: Inspection) -> str:
-    """The table of layers for a spreadsheet."""
-    rows = [each.to_dict() for each in found.layers]
+    """The table of layers for a spreadsheet: after the nodes, what is handed over. The seconds of
+    all lines add up to those from end to end."""
+    columns = list(LayerCost(node=found.model.nodes[0]).to_dict()) if found.model.nodes else [
+        "name"]
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(LayerCost(node=found.model.nodes[0]).to_dict())
-                            if found.model.nodes else ["name"], lineterminator="\n")
+    writer = csv.DictWriter(text, [*columns, "clock_mhz", "processor"], lineterminator="\n",
+                            restval="")
     writer.writeheader()
-    writer.writerows(rows)
+    time = found.end_to_end
+    for each in found.layers:
+        on_cpu = each.node.where == Where.CPU
+        cells = {name: printable(value) if isinstance(value, str) else value
+                 for name, value in each.to_dict().items()}
+        writer.writerow({**cells, "clock_mhz": "" if on_cpu else time.clock.mhz,
+                         "processor": time.host.processor if on_cpu else ""})
+    for handover in time.host.handovers if found.model.nodes else ():
+        writer.writerow({
+            "name": printable(handover.tensor), "where": "hand-over", "step": handover.step,
+            "operator": "pack" if handover.to_accelerator else "unpack", "bytes": handover.bytes,
+            "seconds": handover.seconds, "time_source": handover.source.value,
+            "processor": time.host.processor})
     return text.getvalue()
-
-
-def show_result(title: str, model: CompiledModel, result: Result) -> None:
-    """What an inference did."""
-    acc = sum(each.where == Where.ACCELERATOR for each in model.nodes)
-    rows = [("on the accelerator", f"{acc} layers in {len(result.reports)} programs")]
-    rows += [("on the CPU", f"{named(each.title)}: {named_reason(each.reason)}")
-             for each in model.host_nodes]
-    if result.cycles is not None:
-        rows.append(("cycles", f"{result.cycles:,}"))
-    if result.utilization is not None:
-        rows.append(("utilization", f"{result.utilization:.1%} of the MAC array"))
-    rows += [("output", f"{named(name)}: {type_}") for name, type_ in model.outputs.items()]
-    show(title, rows)
 
 
 def placement_lines(model: CompiledModel) -> Iterator[str]:
     """Where each node runs, a line each, with the reason."""
     for each in model.nodes:
-        reason = f"  {named_reason(each.reason)}" if each.reason else ""
+        reason = f"  {printable(each.reason)}" if each.reason else ""
         if each.where == Where.FUSED:
             reason = f"  part of {named(each.reason)}"
-        yield f"{each.where.value:<11}  {each.operator:<20}  {named(each.title)}{reason}"
+        yield (f"{each.where.value:<11}  {printable(each.operator):<20}  {named(each.title)}"
+               f"{reason}")
 
 
 def plan_lines(model: CompiledModel) -> Iterator[str]:

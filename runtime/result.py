@@ -13,6 +13,7 @@ from ..isa.values import listed, named
 from ..sim.report import Report
 from .compiled_model import NodeReport
 from .tensors import real
+from .times.end_to_end import DEFAULT_MHZ, Clock
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,10 +26,12 @@ class Result:
     reports: tuple[Report, ...]             # of the programs, in order
     device: str
     nodes: tuple[NodeReport, ...]           # what ran where, and why
+    cpu_seconds: float = 0.0                # that the CPU's nodes took in this run, on this machine
+    repack_seconds: float = 0.0             # that moving tensors in and out of tiles took
 
     def __repr__(self) -> str:
         """In a line: what came out, and after how long."""
-        outputs = ", ".join(f"{name}: {type_.plain()}" for name, type_ in self.types.items())
+        outputs = ", ".join(f"{named(name)}: {type_.plain()}" for name, type_ in self.types.items())
         time = "" if self.cycles is None else f", {self.cycles:,} cycles"
         return f"<Result ({outputs}) of the {self.device} device{time}>"
 
@@ -59,15 +62,25 @@ class Result:
 
     @property
     def utilization(self) -> float | None:
-        """Multiplications that the network needs, of those that the MAC array could have done."""
+        """Of the accelerator alone: multiplications that its layers need, of those that the MAC
+        array could have done while it ran. What the CPU computes does not count."""
         if not self.cycles:
             return None
         macs = sum(each.macs for each in self.nodes if each.where == Where.ACCELERATOR)
         return macs / (self.cycles * self.reports[0].config.macs_per_cycle)
 
+    def end_to_end_seconds(self, mhz: float = DEFAULT_MHZ) -> float | None:
+        """From inputs to outputs, with the accelerator at a clock and the CPU as in this run; None
+        on a device without a clock."""
+        if self.cycles is None:
+            return None
+        return Clock(mhz).seconds(self.cycles) + self.cpu_seconds + self.repack_seconds
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the outputs, fit for JSON."""
-        return {"device": self.device, "cycles": self.cycles, "utilization": self.utilization,
+        return {"device": self.device, "cycles": self.cycles,
+                "accelerator_utilization": self.utilization,
+                "cpu_seconds": self.cpu_seconds, "repack_seconds": self.repack_seconds,
                 "programs": [each.to_dict() for each in self.reports],
                 "nodes": [{"name": each.name, "origin": each.origin, "operator": each.operator,
                            "where": each.where.value, "reason": each.reason}

@@ -65,7 +65,7 @@ class Session:
         inference = self._begun(inputs)
         for stage in self._stages:
             with self._turns[stage.unit]:
-                stage.work(inference)
+                stage.run(inference)
         return self._result(inference)
 
     def submit(self, inputs: Any) -> Future[Result]:
@@ -123,7 +123,9 @@ class Session:
     def _result(self, inference: Inference) -> Result:
         return Result(outputs={name: inference.values[name] for name in self.model.outputs},
                       types=self.model.outputs, reports=tuple(inference.reports),
-                      device=self.device, nodes=self.model.nodes)
+                      device=self.device, nodes=self.model.nodes,
+                      cpu_seconds=inference.cpu_seconds,
+                      repack_seconds=inference.repack_seconds)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -169,7 +171,7 @@ class Session:
             if stage.unit != unit:
                 return True
             with self._turns[unit]:
-                stage.work(submitted.inference)
+                stage.run(submitted.inference)
             submitted.stage += 1
         return False
 

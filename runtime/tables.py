@@ -7,11 +7,12 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer
+from ..isa.values import printable
 from ..sim.report import Report
 from .profile import EngineProfile, Profile, Wait
 
@@ -21,16 +22,27 @@ SCALES = {"": 1, "thousands of ": 10 ** 3, "millions of ": 10 ** 6, "billions of
           "trillions of ": 10 ** 12}
 
 
+def open_console() -> Console:
+    """Where tables go. Nothing in their text is markup, an emoji or a number to highlight."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def plain(text: str) -> Text:
+    """Text from anywhere: as it is, but for what terminals would act on."""
+    return Text(printable(text))
+
+
 def show(title: str, rows: Iterable[tuple[str, str]]) -> None:
     """Two columns: what, and how much."""
-    rows, console = list(rows), Console()
+    rows, console = list(rows), open_console()
     room = console.width - FRAME - max(len(name) for name, _ in rows)
-    table = Table(title=escape(title), title_justify="left", show_header=False)
+    table = Table(title=plain(title), title_justify="left", show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for name, value in rows:
-        lines = textwrap.wrap(value, max(room, 1))
-        table.add_row(escape(name), escape("\n".join(lines).replace(TOGETHER, " ")))
+        whole = TOGETHER.join(map(printable, value.split(TOGETHER)))
+        lines = textwrap.wrap(whole, max(room, 1))
+        table.add_row(plain(name), Text("\n".join(lines).replace(TOGETHER, " ")))
     console.print(table)
 
 
@@ -75,7 +87,7 @@ def show_profile(title: str, profile: Profile, time: str | None = None) -> None:
                   f"{roofline.mac_cycles:,.0f} for macs, {roofline.memory_cycles:,.0f} for "
                   f"memory, {roofline.alu_cycles:,.0f} for the ALU"),
         ("efficiency", f"{roofline.efficiency:.1%} (bound / cycles)")])
-    console = Console()
+    console = open_console()
     console.print(_engine_table(profile.engines, report.cycles, console.width))
     if profile.waits:
         console.print(_wait_table(profile.waits, console.width))
@@ -115,12 +127,13 @@ def _wait_table(waits: Sequence[Wait], width: int) -> Table:
     for column in ("instruction", "waits for"):
         table.add_column(column, no_wrap=True)
     for number, each in zip(numbers, waits, strict=True):
-        table.add_row(number, escape(_cut(f"{each.position} {each.text}", room)),
-                      escape(_cut(f"{each.poster} {each.poster_text}", room)))
+        table.add_row(number, plain(cut(printable(f"{each.position} {each.text}"), room)),
+                      plain(cut(printable(f"{each.poster} {each.poster_text}"), room)))
     return table
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
+    """Text in at most so many characters."""
     return text if len(text) <= width else f"{text[:max(width - 1, 0)]}…"
 
 
@@ -133,10 +146,10 @@ def show_configs(configs: Mapping[str, Config]) -> None:
     for name, config in configs.items():
         sizes = (config.uop_bytes, config.inp_bytes, config.wgt_bytes, config.acc_bytes,
                  config.out_bytes)
-        table.add_row(name, f"{config.batch}×{config.block_in}×{config.block_out}",
+        table.add_row(plain(name), f"{config.batch}×{config.block_in}×{config.block_out}",
                       str(config.macs_per_cycle), str(config.alu_lanes), str(config.bus_bits),
                       *(f"{size / 1024:g}" for size in sizes))
-    Console().print(table)
+    open_console().print(table)
 
 
 def _listed(numbers: Mapping[str, int]) -> str:

@@ -13,6 +13,9 @@ from ..compiler.graph.types import Array, TensorType
 from ..isa.errors import MicrotronError
 from ..isa.values import listed, named, shown
 
+REAL = ("float32", "float64", "float16")
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
+
 
 class InputError(MicrotronError):
     """What was given to a model is not what it takes."""
@@ -77,6 +80,16 @@ def as_array(place: str, value: Any) -> Array:
                      f"__dlpack__ or __array__")
 
 
+def taken_types(type_: TensorType) -> tuple[str, ...]:
+    """The types of numbers that are taken for a tensor, its own first: `stored` converts them."""
+    if type_.is_quantized or type_.is_float:
+        return tuple(dict.fromkeys((type_.dtype, *REAL)))
+    if type_.is_integer:
+        return (type_.dtype, *(each for each in INTEGERS
+                               if each != type_.dtype and np.can_cast(each, type_.dtype)))
+    return (type_.dtype,)
+
+
 def stored(place: str, array: Array, type_: TensorType) -> Array:
     """An array in the type of a tensor, copied."""
     if array.shape != type_.shape:
@@ -87,8 +100,7 @@ def stored(place: str, array: Array, type_: TensorType) -> Array:
         return _quantized(place, array, type_)
     if array.dtype.kind == "f" and type_.is_float:
         return _converted(place, array, type_.dtype)
-    if (array.dtype.kind in "iu" and type_.is_integer and not type_.is_quantized
-            and np.can_cast(array.dtype, type_.dtype)):
+    if array.dtype.newbyteorder("=").name in taken_types(type_):
         return np.array(array, type_.dtype, order="C")
     other = " or real numbers" if type_.is_quantized else ""
     raise InputError(f"{place} is {array.dtype}, but must be {type_.dtype}{other}")

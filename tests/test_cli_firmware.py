@@ -122,10 +122,10 @@ def test_a_device_that_runs_no_firmware_is_refused_in_one_line(folder, device, m
 
 @pytest.mark.parametrize(("options", "message"), [
     ((), "the input x (int8[2, 4]) is not given"),
-    (("-i", "z=x"), "--input z=x must be a tensor and a file"),
+    (("-i", "z=x"), "--input: there is no input z; the model has x"),
     (("-i", "x=none.npy"), "none.npy: cannot be read: No such file or directory"),
     (("-i", "x=wrong.npy"), "wrong.npy: holds int8 of shape (3,), but input x is int8 or float32"),
-    (("-i", "x.npy", "-o", "q=y"), "--output q=y must be a tensor and a file"),
+    (("-i", "x.npy", "-o", "q=y"), "--output: there is no output q; the model has y"),
     (("-i", "x.npy", "--limit", "0"), "limit is 0, but must be an integer of 1 or more"),
     (("-i", "x.npy", "--seed", "1"), "--seed is for the functional device, not for board:"),
     (("-i", "x.npy", "--trace", "t.json"), "--trace is for the cycle or rtl device, not for board"),

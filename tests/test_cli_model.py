@@ -125,7 +125,7 @@ def test_a_model_file_runs_at_once(files, tmp_path):
     text = good("run", files / "product.onnx", "--config", "tiny", "-i", files / "x.npy", "-o",
                 tmp_path / "p.npy")
     assert np.load(tmp_path / "p.npy").sum() == pytest.approx(1)
-    assert "softmax: no exponential in the ALU" in text
+    assert "1 node: no exponential in the ALU" in text
     assert "cycles" in text
 
 
@@ -171,11 +171,12 @@ def test_layers_add_up_to_the_whole(files):
 def test_layers_are_a_table_for_people_and_for_spreadsheets(files):
     text = good("inspect", files / "small.mt", columns=80)
     assert all(len(line) <= 80 for line in text.splitlines())
-    for part in ("TABLE 2: no table of values in the ALU", "REAL 4: real numbers are the CPU's",
-                 "total", "without sharing"):
+    for part in ("1 node: no table of values in the ALU", "1 node: real numbers are the CPU's",
+                 "end to end", "without sharing"):
         assert part in " ".join(text.split()), part
     rows = list(csv.DictReader(io.StringIO(good("inspect", files / "small.mt", "--csv"))))
-    assert [each["name"] for each in rows] == ["conv", "sum", "table_of", "flat", "dense", "real"]
+    assert [each["name"] for each in rows if each["where"] != "hand-over"] == [
+        "conv", "sum", "table_of", "flat", "dense", "real"]
     assert rows[2]["reason"] == "no table of values in the ALU"
     assert int(rows[0]["macs"]) == 128
 
@@ -225,7 +226,8 @@ def test_a_trace_is_of_one_program(files, tmp_path):
     (("compile", "product.onnx", "--shape", "x=1,b"), "--shape 'x=1,b' must be an input and"),
     (("compile", "product.onnx", "--shape", "x=1", "--shape", "x=2"), "--shape names the input"),
     (("compile", "product.onnx", "--config", "tiny", "--require-accelerator"),
-     "the accelerator does not take real"),
+     "the accelerator does not take 2 of 3 nodes: 1 for: real numbers are the CPU's, as real "
+     "(dequantize); 1 for: no exponential in the ALU, as softmax (softmax)"),
     (("compile", "product.onnx", "--config", "tiny", "-o", "/nowhere/x.mt"), "/nowhere/x.mt"),
     (("compile", "open.onnx", "--config", "tiny"), "open.onnx"),
     (("inspect", "program.mt"), "program.mt: not a network but an image of a program"),
@@ -235,7 +237,14 @@ def test_a_trace_is_of_one_program(files, tmp_path):
     (("run", "program.mt", "--shape", "x=1"), "--shape is for .tflite and .onnx files; program.mt"),
     (("verify", "program.mt", "--config", "tiny"), "--config is for .tflite and .onnx files"),
     (("run", "small.mt"), "the input image (int8[1, 3, 3, 2]) is not given"),
-    (("run", "small.mt", "-i", "other=image.npy"), "other=image.npy: cannot be read: No such file"),
+    (("run", "small.mt", "-i", "other=image.npy"), "--input: there is no input other; the model "
+                                                   "has image"),
+    (("run", "small.mt", "-i", "imgae=image.npy"), "there is no input imgae; the model has image; "
+                                                   "did you mean image?"),
+    (("run", "small.mt", "-i", "image.npy", "-o", "rael=a.npy"), "--output: there is no output "
+     "rael; the model has real, conv; did you mean real?"),
+    (("run", "program.mt", "--clock", "5"), "--clock is for networks, but program.mt is a program"),
+    (("profile", "program.mt", "--all"), "--all is for networks, but program.mt is a program"),
     (("run", "small.mt", "-i", "short.npy"), "short.npy: holds int8 of shape (3, 3, 2), but input"),
     (("run", "small.mt", "-i", "wide.npy"), "wide.npy: holds int32 of shape (1, 3, 3, 2), but "
                                             "input image is int8 or float32 or float64 or float16"),
@@ -279,11 +288,33 @@ def test_objects_for_a_processor(files, tmp_path):
          "--emit-objects", tmp_path / "one", cwd=files)
     told = json.loads(good("compile", tmp_path / "p.mt", "--cpu", "rv32im", "--emit-objects",
                            tmp_path / "two", "--json", cwd=files))
-    names = {path.name for path in (tmp_path / "one").iterdir()}
+    names = {path.name for path in (tmp_path / "one").iterdir() if path.name[0] != "."}
     assert {"microtron_network.h", "product_onnx.h", "product_onnx.c"} < names
     assert {path.rsplit("/")[-1] for path in told["objects"]} == names
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_objects_are_not_written_over_what_somebody_else_wrote(files, tmp_path):
+    def emit(*more):
+        return ("compile", files / "small.mt", "--cpu", "rv32im", "--emit-objects", tmp_path, *more)
+
+    (tmp_path / "small.c").write_text("mine")
+    (tmp_path / "other.c").write_text("mine")
+    assert f"{tmp_path}: small.c would be written over, though written or changed by" in bad(
+        *emit())
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.c", "small.c"]
+    assert (tmp_path / "small.c").read_text() == "mine"
+    good(*emit("--force"))
+    written = (tmp_path / "small.c").read_text()
+    assert written != "mine"
+    (tmp_path / "small.h").unlink()
+    good(*emit())                       # ours: written again
+    (tmp_path / "small.c").write_text(written + "/* changed */")
+    assert "small.c would be written over" in bad(*emit())
+    (tmp_path / ".microtron_objects").write_text("{")       # nobody knows any more
+    assert "small.c would be written over" in bad(*emit())
+    assert (tmp_path / "other.c").read_text() == "mine"
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

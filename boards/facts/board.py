@@ -1,6 +1,7 @@
 """A board: facts about its FPGA, clock, memory and pins, as a TOML file gives them. No logic.
 
     title, flow, part, cpu, preset, load        what it is, how it is built, and how it is loaded
+    cpu_mhz             the clock of a hard processor; a soft one has the design's
     [clock]             the oscillator's pin, and the frequency that the design is to run at
     [memory]            what the accelerator works in; [memory.timing] how it behaves, measured
     [resources]         of the part, where parts.toml does not have it
@@ -84,14 +85,15 @@ class Board:
     pins: Mapping[str, Mapping[str, Wire]]
     routed: Mapping[str, float]
     ethernet: Ethernet | None = None        # None: not on the network
+    cpu_mhz: float | None = None            # None: the design's clock, or unknown
 
 
 def load_board(path: Path) -> Board:
     """The board that a file describes, under the file's name."""
     if not NAME.fullmatch(path.stem):
         raise BoardError(f"{path}: a board is named by its file, in small letters, digits, - and _")
-    known = ("title", "flow", "part", "cpu", "preset", "load", "clock", "memory", "resources",
-             "pins", "routed", "ethernet")
+    known = ("title", "flow", "part", "cpu", "cpu_mhz", "preset", "load", "clock", "memory",
+             "resources", "pins", "routed", "ethernet")
     facts = TomlTable(read_toml(path), str(path), known)
     routed = facts.inner("routed", PRESETS)
     return Board(
@@ -100,7 +102,8 @@ def load_board(path: Path) -> Board:
         preset=facts.text("preset", choices=list(PRESETS)), load=_read_load_command(facts),
         clock=_read_clock(facts), memory=_read_memory(facts), pins=_read_pins(facts),
         routed={name: routed.positive(name) for name in routed.table},
-        ethernet=read_ethernet(facts))
+        ethernet=read_ethernet(facts),
+        cpu_mhz=facts.positive("cpu_mhz") if "cpu_mhz" in facts.table else None)
 
 
 def read_part(facts: TomlTable) -> Part:

@@ -37,3 +37,13 @@ def memory_option(board: Board) -> str:
                          "[memory.timing] of a file of your own, or with --memory and no --board")
     return ",".join(f"{field.name}={int(getattr(timing, field.name))}"
                     for field in dataclasses.fields(MemoryTiming))
+
+
+def processor_mhz(board: Board, system_mhz: float) -> float:
+    """The clock of the board's processor. A soft one runs at that of the system."""
+    if board.cpu_mhz is not None:
+        return board.cpu_mhz
+    if board.memory.kind == "processor":
+        raise BoardError(f"{board.name}: the clock of its processor is not known; give it in the "
+                         f"board's file, as in cpu_mhz = 650")
+    return system_mhz

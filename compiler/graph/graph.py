@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...isa.values import named
+from ...isa.values import named, printable
 from .operation import Operation, described
 from .types import Array, GraphError, Quantization, TensorType
 
@@ -85,10 +85,10 @@ class Graph:
     def lines(self) -> Iterator[str]:
         """The graph as a program, a line for each tensor that is not constant."""
         for name, type_ in self.inputs.items():
-            yield f"{name}: {type_} = input"
+            yield printable(f"{name}: {type_} = input")
         for name, node in self.nodes.items():
-            yield f"{name}: {node.type} = {described(node.operation)}"
-        yield f"output {', '.join(self.outputs)}"
+            yield printable(f"{name}: {node.type} = {described(node.operation)}")
+        yield printable(f"output {', '.join(self.outputs)}")
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -84,9 +84,11 @@ class Chains:
         for link in links:
             if group.layers[link.number - 1].stays:
                 kinds.setdefault(id(link.kernels[0]), []).append(link)
-        for kind in kinds.values():
-            for other in kind[0].kernels[1:]:
-                group = self.faster(group, self.with_kernels(
+        trials = [(kind, other) for kind in kinds.values() for other in kind[0].kernels[1:]]
+        for number, (kind, other) in enumerate(trials, 1):
+            self.compiler.say(f"trying other schedules with results on the chip ({number} of "
+                              f"{len(trials)})")
+            group = self.faster(group, self.with_kernels(
                     group, {link.number: other for link in kind}))
         return group
 
@@ -98,7 +100,8 @@ def chained(graph: Graph, group: Group, tasks: Mapping[str, Task],
             sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST):
         return group
     chains, runs = Chains(graph, tasks, compiler), list(_runs(graph, group, compiler))
-    for run in runs:
+    for place, run in enumerate(runs, 1):
+        compiler.say(f"keeping results on the chip ({place} of {len(runs)} runs of layers)")
         group = chains.linked(group, run)
     return chains.refined(group, [link for run in runs for link in run])
 
@@ -107,6 +110,8 @@ def _runs(graph: Graph, group: Group, compiler: LayerCompiler) -> Iterator[list[
     """Neighbours that could all share results on the chip, as far as each two are concerned."""
     run: list[Link] = []
     for number in range(1, len(group.layers)):
+        compiler.say(f"looking for results that can stay on the chip (layer {number + 1} of "
+                     f"{len(group.layers)})")
         link = _link(graph, group, number, compiler)
         if link is not None:
             run.append(link)

@@ -17,22 +17,23 @@ from ..operators.choice import Cost
 from .chains import chained
 from .groups import Group, groups_of
 from .join import joined
-from .layers import LayerCompiler
+from .layers import LayerCompiler, Say, silent
 from .network import HostStep, Network, Step
 from .pairs import arranged
-from .placement import Progress, check_all, tasks_of, title
+from .placement import check_all, tasks_of, title
 from .refine import refined
 
 
 def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = None,
                     memory: MemoryTiming | None = None, require_accelerator: bool = False,
                     provenance: Mapping[str, str] | None = None,
-                    progress: Progress | None = None) -> Network:
+                    progress: Say | None = None) -> Network:
     """A graph, after its passes, for a configuration. With a `cost`, schedules of layers are the
-    fastest of a few that were timed. `require_accelerator` refuses what the CPU would compute."""
+    fastest of a few that were timed. `require_accelerator` refuses what the CPU would compute.
+    `progress` is told what is being done."""
     config = named(config)
-    compiler = LayerCompiler(config, cost, memory)
-    tasks, decisions = tasks_of(graph, compiler, progress)
+    compiler = LayerCompiler(config, cost, memory, progress or silent)
+    tasks, decisions = tasks_of(graph, compiler)
     if require_accelerator:
         check_all(graph, decisions)
     steps: list[Step] = []
@@ -41,6 +42,7 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
             with attributed_to(_ends(graph, group)):
                 group = arranged(graph, group, tasks, compiler)
                 group = refined(graph, chained(graph, group, tasks, compiler), compiler)
+                compiler.say(f"joining {len(group.layers)} layers into a program")
                 steps.append(joined(graph, group, config))
         else:
             steps.append(HostStep(tuple(group)))

@@ -44,6 +44,7 @@ def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, D
         if host:
             yield host
             host = []
+        compiler.say(f"finding layouts for {named(graph.nodes[name].origin or name)}")
         with attributed_to(named(graph.nodes[name].origin or name)):
             layer, begins = _layer(graph, name, tasks[name], compiler, group)
         layer = replace(layer, parts=tuple(

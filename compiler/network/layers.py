@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -57,6 +57,13 @@ class CompiledLayer:
     stays: bool = False                             # its result, on the chip, for that one alone
 
 
+Say = Callable[[str], None]      # what is being done now
+
+
+def silent(doing: str) -> None:
+    """Nobody wants to know."""
+
+
 @dataclass
 class LayerCompiler:
     """Compiles layers, each kind once."""
@@ -64,6 +71,7 @@ class LayerCompiler:
     config: Config
     cost: Cost | None = None
     memory: MemoryTiming | None = None
+    say: Say = silent         # is told what is being done
 
     def __post_init__(self) -> None:
         self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}

@@ -44,7 +44,9 @@ def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
            compiler: LayerCompiler) -> Group:
     """The group with neighbours at the same time where that makes the whole stream faster."""
     assert compiler.cost is not None, "whoever asks knows costs"
-    for number, pair in _pairs(graph, group, tasks, compiler):
+    pairs = list(_pairs(graph, group, tasks, compiler))
+    for place, (number, pair) in enumerate(pairs, 1):
+        compiler.say(f"running neighbours at the same time (pair {place} of {len(pairs)})")
         layers = [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]
         trial = Group(layers, group.made)
         if timed(graph, trial, compiler.config, compiler.cost) < timed(
@@ -60,7 +62,9 @@ def alternating(graph: Graph, group: Group, tasks: Mapping[str, Task],
     loads are in order, so all that follows waits too. Layers that do not fit keep what they have.
     """
     layers, made = [], dict[str, Layout]()
-    for layer in group.layers:
+    for number, layer in enumerate(group.layers, 1):
+        compiler.say(f"compiling with half of each scratchpad (layer {number} of "
+                     f"{len(group.layers)})")
         try:
             half = compiled(graph, layer.node, tasks[layer.node], compiler, made, half=True)
             if same_bytes(half.output, layer.output):
@@ -78,6 +82,7 @@ def _pairs(graph: Graph, group: Group, tasks: Mapping[str, Task],
     number."""
     best: list[tuple[float, list[tuple[int, list[CompiledLayer]]]]] = [(0, [])]
     for number, layer in enumerate(group.layers):
+        compiler.say(f"looking for neighbours to pair (layer {number + 1} of {len(group.layers)})")
         cycles, pairs = best[-1]
         ways = [(cycles + compiler.cycles(layer.kernel), pairs)]
         pair = _pair(graph, group, number, tasks, compiler) if number else None

@@ -8,6 +8,8 @@ from typing import Any
 from ...isa.values import named
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
+from ..graph.operations.functions import Cast
+from ..graph.operations.quantize import Dequantize, Quantize, Reinterpret, Rescale
 from ..graph.operations.shape import Reshape
 from ..operators.depthwise import Depthwise
 from ..operators.lanewise import Lanewise
@@ -18,13 +20,15 @@ from .layers import LayerCompiler
 from .network import Decision, Where
 from .task import Task, task_of
 
-Progress = Callable[[str, int, int], None]      # a node, its number, and how many there are
+# What gives the same numbers in another form.
+CONVERSIONS = (Quantize, Dequantize, Rescale, Reinterpret, Cast, Reshape)
+SHOWN = 3                   # reasons that a refusal lists
 
 WORTH_JOINING = 0.9         # of the bounds of two layers, the bound of both where a third is added
 
 
-def tasks_of(graph: Graph, compiler: LayerCompiler,
-             progress: Progress | None) -> tuple[dict[str, Task], dict[str, Decision]]:
+def tasks_of(graph: Graph,
+             compiler: LayerCompiler) -> tuple[dict[str, Task], dict[str, Decision]]:
     """What the accelerator takes, perhaps several nodes at once, and why not the rest. Reshapes
     that only the accelerator reads are views."""
     tasks: dict[str, Task] = {}
@@ -40,8 +44,7 @@ def tasks_of(graph: Graph, compiler: LayerCompiler,
     apart = _fuse(graph, compiler, tasks, decisions)
     waiting = list(tasks)
     for number, name in enumerate(waiting):
-        if progress is not None:
-            progress(graph.nodes[name].origin or name, number, len(waiting))
+        compiler.say(f"compiling {title(graph, name)} ({number + 1} of {len(waiting)})")
         try:
             with attributed_to(title(graph, name)):
                 compiler.kernel(alone(compiler, tasks[name], graph))
@@ -141,10 +144,36 @@ def alone(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
 
 
 def check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:
-    """Refuse a network of which the CPU computes something."""
-    rest = [f"{graph.nodes[name].origin or name} ({graph.nodes[name].operation.title()}: "
-            f"{decision.reason})" for name, decision in decisions.items()
-            if decision.where == Where.CPU]
-    if rest:
-        more = f", and {len(rest) - 3} more" if len(rest) > 3 else ""
-        raise CompileError(f"the accelerator does not take {'; '.join(rest[:3])}{more}")
+    """Refuse a network of which the CPU computes something, but for conversions at its edges."""
+    ignored = conversions_at_edges(graph)
+    reasons: dict[str, list[str]] = {}
+    for name, decision in decisions.items():
+        if decision.where == Where.CPU and name not in ignored:
+            node = graph.nodes[name]
+            reasons.setdefault(decision.reason, []).append(
+                f"{named(node.origin or name)} ({node.operation.title()})")
+    if not reasons:
+        return
+    count = sum(map(len, reasons.values()))
+    found = sorted(reasons.items(), key=lambda each: -len(each[1]))
+    lines = [f"{len(nodes)} for: {reason}, as {nodes[0]}" for reason, nodes in found[:SHOWN]]
+    more = f"; and {len(found) - SHOWN} more reasons" if len(found) > SHOWN else ""
+    raise CompileError(f"the accelerator does not take {count} of {len(graph.nodes)} nodes: "
+                       f"{'; '.join(lines)}{more}")
+
+
+def conversions_at_edges(graph: Graph) -> set[str]:
+    """Nodes between an input, or an output, and the network proper that give the same numbers in
+    another type, scale or shape: whoever feeds the accelerator can do without them."""
+    inputs: set[str] = set()
+    for name, node in graph.nodes.items():
+        if isinstance(node.operation, CONVERSIONS) and all(
+                each in graph.inputs or each in inputs or each in graph.constants
+                for each in node.operation.operands()):
+            inputs.add(name)
+    outputs: set[str] = set()
+    for name, node in reversed(list(graph.nodes.items())):
+        if isinstance(node.operation, CONVERSIONS) and all(
+                each in outputs for each in graph.readers.get(name, ())):
+            outputs.add(name)
+    return inputs | outputs

@@ -37,6 +37,8 @@ def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
                 if trials == MOST_TRIALS:
                     return group
                 trials += 1
+                compiler.say(f"trying other schedules in a stream of {len(group.layers)} layers "
+                             f"({trials} of at most {MOST_TRIALS})")
                 tried.add(_schedule(other))
                 trial = Group([_with(layer, kernel, other) for layer in group.layers], group.made)
                 try:

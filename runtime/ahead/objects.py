@@ -24,6 +24,7 @@ from ...native.target import Target
 from ..compiled_model import CompiledModel
 from .data import data_module
 from .names import compute_symbol, constant_symbol, program_symbol, symbol_of
+from .overwrite import check_overwrites, note_written
 from .parts import StageParts, module_of, parts_of
 from .stages import Constants, Run, Stage, memory_plan, stages_of
 from .table import header_text, table_text
@@ -31,9 +32,13 @@ from .table import header_text, table_text
 COMMON = ("microtron_network.h", "microtron_network.c", "microtron_math.c")
 
 
-def write_objects(model: CompiledModel, target: Target, folder: Path) -> tuple[Path, ...]:
-    """Write all files of a model for a processor into a folder, which is made; their paths."""
+def write_objects(model: CompiledModel, target: Target, folder: Path, *,
+                  force: bool = True) -> tuple[Path, ...]:
+    """Write all files of a model for a processor into a folder, which is made; their paths.
+    Without `force`, files that somebody else has put there are not written over."""
     contents = objects(model, target)
+    if not force:
+        check_overwrites(folder, contents)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -41,6 +46,7 @@ def write_objects(model: CompiledModel, target: Target, folder: Path) -> tuple[P
                              f"{error.strerror or error}") from None
     for name, content in contents.items():
         write_atomically(folder / name, content)
+    note_written(folder, contents)
     return tuple(folder / name for name in contents)
 
 

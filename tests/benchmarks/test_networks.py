@@ -49,8 +49,8 @@ def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks, monke
     assert row["cpu_seconds"] == row["cpu_node_seconds"] + row["cpu_move_seconds"]
     assert 0 < row["cpu_move_seconds"] < row["run_seconds"]
     assert 0 < row["cpu_nodes"] < row["nodes"]
-    assert row["efficiency"] == row["bound"] / row["cycles"]
-    assert row["utilization"] == row["macs"] / (row["cycles"] * 16)
+    assert row["accelerator_efficiency"] == row["bound"] / row["cycles"]
+    assert row["accelerator_utilization"] == row["macs"] / (row["cycles"] * 16)
     assert row["seam"] == row["alone"] / row["cycles"]
     assert row["instruction_bytes"] == 32 * row["instructions"]
     assert 0 < row["peak_memory"] <= row["tensor_memory"]

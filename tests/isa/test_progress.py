@@ -69,10 +69,53 @@ def test_what_takes_long_is_said_on_a_terminal_with_what_comes_next(monkeypatch)
     assert sys.stderr.getvalue().endswith(ERASE)
 
 
-@pytest.mark.parametrize("stream", [None, io.StringIO()])
-def test_only_terminals_are_told_what_takes_long(monkeypatch, stream):
+def test_elsewhere_what_takes_long_is_said_in_lines(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(progress, "INTERVAL", 0.001)
+    monkeypatch.setattr(progress, "PATIENCE", 0.001)
+    with watched("counting sheep") as say:
+        while sys.stderr.getvalue().count("microtron: counting sheep (0 s)\n") < 2:
+            pass
+        say("counting \x1b[31mgoats\r\n")
+        while "microtron: counting \\x1b[31mgoats\\r\\n (0 s)\n" not in sys.stderr.getvalue():
+            pass
+    assert not {"\r", "\x1b"} & set(sys.stderr.getvalue())
+
+
+def test_what_is_quick_is_not_said_elsewhere_either(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with watched("counting sheep") as say:
+        say("counting goats")
+    assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_of_two_that_watch_only_the_outer_one_tells(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream())
+    for name in ("REFRESH", "PATIENCE", "INTERVAL"):
+        monkeypatch.setattr(progress, name, 0.001)
+
+    def wait_for(text):
+        before = sys.stderr.getvalue().count(text)
+        while sys.stderr.getvalue().count(text) < before + 2:
+            pass
+
+    with watched("the whole"):
+        wait_for("the whole (0 s)")
+        with watched("a part") as say:
+            wait_for("a part (0 s)")
+            say("another")
+            wait_for("another (0 s)")
+            with announced("the first use"):
+                wait_for("the first use (0 s)")
+            wait_for("another (0 s)")
+        wait_for("the whole (0 s)")
+    assert not progress._watched
+
+
+@pytest.mark.parametrize("stream", [None, Full()])
+def test_whoever_cannot_be_told_what_takes_long_is_not_told(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "PATIENCE", 0)
     with watched("counting sheep") as say:
         say("counting goats")
-    assert not stream or stream.getvalue() == ""

@@ -218,11 +218,11 @@ def test_wrong_devices_are_refused_in_one_line(model, device, options, message):
     (small_graph(), "tiny", {"shapes": 3}, "shapes is 3, but must be a mapping"),
     (small_graph(), "tiny", {"shapes": {"image": 3}}, "the shape of image is 3, but must be whole"),
     (small_graph(), "tiny", {"shapes": {"image": (1, 0)}}, r"the shape of image is \(1, 0\)"),
-    (small_graph(), "tiny", {"shapes": {"image": (1, 2)}}, "shapes are for models that are read"),
+    (small_graph(), "tiny", {"shapes": {"image": (1, 2)}}, "shapes and values are for models"),
     (small_graph(), "tiny", {"optimize": 1}, "optimize is 1, but must be True or False"),
     (small_graph(), "tiny", {"require_accelerator": "no"}, "require_accelerator is 'no', but"),
     (small_graph(), "tiny", {"require_accelerator": True},
-     "the accelerator does not take TABLE 2 .*; REAL 4"),
+     "the accelerator does not take 1 of 6 nodes: 1 for: no table .*, as TABLE 2"),
     (small_graph(), "tiny", {"cost": 3}, "cost is 3, but must be a function of a program"),
 ])
 def test_wrong_options_of_compile_are_refused_in_one_line(given, config, options, message):
@@ -237,6 +237,12 @@ def test_what_is_being_done_can_be_watched():
                       observe=lambda name, graph: passes.append(name))
     assert said[0] == "simplifying"
     assert any("compiling CONV 0 (1 of" in each for each in said)
+    late = said[1 + max(number for number, each in enumerate(said) if "compiling DENSE" in each):]
+    for stage in ("finding layouts for", "looking for neighbours to pair (layer 2 of 2)",
+                  "compiling with half of each scratchpad (layer 2 of 2)",
+                  "trying other schedules in a stream of 2 layers (1 of at most 16)",
+                  "joining 2 layers into a program", "checking the compiled model"):
+        assert any(stage in each for each in late), stage
     assert passes[0] == "graph"
     assert len(passes) > 3
 

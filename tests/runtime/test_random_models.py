@@ -3,6 +3,8 @@ program is proven safe."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ import microtron
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.isa.verifier import verify
 from microtron.runtime.layers import inspected
+from microtron.runtime.times.estimate import FALLBACK, estimated_times
 from microtron.sim.simulate import simulate
 
 from ..compiler.graph.random_graphs import networks, random_inputs
@@ -36,7 +39,7 @@ def check(graph, seed, config, devices):
         for name, array in right.items():
             assert result[name].dtype == array.dtype
             assert _same(result[name], array), f"{name} on {device}\n{graph}"
-    found = inspected(model)
+    found = inspected(model, time_host=partial(estimated_times, processor=FALLBACK, mhz=100))
     assert sum(each.cycles or 0 for each in found.layers) == found.cycles == sum(
         simulate(program).cycles for program in model.programs)
 

@@ -1,0 +1,1 @@
+"""How long one inference takes: the CPU's nodes, hand-overs, the accelerator, and all together."""

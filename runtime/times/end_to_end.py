@@ -1,0 +1,85 @@
+"""One inference from its inputs to its outputs: accelerator, CPU and hand-overs.
+
+Nothing overlaps. At what clock the accelerator runs is stated, and so is where the CPU's times come
+from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from ...isa.errors import MicrotronError
+from ...isa.values import shown
+from .host_times import HostTimes
+
+DEFAULT_MHZ = 100.0
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Of the accelerator, and who says so: nobody ("assumed"), the user ("given") or a board."""
+
+    mhz: float = DEFAULT_MHZ
+    source: str = "assumed"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mhz, bool) or not isinstance(self.mhz, int | float) or not (
+                isfinite(self.mhz) and self.mhz > 0):
+            raise MicrotronError(f"the clock is {shown(self.mhz)} MHz, but must be above zero, as "
+                                 f"in 100")
+
+    def seconds(self, cycles: float) -> float:
+        return cycles / (self.mhz * 1e6)
+
+    def __str__(self) -> str:
+        said = {"assumed": " (assumed; --clock sets it)", "given": ""}
+        return f"{self.mhz:g} MHz{said.get(self.source, f' on {self.source}')}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndToEnd:
+    """The parts of one inference's time, and their sum."""
+
+    clock: Clock
+    cycles: int | None          # of the accelerator; None where there is no clock
+    host: HostTimes
+    macs: int                   # on the accelerator
+    macs_per_cycle: int
+
+    @property
+    def accelerator_seconds(self) -> float | None:
+        return None if self.cycles is None else self.clock.seconds(self.cycles)
+
+    @property
+    def seconds(self) -> float | None:
+        """From the inputs to the outputs; nothing overlaps."""
+        if self.accelerator_seconds is None:
+            return None
+        return self.accelerator_seconds + self.host.node_seconds + self.host.repack_seconds
+
+    @property
+    def accelerator_utilization(self) -> float | None:
+        """Of the MAC array, while the accelerator runs."""
+        return self.macs / (self.cycles * self.macs_per_cycle) if self.cycles else None
+
+    @property
+    def utilization(self) -> float | None:
+        """Of the MAC array, in the whole time."""
+        if not self.seconds:
+            return None
+        return self.macs / (self.seconds * self.clock.mhz * 1e6 * self.macs_per_cycle)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, fit for JSON."""
+        host = self.host
+        return {"clock_mhz": self.clock.mhz, "clock_source": self.clock.source,
+                "accelerator_seconds": self.accelerator_seconds,
+                "accelerator_utilization": self.accelerator_utilization,
+                "cpu": host.processor, "cpu_seconds": host.node_seconds,
+                "cpu_time_source": host.source.value,
+                "handovers": len(host.handovers),
+                "handover_bytes": sum(each.bytes for each in host.handovers),
+                "repack_seconds": host.repack_seconds, "end_to_end_seconds": self.seconds,
+                "end_to_end_utilization": self.utilization}
