@@ -20,6 +20,7 @@ from .chip_contents import Contents
 from .conditions import decision
 from .hardware_loops import MOST_INSTRUCTIONS
 from .instructions import MicroKernels, fills
+from .interleave import Interleaves, interleaved
 from .intrinsic import Intrinsic, Intrinsics, intrinsic_named, known_intrinsics
 from .program import dram_of, program_of
 from .rules import Loops
@@ -48,14 +49,21 @@ Step = Callable[[Frame], Iterator[None]]
 
 
 def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
-         hide_latency: bool = True) -> Program:
+         hide_latency: bool = True, interleaves: Interleaves | None = None) -> Program:
     """The program that runs a nest whose buffers in DRAM are its segments, in order. `intrinsics`
-    are those besides the accelerator's own.
+    are those besides the accelerator's own, `interleaves` say which buffers are interleaved.
 
     Without `hide_latency`, engines take turns: each waits until the one before has finished. That
     is for comparison only.
     """
-    emitter = Emitter(config, nest, known_intrinsics(config, intrinsics))
+    known = known_intrinsics(config, intrinsics)
+    try:
+        emitter = Emitter(config, interleaved(nest, interleaves or {}), known)
+    except CompileError:                    # no room to fill up groups
+        if not interleaves:
+            raise
+        emitter = Emitter(config, interleaved(nest, interleaves, filled=False), known)
+    nest = emitter.nest
     dram = dram_of(nest, emitter.bits)
     _check_length(nest)
     for _ in emitter.of(nest.body)(Frame({}, {})):
@@ -192,9 +200,8 @@ class Emitter:
         intrinsic = intrinsic_named(invoke.intrinsic, self.intrinsics)
 
         def run(frame: Frame) -> Iterator[None]:
-            visit = site.visit(frame)
-            if visit is not None:
-                (axes, tiles), begins = visit, False
+            for axes, tiles in site.visits(frame):
+                begins = False
                 if self.starts.noted:
                     touched = [tiles_touched(axes, tiles[place]) for place in site.in_acc]
                     begins = intrinsic.begins and self.starts.begun(touched[0])
@@ -236,20 +243,22 @@ class Emitter:
                 first = site.first_tile(frame)
                 if self.starts.noted and site.chip.buffer.scope == ir.Scope.ACC:
                     self._write(self.starts.cleared([tiles_copied(first, site.chip)]))
-                offset, sides = site.transfer.at([each.value(frame.values) for each in site.start])
-                ends = Ends(scratchpad, first // rows, segment, offset)
-                self._write(self._loads(site, ends, sides) if site.transfer.loads else
-                            stores_of(store_pieces(sides, site.transfer.tile_bytes), ends))
+                boxes = list(site.transfer.boxes([each.value(frame.values) for each in site.start]))
+                for box in boxes:
+                    ends = Ends(scratchpad, first // rows + box.sram, segment, box.offset)
+                    self._write(self._loads(site, ends, box.sides, only=len(boxes) == 1)
+                                if site.transfer.loads else
+                                stores_of(store_pieces(box.sides, site.transfer.tile_bytes), ends))
             yield
 
         return run
 
-    def _loads(self, site: CopySite, ends: Ends, sides: Sides) -> Iterator[Load]:
-        """The loads of a copy. A border that is still there from the last time is left alone, if
-        that does not take more of them."""
+    def _loads(self, site: CopySite, ends: Ends, sides: Sides, *, only: bool) -> Iterator[Load]:
+        """The loads of a box of a copy. If it is the only one, a border that is still there from
+        the last time is left alone, if that does not take more of them."""
         target, padding = site.copy.target, site.copy.padding
         whole = load_pieces(sides, site.transfer.tile_bytes, padded=padding is not None)
-        if target.extents == target.buffer.shape and target.buffer in self.stable:
+        if only and target.extents == target.buffer.shape and target.buffer in self.stable:
             has_border = padding is not None and any(side.before or side.after for side in sides)
             border = (sides, padding) if has_border else None
             if self.contents.renew_border(target.buffer, ends.sram, border):

@@ -15,9 +15,9 @@ from ...isa.program import Access, Program, Segment, Tensor
 from ...isa.record import fields_of
 from ...isa.stream import encode
 from ...isa.tokens import with_tokens
-from ..nest.nest import Buffer, Nest
+from ..nest.nest import TILE_RANK, Buffer, Nest
 from .instructions import MicroKernels
-from .scratchpads import TILE_RANK
+from .interleave import memory_shape
 
 MICRO_OPS = "micro_ops"
 BYTE = 8                    # bits
@@ -59,7 +59,7 @@ def program_of(config: Config, dram: Dram, code: Sequence[Instruction], kernels:
 def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:
     """How the host sees a buffer. Elements of less than a byte are bytes of their tiles."""
     if bits >= BYTE:
-        return Tensor(name, name, 0, buffer.shape, buffer.dtype)
+        return Tensor(name, name, 0, memory_shape(buffer), buffer.dtype)
     size = prod(buffer.shape[-TILE_RANK:]) * bits // BYTE
     return Tensor(name, name, 0, (*buffer.shape[:-TILE_RANK], size), "uint8")
 

@@ -18,6 +18,7 @@ from ..errors import CompileError
 from ..expression.affine import Affine, affine
 from ..expression.expression import Axis, Expression
 from ..nest.nest import (
+    TILE_RANK,
     Allocate,
     Buffer,
     Copy,
@@ -30,10 +31,10 @@ from ..nest.nest import (
     Statement,
     statements_of,
 )
+from .interleave import memory_shape
 
 SCRATCHPADS = {Scope.UOP: Scratchpad.UOP, Scope.INP: Scratchpad.INP, Scope.WGT: Scratchpad.WGT,
                Scope.ACC: Scratchpad.ACC, Scope.OUT: Scratchpad.OUT}
-TILE_RANK = 2               # dimensions of a tile
 
 
 @dataclass(frozen=True)
@@ -57,21 +58,25 @@ def tiles_of(buffer: Buffer) -> int:
     """Tiles of a buffer in a scratchpad."""
     if buffer.tile_rows:
         return prod(buffer.shape[:-1]) // buffer.tile_rows
-    return prod(buffer.shape[:-TILE_RANK])
+    return prod(memory_shape(buffer)[:-TILE_RANK])
 
 
 def strides_of(buffer: Buffer) -> list[int]:
     """From one index of a dimension to the next, in tiles, or in rows where these are addressed;
-    dimensions of the tile or row left out."""
-    leading = buffer.shape[:-1 if buffer.tile_rows else -TILE_RANK]
-    return [prod(leading[place + 1:]) for place in range(len(leading))]
+    dimensions of the tile or row left out. From group to group, if a dimension is interleaved."""
+    leading = memory_shape(buffer)[:-1 if buffer.tile_rows else -TILE_RANK]
+    strides = [prod(leading[place + 1:]) for place in range(len(leading))]
+    return strides if buffer.interleave is None else strides[:-1]
 
 
 def tile_index(region: Region, pitch: int | None = None) -> Affine:
-    """Which tile, or row, of its buffer a region of one is."""
+    """Which tile, or row, of its buffer a region of one is, counted from index 0 of a dimension
+    that is interleaved."""
     total, strides = Affine(), strides_of(region.buffer)
     if pitch is not None:
         strides[_outermost(region.buffer)] = pitch
+    if region.buffer.interleave is not None:
+        strides[region.buffer.interleave.dimension] = 0
     for index, stride in zip(region.start, strides, strict=False):
         form = affine(index)
         if form is None:

@@ -33,8 +33,9 @@ from ..nest.nest import (
     When,
     statements_of,
 )
-from .conditions import Limit, Values, clipped, limits_of
-from .scratchpads import Place, tile_index
+from .conditions import Clipped, Limit, Values, clipped, limits_of
+from .interleave import Run, runs_of
+from .scratchpads import Place, strides_of, tile_index
 from .transfers import ends_of, transfer_of
 
 Places = Mapping[Buffer, Place]
@@ -70,12 +71,34 @@ class Operand:
         form = tile_index(region, places[region.buffer].pitch)
         self.start = form.without(*axes)
         self.steps = [form.of(axis) for axis in axes]
+        self.blocks = _blocks_of(region, axes)
 
     def tile(self, loops: tuple[Axis, ...], starts: tuple[int, ...], frame: Frame) -> Affine:
         """Which tile it is in some loops that begin somewhere, those around them being known."""
         terms = {axis: step for axis, step in zip(loops, self.steps, strict=True) if step}
         first = sum(map(int.__mul__, starts, self.steps))
         return Affine(frame.bases[self.buffer] + self.start.value(frame.values) + first, terms)
+
+
+class Blocks(NamedTuple):
+    """How an operand walks along a dimension that is interleaved: where it starts, the loop that
+    steps through it, if there is one, and the tiles from one group to the next."""
+
+    start: Affine
+    loop: int | None
+    ways: int
+    group: int
+
+
+def _blocks_of(region: Region, axes: tuple[Axis, ...]) -> Blocks | None:
+    order = region.buffer.interleave
+    if order is None:
+        return None
+    form = known_form(region.start[order.dimension])
+    loops = [number for number, axis in enumerate(axes) if form.of(axis)]
+    assert [form.of(axes[number]) for number in loops] in ([], [1]), "others are not interleaved"
+    return Blocks(form.without(*axes), loops[0] if loops else None, order.ways,
+                  strides_of(region.buffer)[order.dimension])
 
 
 class Visit(NamedTuple):
@@ -100,6 +123,7 @@ class IntrinsicSite:
                        if region.buffer.scope == Scope.ACC]
         self.shorter: dict[tuple[int, ...], tuple[Axis, ...]] = {}
         self.from_zero = (0,) * len(axes)
+        self.blocks = next((operand.blocks for operand in self.operands if operand.blocks), None)
         self.places, self.slide, self.ring_step = places, None, 0
         if regions[0].buffer in slides:
             found = slides[regions[0].buffer]
@@ -112,6 +136,50 @@ class IntrinsicSite:
             return Visit(self.axes, [operand.tile(self.axes, self.from_zero, frame)
                                      for operand in self.operands])
         return self._within(self.limits, frame)
+
+    def visits(self, frame: Frame) -> Iterator[Visit]:
+        """The same in several parts, where an operand is interleaved: loops through whole groups,
+        and through parts of one."""
+        if self.blocks is None:
+            visit = self.visit(frame)
+            if visit is not None:
+                yield visit
+            return
+        left = clipped(self.axes, self.limits, frame.values)
+        if left is None:
+            return
+        start, loop, ways, _ = self.blocks
+        first = start.value(frame.values) + (0 if loop is None else left.starts[loop])
+        for run in runs_of(first, 1 if loop is None else left.extents[loop], ways):
+            yield self._along(run, run.first - first, left, frame)
+
+    def _along(self, run: Run, skipped: int, left: Clipped, frame: Frame) -> Visit:
+        """The loops along a run of an interleaved dimension, which begins later by some indices."""
+        assert self.blocks is not None
+        loop = self.blocks.loop
+        extents = [left.extents[:loop], left.extents[loop + 1:]] if loop is not None else [
+            left.extents, ()]
+        groups = (run.groups, run.length) if run.groups else (run.length,)
+        within = groups if loop is not None else ()
+        axes = tuple([Axis(f"loop{number}", extent) for number, extent in enumerate((
+            *extents[0], *within, *extents[1]))])
+        tiles = []
+        for operand in self.operands:
+            steps = list(operand.steps)
+            first = operand.start.value(frame.values) + sum(map(int.__mul__, left.starts, steps))
+            own = operand.blocks
+            if own is not None:
+                first += run.first // own.ways * own.group + run.first % own.ways
+                strides = (own.group, 1) if run.groups else (1,)
+            else:
+                step = steps[loop] if loop is not None else 0
+                first += skipped * step
+                strides = (step * run.length, step) if run.groups else (step,)
+            if loop is not None:
+                steps[loop:loop + 1] = strides
+            tiles.append(Affine(frame.bases[operand.buffer] + first, {
+                axis: step for axis, step in zip(axes, steps, strict=True) if step}))
+        return Visit(axes, tiles)
 
     def _within(self, limits: list[Limit], frame: Frame) -> Visit | None:
         left = clipped(self.axes, limits, frame.values)
@@ -152,6 +220,12 @@ class CopySite:
         self.transfer = transfer_of(copy, config, bits[self.dram.buffer])
         self.start = [known_form(index) for index in self.dram.start]
         self.tile = tile_index(self.chip, places[self.chip.buffer].pitch)
+        blocks = _blocks_of(self.chip, ())
+        if blocks is not None:          # whole groups
+            self.tile = self.tile + Affine(
+                blocks.start.constant // blocks.ways * blocks.group,
+                {axis: each // blocks.ways * blocks.group
+                 for axis, each in blocks.start.terms.items()})
 
     def first_tile(self, frame: Frame) -> int:
         """Where it starts in the scratchpad."""

@@ -8,19 +8,20 @@ step as one are joined. Dimensions that an instruction does not have are written
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer as Scratchpad
 from ...isa.instructions import Load, Store
 from ..errors import CompileError
-from ..nest.nest import Buffer, Copy, Nest, Region, Scope, statements_of
+from ..nest.nest import TILE_RANK, Buffer, Copy, Interleave, Nest, Region, Scope, statements_of
 from .hardware_loops import REMEMBERED
-from .scratchpads import SCRATCHPADS, TILE_RANK
+from .interleave import is_spread, memory_shape, runs_of
+from .scratchpads import SCRATCHPADS
 
 WIDEST = 255                # tiles of border on one side
 
@@ -82,9 +83,19 @@ def scratchpad_of(scope: Scope, dram: Buffer, on_chip: Buffer) -> Scratchpad:
     return SCRATCHPADS[scope]
 
 
+class Box(NamedTuple):
+    """A part of a copy: tiles of the scratchpad and bytes of DRAM from where the buffers start, and
+    its dimensions."""
+
+    sram: int
+    offset: int
+    sides: Sides
+
+
 @dataclass(frozen=True)
 class Transfer:
-    """A copy between DRAM and a scratchpad, without the places where it starts."""
+    """A copy between DRAM and a scratchpad, without the places where it starts. If channel blocks
+    are interleaved in DRAM, the side of that dimension steps from group to group there."""
 
     loads: bool
     scratchpad: Scratchpad
@@ -92,6 +103,8 @@ class Transfer:
     tile_rows: int          # rows of a tile, if they are addressed one by one
     sizes: tuple[int, ...]  # tiles of the buffer in DRAM, along each dimension
     sides: Sides            # of a copy that lies inside
+    interleave: Interleave | None = None
+    alike: bool = False     # the scratchpad is interleaved too
 
     def at(self, start: Sequence[int]) -> tuple[int, Sides]:
         """The byte at which a copy that starts somewhere does so in DRAM, and its dimensions."""
@@ -105,6 +118,31 @@ class Transfer:
             sides.append(side)
         return offset, tuple(sides)
 
+    def boxes(self, start: Sequence[int]) -> Iterator[Box]:
+        """The boxes that a copy is, which starts somewhere: one, unless it takes parts of groups
+        that are interleaved in DRAM."""
+        if self.interleave is None:
+            yield Box(0, *self.at(start))
+            return
+        place, ways = self.interleave.dimension, self.interleave.ways
+        first, side, size = start[place], self.sides[place], self.sizes[place]
+        if self.alike:
+            groups = replace(self, sizes=_changed(self.sizes, place, -(-size // ways)),
+                             sides=_changed(self.sides, place, side._replace(
+                                 extent=-(-side.extent // ways))))
+            offset, sides = groups.at(_changed(start, place, first // ways))
+            yield Box(0, offset, _in_groups(sides, self.tile_bytes, ways))
+            return
+        one = replace(self, sides=_changed(self.sides, place, side._replace(extent=1)))
+        offset, sides = one.at(_changed(start, place, 0))
+        for run in runs_of(first, min(side.extent, size - first), ways):
+            blocks = (Side(run.groups or 1, side.dram, ways * side.pad),
+                      Side(run.length, self.tile_bytes, side.pad))
+            at = offset + run.first // ways * side.dram + run.first % ways * self.tile_bytes
+            yield from _without_borders(
+                Box((run.first - first) * side.pad, at,
+                    (*sides[:place], *blocks, *sides[place + 1:])))
+
     def _tiles(self, start: Sequence[int]) -> Sequence[int]:
         """Which tile a copy starts with."""
         *leading, row, lane = start
@@ -114,6 +152,31 @@ class Transfer:
             raise CompileError(f"a copy starts at row {row} and lane {lane} of a tile; only whole "
                                f"tiles are moved")
         return leading
+
+
+def _changed(values: Sequence[Any], place: int, value: Any) -> tuple[Any, ...]:
+    """The same values but for one."""
+    return (*values[:place], value, *values[place + 1:])
+
+
+def _in_groups(sides: Sides, tile_bytes: int, ways: int) -> Sides:
+    """Sides of groups of tiles in those of tiles: the last walks along the tiles of a row."""
+    *outer, row = sides
+    return (*outer, Side(row.extent * ways, tile_bytes, 1, row.before * ways, row.after * ways))
+
+
+def _without_borders(box: Box) -> Iterator[Box]:
+    """A box of single tiles, in which only the last side is padded by the load that moves it:
+    the rows of another border are boxes of their own."""
+    place = len(box.sides) - 2
+    rows = box.sides[place]
+    inside = max(0, rows.inside)
+    for first, count, is_border in ((0, min(rows.before, rows.extent), True),
+                                    (rows.before, inside, False),
+                                    (rows.extent - rows.after, rows.after, True)):
+        if count and (inside or is_border):
+            side = rows._replace(extent=count, before=count if is_border else 0, after=0)
+            yield Box(box.sram + first * rows.pad, box.offset, _changed(box.sides, place, side))
 
 
 def ends_of(copy: Copy) -> tuple[Region, Region]:
@@ -139,9 +202,21 @@ def transfer_of(copy: Copy, config: Config, bits: int) -> Transfer:
                            f"elements of {bits} bits, but a tile of the scratchpad takes "
                            f"{tile_bytes} bytes of DRAM")
     leading = len(shape) - TILE_RANK
-    sides = tuple(Side(extents[place], prod(shape[place + 1:]) * bits // 8,
+    order = dram.buffer.interleave
+    in_memory = _in_tiles(memory_shape(dram.buffer), rows)
+    sides = tuple(Side(extents[place], prod(in_memory[place + 1:]) * bits // 8,
                        prod(on_chip[place + 1:leading])) for place in range(leading))
-    return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides)
+    if order is None or not is_spread(dram.buffer, order):
+        if order is not None:                   # the last dimension: its end is filled up
+            sides = (*sides[:-1], sides[-1]._replace(dram=tile_bytes))
+        return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides)
+    alike = chip.buffer.interleave is not None
+    if alike:
+        on_chip = memory_shape(chip.buffer)
+        sides = tuple(side._replace(pad=prod(on_chip[place + 1:leading + 1]))
+                      for place, side in enumerate(sides))
+    return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides,
+                    order, alike)
 
 
 def _in_tiles(shape: tuple[int, ...], tile_rows: int) -> tuple[int, ...]:

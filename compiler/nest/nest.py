@@ -28,6 +28,7 @@ class Scope(Enum):
 LOADED = (Scope.UOP, Scope.INP, Scope.WGT, Scope.ACC)       # from DRAM
 STORED = (Scope.ACC, Scope.OUT)                             # to DRAM
 ON_CHIP = (*LOADED, Scope.OUT)
+TILE_RANK = 2                   # dimensions of a tile
 DMA = "dma"                     # marks loops that are to become a transfer
 
 
@@ -44,11 +45,27 @@ class LoopKind(Enum):
 INDEPENDENT = (LoopKind.THREADS, LoopKind.PARALLEL, LoopKind.VECTORIZED)
 
 
+@dataclass(frozen=True)
+class Interleave:
+    """Some indices of a dimension lie side by side in memory, tile after tile: the index within
+    such a group is the last before the tile. A group that is not whole is filled up."""
+
+    dimension: int
+    ways: int
+
+    def in_memory(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A shape with its dimensions in the order in which they lie in memory."""
+        leading, tile = list(shape[:-TILE_RANK]), shape[-TILE_RANK:]
+        leading[self.dimension] = -(-leading[self.dimension] // self.ways)
+        return (*leading, self.ways, *tile)
+
+
 @dataclass(frozen=True, eq=False)
 class Buffer:
     """An array somewhere. Two buffers are equal only if they are the same object.
 
-    With `tile_rows`, instructions address single rows, and a tile consists of that many.
+    With `tile_rows`, instructions address single rows, and a tile consists of that many. An
+    `interleave` says how tiles lie in memory, and nothing about what an index means.
     """
 
     name: str
@@ -56,6 +73,7 @@ class Buffer:
     dtype: str
     scope: Scope = Scope.DRAM
     tile_rows: int = 0
+    interleave: Interleave | None = None
 
     def __str__(self) -> str:
         return self.name

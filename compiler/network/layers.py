@@ -25,7 +25,7 @@ from ..operators.description import LARGEST
 from ..operators.form import Form
 from ..operators.kernel import OUTPUT, Built, Kernel, Options
 from ..operators.lanewise import Lanewise
-from ..operators.layout import Layout, tiled_images
+from ..operators.layout import Layout, memory_block, tiled_images
 from ..operators.packing import checked
 from .interleave import halved
 from .residence import input_of
@@ -270,8 +270,8 @@ class LayerCompiler:
         lanes."""
         *rows, channels = shape if shape else (1,)
         count = int(np.prod(rows, dtype=np.int64))
-        return tiled_images(1, channels, 1, count, self.config.batch,
-                            self.config.block_out).on((1, 1, count, channels), (0, 3, 1, 2))
+        return tiled_images(1, channels, 1, count, self.config.batch, memory_block(
+            self.config, self.config.block_out)).on((1, 1, count, channels), (0, 3, 1, 2))
 
 
 def _plain(spec: Any, config: Config) -> Form:

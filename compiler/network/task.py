@@ -225,13 +225,19 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
         "zero_point_in": x.known().zero_point, **epilogue_of(node)}
     if operation.groups == 1:
         spec: Description = Conv2d(**fields)
-    elif operation.groups == channels:
+    elif operation.groups == channels and (fields["planes"] > 1 or not _reads_wide(config)):
         spec = Depthwise(**fields)
     else:
         spec = Grouped(**fields, groups=operation.groups)
     return Task(spec, {"data": operation.x}, {
         "weights": weights, **_parameters(graph, operation.bias, operation.scales, outputs)},
         _axes(operation))
+
+
+def _reads_wide(config: Config) -> bool:
+    """Whether memory holds tiles that lane by lane only a part of is multiplied: then a depthwise
+    convolution is one in groups, whose weights say which lanes."""
+    return config.batch == 1 and config.block_in != config.block_out
 
 
 def _transposed(graph: Graph, node: Node, operation: TransposedConv, config: Config) -> Task:

@@ -35,7 +35,7 @@ from .conv2d_schedule import Knobs
 from .description import HIGH, LOW, activation, setting
 from .form import Template, requantized
 from .kernel import Operator
-from .layout import Layout, tiled_images
+from .layout import Layout, memory_block, tiled_images
 from .packing import Array
 from .pool import Kind, Pool, halves, parameters, scaled
 from .work import Work
@@ -104,7 +104,8 @@ class AveragedForm(Conv2dForm):
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
         return {**super().layouts, "output": tiled_images(
-            spec.images, spec.channels_out, 1, 1, config.batch, config.block_out)}
+            spec.images, spec.channels_out, 1, 1, config.batch,
+            memory_block(config, config.block_out))}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         return {**super().pack(given), "terms": parameters(self.spec.average(), self.config)}

@@ -15,9 +15,10 @@ from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
 from ..expression.expression import both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ..nest.nest import Interleave
 from .description import extent, setting
 from .form import ACCUMULATOR_BYTES, TensorForm, blocks_of, requantized
-from .layout import Layout, tiled_images
+from .layout import Layout, interleaves, memory_block, tiled_images, wide_tiles
 from .packing import (
     Array,
     Operand,
@@ -118,14 +119,19 @@ class Conv2dForm(TensorForm):
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
         return {"data": tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                     config.batch, config.block_in),
+                                     config.batch, memory_block(config, config.block_in)),
                 "output": tiled_images(spec.images, spec.channels_out, *spec.out_shape,
-                                       config.batch, config.block_out)}
+                                       config.batch, memory_block(config, config.block_out))}
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        return interleaves(self.config)
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        data = pack_activations(given["data"], self.config, self.config.block_in)
+        config = self.config
+        data = pack_activations(given["data"], config, memory_block(config, config.block_in))
         bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
-        return {"data": data.reshape(self.data.shape),
+        return {"data": data.reshape(self.shapes["data"]),
                 "weights": pack_weights(self._in_planes(given["weights"]), self.config),
                 "parameters": pack_parameters(bias, given["multiplier"], given["shift"],
                                               self.config)}
@@ -136,7 +142,8 @@ class Conv2dForm(TensorForm):
         return planes.reshape(*planes.shape[:3], -1)
 
     def unpack(self, output: Array) -> Array:
-        return unpack_activations(output, self.spec.images, self.spec.channels_out)
+        return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
+                                  self.spec.images, self.spec.channels_out)
 
 
 def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:

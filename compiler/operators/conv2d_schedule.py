@@ -18,6 +18,7 @@ from .divisions import even_sizes, fair_sizes, grid, some_sizes
 from .first_layer import forms_of
 from .form import Template, blocks_of
 from .kernel import Operator
+from .layout import ways_of
 from .pace import Steps
 from .tiled import first_of_all, tiled
 
@@ -104,10 +105,13 @@ def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Any]:
     """Tiles of one buffer in each scratchpad: of a piece, or of the sums or results of a step."""
     (height, width), taps = _window(form, knobs), prod(knobs.taps(form.spec.kernel))
     taps = taps * form.spec.planes
-    vectors = knobs.groups * knobs.blocks * knobs.rows * knobs.columns
-    return {Buffer.INP: knobs.groups * knobs.depth * height * width,
+    pixels = knobs.groups * knobs.rows * knobs.columns
+    config, (_, outputs, every) = form.config, form.extents
+    depth = _filled(ways_of(config, config.block_in), knobs.depth, every)
+    blocks = _filled(ways_of(config, config.block_out), knobs.blocks, outputs)
+    return {Buffer.INP: knobs.groups * depth * height * width,
             Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
-            Buffer.ACC: vectors, Buffer.OUT: vectors}
+            Buffer.ACC: pixels * knobs.blocks, Buffer.OUT: pixels * blocks}
 
 
 def _parts(knobs: Knobs) -> Any:
@@ -188,6 +192,12 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     size = {buffer: count * config.tile_bytes(buffer) for buffer, count in tiles.items()}
     runs = height * width if form.skips_columns else np.where(width >= spec.width, 1, height)
     out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
+    _, outputs, depth = form.extents
+    runs = np.where(_is_in_groups(ways_of(config, config.block_in), knobs.depth, depth),
+                    runs, height * width)
+    together = np.where(knobs.one_by_one, 1, knobs.blocks)
+    out_runs = np.where(_is_in_groups(ways_of(config, config.block_out), together, outputs),
+                        out_runs, even.rows * even.columns)
     kept = _kept_weights(form, knobs)
     inputs_kept = _kept_inputs(form, knobs) >= steps * pieces
     return Steps(
@@ -200,6 +210,19 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
         wgt_stays=kept >= pieces * parts,
         wgt_ahead=_has_room_ahead(form, knobs))
+
+
+def _is_in_groups(ways: int, blocks: Any, every: int) -> Any:
+    """Whether blocks that are moved at once are whole tiles of memory; if not, they are moved tile
+    by tile."""
+    return (blocks >= ways) & ((blocks % ways == 0) | (blocks == every))
+
+
+def _filled(ways: int, blocks: Any, every: int) -> Any:
+    """The blocks that take room on the chip: those of whole tiles of memory, if they are moved
+    so."""
+    return blocks if ways == 1 else np.where(_is_in_groups(ways, blocks, every),
+                                             -(-blocks // ways) * ways, blocks)
 
 
 def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:

@@ -39,6 +39,7 @@ from ...isa.instructions import PARAMETER_TILES, Rounding
 from ..errors import CompileError
 from ..expression.expression import Expression, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ..nest.nest import Interleave
 from .dense_zero_points import (
     At,
     Correction,
@@ -50,7 +51,7 @@ from .dense_zero_points import (
 from .description import Epilogue, activation, extent, setting
 from .form import TensorForm, blocks_of, requantized
 from .layout import Layout as TileLayout
-from .layout import tiled_rows
+from .layout import interleaves, memory_block, tiled_rows, wide_tiles
 from .packing import (
     INT8,
     Array,
@@ -172,14 +173,18 @@ class DenseForm(TensorForm):
         spec, config = self.spec, self.config
         first = spec.layout == Layout.BLOCKS
         found = {"data": tiled_rows(spec.matrices, spec.rows, spec.inputs, config.batch,
-                                    config.block_in, blocks_first=first),
+                                    memory_block(config, config.block_in), blocks_first=first),
                  "output": tiled_rows(spec.matrices, spec.rows, spec.outputs, config.batch,
-                                      config.block_out, blocks_first=first)}
+                                      memory_block(config, config.block_out), blocks_first=first)}
         if not spec.constant_weights:
             found["weights"] = tiled_rows(spec.matrices, spec.outputs, spec.inputs,
                                           config.block_out, config.block_in,
                                           blocks_first=spec.right_activations)
         return found
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        return interleaves(self.config, dimension=1 if self.spec.layout == Layout.BLOCKS else 2)
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         spec, config = self.spec, self.config
@@ -192,12 +197,14 @@ class DenseForm(TensorForm):
         weights = pack_matrix(given["weights"], config)
         if spec.right_activations:
             weights = np.ascontiguousarray(weights.swapaxes(1, 2))
-        return {"data": pack_data(given["data"], config, spec.layout), "weights": weights,
+        data = pack_data(given["data"], config, spec.layout)
+        return {"data": data.reshape(self.shapes["data"]), "weights": weights,
                 "parameters": pack_parameters(bias, given["multiplier"], given["shift"], config),
                 **zero_tiles(spec.zeros_data, spec.zeros_weights, config)}
 
     def unpack(self, output: Array) -> Array:
-        matrices = unpack_output(output, self.spec)
+        matrices = unpack_output(wide_tiles(output, self.config, self.config.block_out),
+                                 self.spec)
         return matrices if self.spec.matrices > 1 else matrices[0]
 
 
@@ -265,7 +272,8 @@ def _operand(name: str, shape: tuple[int, ...], *, swapped: bool) -> tuple[Tenso
 
 def pack_data(data: Array, config: Config, layout: Layout = Layout.ROWS) -> Array:
     """(matrices, rows, inputs), or without matrices, → what the program takes as `data`."""
-    packed = np.stack([pack_activations(each[:, :, None, None], config, config.block_in)[:, :, 0, 0]
+    block = memory_block(config, config.block_in)
+    packed = np.stack([pack_activations(each[:, :, None, None], config, block)[:, :, 0, 0]
                        for each in data.reshape(-1, *data.shape[-2:])])
     return packed if layout == Layout.ROWS else np.ascontiguousarray(packed.swapaxes(1, 2))
 

@@ -17,7 +17,7 @@ from ...isa.timing import MemoryTiming
 from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
 from ..expression.expression import Call, Expression, Function
 from ..expression.tensor import Tensor, in_order
-from ..nest.nest import Scope
+from ..nest.nest import Interleave, Scope
 from ..schedule.schedule import Schedule
 from .layout import Layout
 from .packing import Array, Operand
@@ -69,6 +69,16 @@ class Form(ABC):
         """How activations lie in tiles: those that are read, by name, and the `output`. Names are
         those of operands and of the program's tensors, which have the same bytes."""
 
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        """Which tensors lie in DRAM in wider tiles than the program moves, by name."""
+        return {}
+
+    def in_memory(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a tensor as it lies in DRAM."""
+        order = self.interleaves.get(name)
+        return shape if order is None else order.in_memory(shape)
+
     @abstractmethod
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """The inputs of a program from operands that have been checked."""
@@ -106,7 +116,7 @@ class TensorForm(Form):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {each.name: each.shape for each in in_order(self.output)
+        return {each.name: self.in_memory(each.name, each.shape) for each in in_order(self.output)
                 if each.body is None or each is self.output}
 
 

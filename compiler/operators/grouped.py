@@ -24,12 +24,13 @@ from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES
 from ..expression.expression import both, select, total
 from ..expression.tensor import compute, placeholder, reduce_axis
+from ..nest.nest import Interleave
 from .conv2d import Conv2d, Conv2dForm, convolution_bytes
 from .conv2d_schedule import TEMPLATE
 from .description import extent
 from .form import blocks_of, requantized
 from .kernel import Operator
-from .layout import Layout, Stage, tiled
+from .layout import Layout, Stage, interleaves, memory_block, tiled, wide_tiles
 from .packing import (
     Array,
     Operand,
@@ -111,9 +112,14 @@ class GroupedForm(Conv2dForm):
         if whole and is_plain(spec, config, self.merged):
             return super().layouts
         return {"data": self._in_groups(spec.channels_in, spec.group_in, spec.height, spec.width,
-                                        config.block_in),
+                                        memory_block(config, config.block_in)),
                 "output": self._in_groups(spec.channels_out, spec.group_out, *spec.out_shape,
-                                          config.block_out)}
+                                          memory_block(config, config.block_out))}
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        """Channel blocks of a merged group lie side by side."""
+        return interleaves(self.config, dimension=2)
 
     def _in_groups(self, channels: int, group: int, height: int, width: int,
                    block: int) -> Layout:
@@ -130,9 +136,11 @@ class GroupedForm(Conv2dForm):
         spec, config = self.spec, self.config
         bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
         rows = np.stack([bias, given["multiplier"], given["shift"]])
+        block = memory_block(config, config.block_in)
+        data = np.stack([pack_activations(group, config, block) for group
+                         in self._groups(given["data"], 1, spec.group_in)], axis=1)
         return {
-            "data": np.stack([pack_activations(group, config, config.block_in) for group
-                              in self._groups(given["data"], 1, spec.group_in)], axis=1),
+            "data": data.reshape(self.shapes["data"]),
             "weights": np.stack([pack_weights(self._diagonal(group), config) for group
                                  in self._groups(given["weights"], 0, spec.group_out)]),
             "parameters": np.stack([pack_parameters(group[0], group[1], group[2], config)
@@ -140,6 +148,7 @@ class GroupedForm(Conv2dForm):
 
     def unpack(self, output: Array) -> Array:
         spec, channels = self.spec, self.merged * self.spec.group_out
+        output = wide_tiles(output, self.config, self.config.block_out)
         groups = [unpack_activations(output[:, number], spec.images, channels)
                   for number in range(output.shape[1])]
         return np.ascontiguousarray(np.concatenate(groups, axis=1)[:, :spec.channels_out])
@@ -195,8 +204,10 @@ def form_of(spec: Grouped, config: Config, merged: int) -> GroupedForm:
 
 def is_plain(spec: Grouped, config: Config, merged: int) -> bool:
     """Whether tensors lie in memory as those of a plain convolution do."""
-    return merged >= spec.groups or (merged * spec.group_in % config.block_in == 0
-                                     and merged * spec.group_out % config.block_out == 0)
+    block_in, block_out = (memory_block(config, block) for block
+                           in (config.block_in, config.block_out))
+    return merged >= spec.groups or (merged * spec.group_in % block_in == 0
+                                     and merged * spec.group_out % block_out == 0)
 
 
 def tile_products(spec: Grouped, config: Config, merged: int) -> int:
@@ -210,6 +221,9 @@ def forms_of(spec: Grouped, config: Config) -> Iterable[GroupedForm]:
     layout come first."""
     merges = sorted(range(1, spec.groups + 1), key=lambda merged: (
         tile_products(spec, config, merged), not is_plain(spec, config, merged), merged))
+    if config.block_in != config.block_out:         # few are plain there, and others end a stream
+        plain = [each for each in merges if is_plain(spec, config, each)]
+        merges = plain or merges
     return (form_of(spec, config, merged) for merged in merges[:MOST_MERGES])
 
 

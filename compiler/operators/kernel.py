@@ -167,7 +167,8 @@ def _built(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Ker
 
     def emitted() -> Program:
         from ..accelerator.emit import emit
-        return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency)
+        return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency,
+                    interleaves=form.interleaves)
 
     program = kept(emitted, form.config, template.schedule, form, knobs, hide_latency)
     return Kernel(form, knobs, program, loops)

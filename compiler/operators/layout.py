@@ -17,7 +17,9 @@ from math import prod
 
 import numpy as np
 
+from ...isa.config import Config
 from ..errors import CompileError
+from ..nest.nest import Interleave
 from .packing import Array
 
 Shape = tuple[int, ...]
@@ -133,6 +135,32 @@ class Layout:
     def on(self, source: Shape, axes: Sequence[int]) -> Layout:
         """The same for a plain tensor whose axes stand elsewhere."""
         return Layout((self.stages[0].on(source, axes), *self.stages[1:]))
+
+
+def ways_of(config: Config, block: int) -> int:
+    """How many tiles of `block` lanes are one in memory, where activations lie in tiles of the
+    larger block. Several rows of a tile, as with a larger batch, do not lie so."""
+    return max(config.block_in, config.block_out) // block if config.batch == 1 else 1
+
+
+def memory_block(config: Config, block: int) -> int:
+    """Lanes of a tile in memory that is read, or written, in tiles of `block` lanes."""
+    return block * ways_of(config, block)
+
+
+def interleaves(config: Config, *, read: Sequence[str] = ("data",),
+                written: Sequence[str] = ("output",), dimension: int = 1) -> dict[str, Interleave]:
+    """Tensors with channel blocks along a dimension that are interleaved in memory: those that are
+    read in tiles of `block_in` lanes, and those in tiles of `block_out`."""
+    ways = {**dict.fromkeys(read, ways_of(config, config.block_in)),
+            **dict.fromkeys(written, ways_of(config, config.block_out))}
+    return {name: Interleave(dimension, count) for name, count in ways.items() if count > 1}
+
+
+def wide_tiles(tiles: Array, config: Config, block: int) -> Array:
+    """Tiles of `block` lanes, as a program leaves them in memory, as those that lie there."""
+    ways = ways_of(config, block)
+    return tiles if ways == 1 else tiles.reshape(*tiles.shape[:-3], 1, ways * block)
 
 
 def tiled(source: Shape, blocks: dict[int, int], order: Sequence[tuple[int, bool]]) -> Layout:

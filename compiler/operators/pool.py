@@ -31,9 +31,10 @@ from ..accelerator.intrinsic import Intrinsic, element_wise, requantize, scale_f
 from ..errors import CompileError
 from ..expression.expression import Expression, Function, both, largest, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ..nest.nest import Interleave
 from .description import activation, extent, setting
 from .form import TensorForm, blocks_of, requantized
-from .layout import Layout, tiled_images
+from .layout import Layout, interleaves, memory_block, tiled_images, wide_tiles
 from .packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from .window import Windowed
 from .work import Work, used
@@ -200,17 +201,25 @@ class PoolForm(TensorForm):
     @property
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
+        block = memory_block(config, config.block_out)
         return {"data": tiled_images(spec.images, spec.channels, spec.height, spec.width,
-                                     config.batch, config.block_out),
+                                     config.batch, block),
                 "output": tiled_images(spec.images, spec.channels, *spec.out_shape, config.batch,
-                                       config.block_out)}
+                                       block)}
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        return interleaves(self.config, read=(), written=("data", "output"))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        return {"data": pack_activations(given["data"], self.config, self.config.block_out),
-                "parameters": parameters(self.spec, self.config)}
+        config = self.config
+        data = pack_activations(given["data"], config, memory_block(config, config.block_out))
+        return {"data": data.reshape(self.shapes["data"]),
+                "parameters": parameters(self.spec, config)}
 
     def unpack(self, output: Array) -> Array:
-        return unpack_activations(output, self.spec.images, self.spec.channels)
+        return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
+                                  self.spec.images, self.spec.channels)
 
 
 def separable(spec: Pool) -> bool:

@@ -34,6 +34,7 @@ from ..accelerator.intrinsic import (
 from ..errors import CompileError
 from ..expression.expression import Expression, Function, binary
 from ..expression.tensor import Tensor, compute, placeholder
+from ..nest.nest import Interleave
 from . import conv2d_schedule
 from .conv2d import Conv2d, Conv2dForm, plain_forms
 from .conv2d_schedule import Knobs
@@ -42,7 +43,7 @@ from .elementwise import HEADROOM, Elementwise, Operation, Term
 from .form import Template, requantized
 from .kernel import Operator
 from .lanewise import parameters
-from .layout import Layout
+from .layout import Layout, interleaves, memory_block
 from .packing import Array, Operand, pack_activations
 from .tiled import AluSteps
 from .work import Work
@@ -114,10 +115,16 @@ class ResidualForm(Conv2dForm):
         found = super().layouts
         return {**found, "residual": found["output"]}
 
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        return interleaves(self.config, written=("residual", "output"))
+
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        return {**super().pack(given), "terms": parameters(self.spec.addition(), self.config),
-                "residual": pack_activations(given["residual"], self.config,
-                                             self.config.block_out)}
+        config = self.config
+        residual = pack_activations(given["residual"], config,
+                                    memory_block(config, config.block_out))
+        return {**super().pack(given), "terms": parameters(self.spec.addition(), config),
+                "residual": residual.reshape(self.shapes["residual"])}
 
 
 def form_of(plain: Conv2dForm) -> ResidualForm:

@@ -26,7 +26,7 @@ from ...isa.instructions import PARAMETER_TILES
 from ...isa.program import Program
 from ..accelerator.intrinsic import requantize
 from ..errors import CompileError
-from ..nest.nest import Buffer, Nest
+from ..nest.nest import Buffer, Interleave, Nest
 from . import conv2d
 from .conv2d import Conv2d
 from .conv2d_schedule import TEMPLATE
@@ -34,7 +34,7 @@ from .description import Epilogue, activation, border, extent
 from .form import Form, blocks_of
 from .kept import kept
 from .kernel import Kernel, Operator, Options, best_kernel, check_sizes
-from .layout import Layout, tiled_images
+from .layout import Layout, interleaves, memory_block, tiled_images, wide_tiles
 from .packing import (
     Array,
     Operand,
@@ -193,7 +193,8 @@ class TransposedForm(Form):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        return shapes(self.spec, self.config)
+        return {name: self.in_memory(name, shape)
+                for name, shape in shapes(self.spec, self.config).items()}
 
     @property
     def note(self) -> str:
@@ -229,11 +230,15 @@ class TransposedForm(Form):
         rows, columns = (blocks_of(size, stride) * stride for size, stride
                          in zip(spec.out_size, spec.stride, strict=True))
         output = tiled_images(spec.images, spec.channels_out, rows, columns, config.batch,
-                              config.block_out).stages[0]
+                              memory_block(config, config.block_out)).stages[0]
         return {"data": tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                     config.batch, config.block_in),
+                                     config.batch, memory_block(config, config.block_in)),
                 "output": Layout((replace(output, source=(spec.images, spec.channels_out,
                                                           *spec.out_size)),))}
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        return interleaves(self.config)
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """What the zero point of the input adds to a sum depends on the taps of a phase."""
@@ -246,11 +251,13 @@ class TransposedForm(Form):
             if phase.y.taps and phase.x.taps:
                 tiles = weight_tiles(taps, config)
                 weights[number, :, :, :tiles.shape[2], :tiles.shape[3]] = tiles
-        return {"data": pack_activations(given["data"], config, config.block_in),
+        data = pack_activations(given["data"], config, memory_block(config, config.block_in))
+        return {"data": data.reshape(self.shapes["data"]),
                 "weights": weights_in_dram(weights, config), "parameters": np.stack(parameters)}
 
     def unpack(self, output: Array) -> Array:
         """(n block, block, y, phase, x, phase, batch, lane) → (n, channels, y, x)"""
+        output = wide_tiles(output, self.config, self.config.block_out)
         images, blocks, far_y, near_y, far_x, near_x, batch, lanes = output.shape
         rows = output.reshape(images, blocks, far_y * near_y, far_x * near_x, batch, lanes)
         height, width = self.spec.out_size
@@ -286,7 +293,8 @@ def compiled(operator: Operator, spec: Transposed, config: Config, options: Opti
 
     def emitted() -> Program:
         from ..accelerator.emit import emit  # most programs are kept from before
-        return emit(loops(), config, [last], hide_latency=options.hide_latency)
+        return emit(loops(), config, [last], hide_latency=options.hide_latency,
+                    interleaves=form.interleaves)
 
     program = kept(emitted, config, compiled, form, knobs, options.hide_latency)
     return Kernel(form, knobs, program, loops)
@@ -297,7 +305,7 @@ def _together(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
     from ..nest.views import View, joined
     data, weights, parameters, output = (
         Buffer(name, shape, "int32" if name == "parameters" else "int8")
-        for name, shape in form.shapes.items())
+        for name, shape in shapes(form.spec, form.config).items())
     parts = []
     for number, (phase, kernel) in enumerate(zip(form.phases, kernels, strict=True)):
         views = {"data": View(data), "weights": View(weights, {0: number}),

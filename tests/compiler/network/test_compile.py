@@ -26,6 +26,8 @@ from .networks import Layers, block, classifier, executed
 
 CONFIGS = {"tiny": tiny, "small": small, "batch 2": replace(tiny, batch=2),
            "more in than out": replace(tiny, block_in=8),
+           "more out than in": replace(tiny, block_out=16, wgt_bytes=16 << 10, acc_bytes=32 << 10,
+                                       out_bytes=8 << 10),
            "windows": replace(tiny, window_taps=3)}
 
 
@@ -48,6 +50,32 @@ def test_a_small_network_gives_what_its_graph_means(config, channel_axis):
         found = executed(network, given, device)
         for name, values in found.items():
             np.testing.assert_array_equal(values, right[name], f"{name} on {device}")
+
+
+RECTANGLES = {
+    "8 × 4": replace(tiny, block_in=8),
+    "4 × 8": replace(tiny, block_out=8, wgt_bytes=8 << 10, acc_bytes=16 << 10),
+    "16 × 4": replace(tiny, block_in=16, inp_bytes=8 << 10, wgt_bytes=16 << 10)}
+
+
+@pytest.mark.parametrize("config", RECTANGLES.values(), ids=list(RECTANGLES))
+def test_a_network_is_one_program_on_arrays_with_different_blocks(config):
+    layers = Layers((1, 8, 9, 3), 3)
+    layers.conv("stem", "x", 12, 3, stride=(2, 2), low=-5)
+    layers.conv("wide", "stem", 24, 1)
+    layers.conv("depthwise", "wide", 24, 3, groups=24)
+    layers.conv("narrow", "depthwise", 12, 1)
+    layers.add("sum", "narrow", "stem")
+    layers.builder.add("pooled", Pool(x="sum", kind=PoolKind.MAX, kernel=(2, 2), stride=(2, 2),
+                                      channel_axis=3))
+    layers.conv("last", "pooled", 20, 1)
+    graph = layers.builder.graph(("last",))
+    network = compile_network(graph, config)
+    assert len(network.steps) == 1
+    given = inputs_for(graph)
+    right = evaluate_all(graph, given)["last"]
+    for device in ("functional", "cycle"):
+        np.testing.assert_array_equal(executed(network, given, device)["last"], right, device)
 
 
 def test_consecutive_layers_are_one_program_and_its_labels_are_the_nodes():

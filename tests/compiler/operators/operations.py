@@ -21,6 +21,8 @@ CONFIGS = {
     "tiny": tiny,
     "batch 2": replace(tiny, batch=2),
     "more in than out": replace(tiny, block_in=8),
+    "more out than in": replace(tiny, block_out=16, wgt_bytes=16 << 10, acc_bytes=32 << 10,
+                                out_bytes=8 << 10),
     "more out than in, batch 2": replace(tiny, block_out=8, batch=2, acc_bytes=16 << 10),
     "windows": replace(tiny, window_taps=3),
     "windows, more in than out, batch 2": replace(tiny, block_in=8, batch=2, window_taps=3),
