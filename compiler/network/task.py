@@ -194,8 +194,10 @@ def _weights(graph: Graph, tensor: str, config: Config, most_planes: int = 1) ->
     if type_.quantization is not None:
         values = values - type_.quantization.along(type_.quantization.zero_points, array.ndim)
     if planes_of(values, config) > most_planes:
+        advice = "; quantize them to 4 bits, or take wgt_bits = 8" if config.wgt_bits == 4 else ""
         raise RefusalError(f"weights from {values.min()} to {values.max()} without their zero "
-                           f"point, but weights of this configuration have {config.wgt_bits} bits")
+                           f"point, but weights of this configuration have {config.wgt_bits} bits"
+                           f"{advice}")
     return values.astype(np.int32 if most_planes > 1 else np.int8)
 
 

@@ -45,7 +45,11 @@ class Call:
         """The name that the model gives an operand, which must be there."""
         if not self.has(number):
             raise GraphError(f"operand {number} is missing")
-        return str(self.node.input[number])
+        name = str(self.node.input[number])
+        if name in self.reader.halves and self.node.op_type != "DequantizeLinear":
+            raise GraphError(f"{shown(name)} has 4 bits, but only DequantizeLinear reads such "
+                             f"constants")
+        return name
 
     def tensor(self, number: int) -> str:
         """An operand; integers keep their scales, as for an operator that moves numbers."""

@@ -23,6 +23,9 @@ DTYPES: dict[int, tuple[str, str]] = {
     TensorProto.INT64: ("int64", "int64_data"), TensorProto.UINT64: ("uint64", "uint64_data"),
     TensorProto.BOOL: ("bool", "int32_data")}
 
+# Of 4 bits, two to a byte: these are types of constants alone, and become bytes.
+HALVES = {TensorProto.INT4: "int8", TensorProto.UINT4: "uint8"}
+
 STORED = {"float_data": np.float32, "double_data": np.float64, "int32_data": np.int32,
           "int64_data": np.int64, "uint64_data": np.uint64}
 
@@ -60,26 +63,40 @@ def number_of(dtype: str) -> int:
     return next(number for number, (name, _) in DTYPES.items() if name == dtype)
 
 
-def array_of(tensor: TensorProto) -> Array:
-    """The numbers of a tensor that is in the file."""
+def array_of(tensor: TensorProto, *, halves: bool = False) -> Array:
+    """The numbers of a tensor that is in the file; those of 4 bits too, if `halves`."""
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise GraphError(f"the tensor {shown(tensor.name)} is in another file; save the model as a "
                          f"single one")
-    dtype, field = np.dtype(dtype_of(tensor.data_type)), DTYPES[tensor.data_type][1]
-    shape = tuple(tensor.dims)
+    packed = halves and tensor.data_type in HALVES
+    name, field = (("uint8", "int32_data") if packed else
+                   (dtype_of(tensor.data_type), DTYPES[tensor.data_type][1]))
+    dtype, shape = np.dtype(name), tuple(tensor.dims)
     if len(shape) > MOST_AXES or min(shape, default=0) < 0:
         raise GraphError(f"the tensor {shown(tensor.name)} has shape {shown(shape)}, but must have "
                          f"at most {MOST_AXES} axes")
     if tensor.raw_data and any(len(getattr(tensor, each)) for each in STORED):
         raise GraphError(f"the tensor {shown(tensor.name)} has raw bytes and numbers beside them")
+    count = -(-prod(shape) // 2) if packed else prod(shape)
     if tensor.raw_data:
-        found = np.frombuffer(_whole(tensor, len(tensor.raw_data), prod(shape) * dtype.itemsize,
+        found = np.frombuffer(_whole(tensor, len(tensor.raw_data), count * dtype.itemsize,
                                      "bytes").raw_data, dtype.newbyteorder("<"))
     else:
         values = getattr(tensor, field)
-        _whole(tensor, len(values), prod(shape), "numbers")
+        _whole(tensor, len(values), count, "pairs of numbers" if packed else "numbers")
         found = _stored(np.array(values, STORED[field]), dtype)
-    return found.astype(dtype).reshape(shape)
+    found = found.astype(dtype)
+    if packed:
+        found = _unpacked(found, HALVES[tensor.data_type])[:prod(shape)]
+    return found.reshape(shape)
+
+
+def _unpacked(pairs: Array, dtype: str) -> Array:
+    """Numbers of 4 bits, of which the first of a pair is in the low half of its byte."""
+    numbers = np.stack([pairs & 0xF, pairs >> 4], axis=-1).reshape(-1).astype(np.int8)
+    if dtype == "int8":
+        numbers = np.where(numbers > 7, numbers - 16, numbers)
+    return numbers.astype(dtype)
 
 
 def _stored(numbers: Array, dtype: np.dtype[Any]) -> Array:

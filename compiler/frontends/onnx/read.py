@@ -33,7 +33,7 @@ from . import (  # noqa: F401  (makes operators known)
     windows,
 )
 from .checks import check_defaults, check_model, check_outputs
-from .file import DTYPES, array_of, parsed, type_name
+from .file import DTYPES, HALVES, array_of, parsed, type_name
 from .inputs import OpenShapesError, read_inputs
 from .nodes import problems_of, read_nodes
 from .proposed import proposed_options
@@ -71,7 +71,9 @@ def _read(model: ModelProto, name: str, given: GivenInputs) -> Graph:
     for tensor in graph.initializer:
         if tensor.name in reader.arrays:
             raise GraphError(f"there are two tensors {shown(tensor.name)}")
-        reader.arrays[tensor.name] = array_of(tensor)
+        reader.arrays[tensor.name] = array_of(tensor, halves=True)
+        if tensor.data_type in HALVES:
+            reader.halves.add(tensor.name)
     check_defaults(graph)
     read_inputs(reader, graph, given)
     read_nodes(reader, graph.node, opset)
@@ -86,9 +88,10 @@ def _bad_constants(graph: GraphProto) -> Iterator[str]:
     """What of a model's constants cannot be read."""
     found: dict[str, list[str]] = {}
     for tensor in graph.initializer:
-        if tensor.data_type not in DTYPES:
+        if tensor.data_type not in (*DTYPES, *HALVES):
             found.setdefault(f"type {type_name(tensor.data_type)} is unknown, known are "
-                             f"{', '.join(map(type_name, DTYPES))}", []).append(shown(tensor.name))
+                             f"{', '.join(map(type_name, (*DTYPES, *HALVES)))}", []).append(
+                                 shown(tensor.name))
     yield from (f"{problem} ({listed(places)})" for problem, places in found.items())
     if graph.sparse_initializer:
         yield "sparse tensors are not supported"
@@ -96,6 +99,8 @@ def _bad_constants(graph: GraphProto) -> Iterator[str]:
 
 def _output(reader: Reader, name: str) -> str:
     """An output under its own name, also if it is a tensor that has another one."""
+    if name in reader.halves:
+        raise GraphError(f"the output {shown(name)} has 4 bits, but outputs have 8 or more")
     tensor = reader.tensor(name)
     if tensor == name:
         return name

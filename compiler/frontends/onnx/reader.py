@@ -49,6 +49,7 @@ class Reader:
     builder: Builder
     functions: Mapping[tuple[str, str], FunctionProto] = field(default_factory=dict)    # its own
     arrays: dict[str, Array] = field(default_factory=dict)      # initializers, by name
+    halves: set[str] = field(default_factory=set)               # those of them with 4 bits
     names: dict[str, str] = field(default_factory=dict)         # in the graph, of the model's
     as_quantized: dict[tuple[str, Quantization], str] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)                 # tensors that some node reads

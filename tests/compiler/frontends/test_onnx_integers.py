@@ -8,11 +8,15 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+import onnx
+from onnx import helper
+
 from microtron.compiler.frontends.onnx.read import read_onnx
 from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.types import GraphError
 from microtron.compiler.passes.pipeline import optimized
 
-from .onnx_models import Known, known, node_model, runtime
+from .onnx_models import Known, graph_model, known, node_model, runtime
 
 SHAPES = {
     "matrix": ((5, 9), (9, 6)), "batch": ((2, 3, 4, 9), (9, 6)), "row": ((9,), (9, 6)),
@@ -98,6 +102,54 @@ def test_constant_weights_less_their_zero_points_are_stored_as_such_where_they_f
                 known(np.arange(64, 192).reshape(8, 16), "uint8"), None, known(128, "uint8")]
     graph = read_onnx(node_model("MatMulInteger", operands).SerializeToString())
     assert [type(each.operation).__name__ for each in graph.nodes.values()] == ["MatMul"]
+
+
+FOUR = {"signed": (onnx.TensorProto.INT4, "int8", -8), "unsigned": (onnx.TensorProto.UINT4, "uint8",
+                                                                   0)}
+
+
+def four_bits(kind, shape, *, raw=True, missing=0, reader="DequantizeLinear"):
+    """A model that reads a constant of 4 bits, and its numbers."""
+    number, dtype, low = FOUR[kind]
+    stored = np.random.default_rng(4).integers(low, low + 16, shape).astype(dtype)
+    nibbles = np.pad(stored.ravel().astype(np.uint8) & 15, (0, stored.size % 2)).reshape(-1, 2)
+    pairs = (nibbles[:, 0] | nibbles[:, 1] << 4).astype(np.uint8)[:len(nibbles) - missing]
+    weights = onnx.TensorProto(name="w", data_type=number, dims=shape)
+    if raw:
+        weights.raw_data = pairs.tobytes()
+    else:
+        weights.int32_data.extend(pairs.tolist())
+    zero = helper.make_tensor("z", number, [], [3])
+    names = {"DequantizeLinear": ["w", "s", "z"], "Neg": ["w"], "QuantizeLinear": ["x", "s", "z"]}
+    model = graph_model(
+        [helper.make_node("Identity", ["x"], ["y0"]), helper.make_node(
+            reader, names[reader], ["y1"], "node")],
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (2,))], ["y0", "y1"],
+        [weights, helper.make_tensor("s", onnx.TensorProto.FLOAT, [], [0.5]), zero], opset=21)
+    model.ir_version = 10
+    return model.SerializeToString(), stored
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("shape", [(3, 5), (2, 2), (1,), ()], ids=str)
+@pytest.mark.parametrize("kind", FOUR)
+def test_constants_of_4_bits_are_what_they_stand_for(kind, shape, raw):
+    model, stored = four_bits(kind, shape, raw=raw)
+    x = np.ones(2, np.float32)
+    found = evaluate(optimized(read_onnx(model)), {"x": x})["y1"]
+    np.testing.assert_array_equal(found, (stored.astype(np.float32) - 3) / 2)
+    np.testing.assert_array_equal(found, runtime(model).run(["y1"], {"x": x})[0])
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"missing": 1}, "the tensor 'w' of shape .3, 5. has 7 bytes, but must have 8"),
+    ({"missing": 1, "raw": False}, "has 7 pairs of numbers, but must have 8"),
+    ({"reader": "Neg"}, "'w' has 4 bits, but only DequantizeLinear reads such constants"),
+    ({"reader": "QuantizeLinear"}, "'z' has 4 bits, but only DequantizeLinear"),
+], ids=str)
+def test_constants_of_4_bits_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(GraphError, match=message):
+        read_onnx(four_bits("signed", (3, 5), **options)[0])
 
 
 def test_numbers_that_are_all_nothing_have_a_scale_of_one():
