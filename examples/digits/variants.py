@@ -77,7 +77,7 @@ def _narrow(arrays: dict[str, Array], weights: str, scale: str, zero: str) -> Ar
     trials = [_rounded(rows, widest * part) for part in CANDIDATES]
     errors = [np.square(trial * (widest * part)[:, None] - rows).sum(axis=1)
               for trial, part in zip(trials, CANDIDATES, strict=True)]
-    scales = (widest * CANDIDATES[np.argmin(errors, axis=0)]).astype(np.float32)
+    scales: Array = (widest * CANDIDATES[np.argmin(errors, axis=0)]).astype(np.float32)
     arrays[weights] = _rounded(rows, scales).reshape(real.shape)
     arrays[zero] = np.zeros_like(arrays[zero])
     return scales

@@ -24,7 +24,7 @@ DTYPES: dict[int, tuple[str, str]] = {
     TensorProto.BOOL: ("bool", "int32_data")}
 
 # Of 4 bits, two to a byte: these are types of constants alone, and become bytes.
-HALVES = {TensorProto.INT4: "int8", TensorProto.UINT4: "uint8"}
+HALVES: dict[int, str] = {TensorProto.INT4: "int8", TensorProto.UINT4: "uint8"}
 
 STORED = {"float_data": np.float32, "double_data": np.float64, "int32_data": np.int32,
           "int64_data": np.int64, "uint64_data": np.uint64}
