@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -17,6 +18,7 @@ from .reasons import grouped_reasons
 from .tables import cut, open_console, plain
 from .times.end_to_end import EndToEnd
 from .times.host_times import Source
+from .units import duration, percent, short
 
 COLUMNS = ("#", "layer", "result", "on", "MACs", "bound", "cycles", "eff.", "use", "bytes", "time",
            "name")
@@ -26,38 +28,6 @@ WHERE = {Where.ACCELERATOR: "acc", Where.CPU: "cpu"}      # the others take no t
 LAYER, RESULT = 12, 12      # characters of an operator and of a shape that are shown
 WIDE = 110                  # columns from which on there is room for names, and for more of both
 WIDE_LAYER, WIDE_RESULT, WIDE_NUMBERS = 22, 20, 62
-SCALES = ((10 ** 12, "T"), (10 ** 9, "G"), (10 ** 6, "M"), (10 ** 3, "k"))
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-
-
-def short(number: float | None) -> str:
-    """A number in at most six characters."""
-    if number is None:
-        return ""
-    if number < 10_000:
-        return f"{number:,.0f}"
-    for scale, letter in SCALES:
-        if number >= scale:
-            value = number / scale
-            return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}{letter}"
-    raise AssertionError("one of the scales fits")
-
-
-def duration(seconds: float | None) -> str:
-    """A time in three digits and its unit."""
-    if seconds is None:
-        return ""
-    if seconds >= 999.5:
-        return f"{short(seconds)}s"
-    for scale, unit in UNITS:
-        value = seconds / scale
-        if value >= 0.9995:
-            return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}{unit}"
-    return "0"
-
-
-def percent(part: float | None) -> str:
-    return "" if part is None else f"{part:.0%}"
 
 
 def show_layers(title: str, found: Inspection, *, all_reasons: bool = False) -> None:
@@ -80,7 +50,8 @@ def show_layers(title: str, found: Inspection, *, all_reasons: bool = False) -> 
         table.add_row(*(plain(cells.get(column, "")) for column in shown))
     console.print(table)
     for line in _facts(found, rows, all_reasons=all_reasons):
-        console.print(plain(line))
+        for each in textwrap.wrap(printable(line), console.width, subsequent_indent="    "):
+            console.print(plain(each))
 
 
 def _row(number: int, cost: LayerCost, layer: int, result: int, name: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ..isa.values import printable
 from .compiled_model import NodeReport
 from .times.host_times import NodeTime
+from .units import duration
 
 MOST_OPERATORS = 4          # that a line lists
 
@@ -58,7 +59,7 @@ class ReasonGroup:
         operators = [name if number == count else f"{number} {name}"
                      for name, number in counts[:MOST_OPERATORS]]
         more = ["…"] if len(counts) > MOST_OPERATORS else []
-        time = [f"{self.seconds * 1e3:.3g} ms"] if self.seconds else []
+        time = [duration(self.seconds)] if self.seconds else []
         known = self.reason.removesuffix("; quantize the model")
         advice = f"; {self.advice}" if self.advice else ""
         return printable(f"{count} node{'s' * (count != 1)}: {known}{advice} "

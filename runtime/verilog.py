@@ -20,10 +20,10 @@ from .processes import run_tool
 SCRIPT = """
 import json, sys
 sys.path[:], fields, name = json.load(sys.stdin)
-from microtron.hw.targets import target
+from microtron.hw.targets import find_target
 from microtron.hw.top import verilog
 from microtron.isa.config import Config
-sys.stdout.buffer.write(verilog(Config(**fields), name and target(name)).encode())
+sys.stdout.buffer.write(verilog(Config(**fields), name and find_target(name)).encode())
 """
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import microtron
 from microtron import cli
 from microtron.isa import image
 from microtron.isa.config import tiny
@@ -22,6 +23,7 @@ from microtron.runtime.compare import compare
 from microtron.runtime.differences import equal_line, explain, format_timing, save_case
 from microtron.sim.cycle.run import registers_at, run_cycles
 
+from .small_model import small_graph
 from .test_rtl import FAULTS, copying, with_code
 
 SLOWER = MemoryTiming(read_latency=33)
@@ -36,6 +38,20 @@ def late(monkeypatch):
         timing = dataclasses.replace(timing, read_latency=timing.read_latency + 1)
         return run_cycles(program, timing=timing, **options)
     monkeypatch.setattr(both, "run_cycles", slower)
+
+
+@pytest.fixture
+def late_after(monkeypatch):
+    """A twin that is wrong after so many runs."""
+    def begin(count):
+        runs = iter(range(count))
+
+        def slower(program, *, timing, **options):
+            more = int(next(runs, None) is None)
+            timing = dataclasses.replace(timing, read_latency=timing.read_latency + more)
+            return run_cycles(program, timing=timing, **options)
+        monkeypatch.setattr(both, "run_cycles", slower)
+    return begin
 
 
 def spoiled(monkeypatch, change):
@@ -235,3 +251,19 @@ def test_a_program_that_no_image_can_hold_is_explained_without_a_command(tmp_pat
     save_case(comparison, tmp_path / "x.mt")
     assert not (tmp_path / "x.mt").exists()
     assert "No command runs this" in explain(comparison, tmp_path / "x.mt")
+
+
+def test_every_program_of_a_network_is_compared(tmp_path, capsys, late_after):
+    microtron.compile(small_graph(), tiny).save(tmp_path / "small.mt")
+    code, said = command(capsys, "compare", tmp_path / "small.mt")
+    assert code == 0
+    lines = said.out.splitlines()
+    assert [line.partition(": equal: ")[0] for line in lines] == [
+        f"{tmp_path / 'small.mt'}, program {number} of 2" for number in (1, 2)]
+    late_after(1)                       # the second program differs: it is saved, and explained
+    code, said = command(capsys, "compare", tmp_path / "small.mt")
+    assert code == 1
+    assert f"{tmp_path / 'small.mt'}, program 1 of 2: equal: " in said.out
+    saved, = tmp_path.glob("small-2-*.mt")
+    assert f"{saved}: differs first in cycle " in said.out
+    assert image.load(saved).config == tiny

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import microtron
 from microtron.runtime.layers import inspected, shared_out
-from microtron.runtime.model_tables import short
+from microtron.runtime.units import short
 from microtron.sim.simulate import simulate
 
 from .small_model import small_graph

@@ -35,7 +35,7 @@ def test_what_takes_longest_comes_first():
     times = {"n2": NodeTime(0.25, Source.MEASURED), "n1": NodeTime(1e-3, Source.MEASURED),
              "n0": NodeTime(None, Source.MEASURED, inside="n1")}
     assert [each.line() for each in grouped_reasons(nodes, times)] == [
-        "1 node: b (pool, 250 ms)", "2 nodes: a (conv, 1 ms)"]
+        "1 node: b (pool, 250ms)", "2 nodes: a (conv, 1.00ms)"]
 
 
 def test_reasons_that_differ_in_numbers_alone_are_one():

@@ -22,13 +22,14 @@ from microtron.compiler.graph.operations.normalization import Softmax
 from microtron.compiler.graph.types import TensorType
 from microtron.isa.errors import MicrotronError
 from microtron.runtime.layers import inspected
-from microtron.runtime.model_tables import csv_text, duration
+from microtron.runtime.model_tables import csv_text
 from microtron.runtime.times import measure
 from microtron.runtime.times.end_to_end import Clock
 from microtron.runtime.times.estimate import PROCESSORS, estimated_times, processor_named
 from microtron.runtime.times.host_times import Source
 from microtron.runtime.times.measure import measured_times
 from microtron.runtime.times.operations import Operations, operations_of
+from microtron.runtime.units import duration
 
 from ..command import bad, good
 from .small_model import image, small_graph
