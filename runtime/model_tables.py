@@ -50,8 +50,8 @@ def show_layers(title: str, found: Inspection, *, all_reasons: bool = False) -> 
         table.add_row(*(plain(cells.get(column, "")) for column in shown))
     console.print(table)
     for line in _facts(found, rows, all_reasons=all_reasons):
-        for each in textwrap.wrap(printable(line), console.width, subsequent_indent="    "):
-            console.print(plain(each))
+        for piece in textwrap.wrap(printable(line), console.width, subsequent_indent="    "):
+            console.print(plain(piece))
 
 
 def _row(number: int, cost: LayerCost, layer: int, result: int, name: int) -> Iterator[str]:
