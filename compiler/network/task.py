@@ -160,7 +160,8 @@ def is_wide(node: Node) -> bool:
         node.type.dtype == SUMS)
 
 
-def _constant(graph: Graph, tensor: str, which: str) -> Array:
+def constant_of(graph: Graph, tensor: str, which: str) -> Array:
+    """The numbers of a constant. Raises RefusalError if they are computed, `which` in messages."""
     array = graph.array(tensor)
     if array is None:
         raise RefusalError(f"{which} that are computed at run time")
@@ -172,10 +173,11 @@ def _bounds(operation: Clamped, result: TensorType) -> dict[str, Any]:
     return {"low": int(low), "high": int(high)}     # type: ignore[arg-type]  # integers have bounds
 
 
-def _parameters(graph: Graph, bias: str | None, scales: tuple[float, ...],
-                channels: int) -> dict[str, Array]:
+def parameters_of(graph: Graph, bias: str | None, scales: tuple[float, ...],
+                  channels: int) -> dict[str, Array]:
     """Bias, multiplier and shift of each channel. Wide results are not scaled."""
-    values = _constant(graph, bias, "biases") if bias is not None else np.zeros(channels, np.int32)
+    values = (np.zeros(channels, np.int32) if bias is None
+              else constant_of(graph, bias, "biases"))
     if values.dtype.kind != "i" or np.abs(values.astype(np.int64)).max(initial=0) >= 1 << 31:
         raise RefusalError(f"the bias is {values.dtype}, but must fit 32 bits")
     pairs = np.array([quantize_scale(scale) for scale in scales] or [(1, 0)], np.int64)
@@ -184,10 +186,10 @@ def _parameters(graph: Graph, bias: str | None, scales: tuple[float, ...],
             "shift": pairs[:, 1].copy()}
 
 
-def _weights(graph: Graph, tensor: str, config: Config, most_planes: int = 1) -> Array:
+def weights_of(graph: Graph, tensor: str, config: Config, most_planes: int = 1) -> Array:
     """Constant weights without their zero points, which may then have a bit more than weights of
     this configuration, if they may be the sum of several planes."""
-    type_, array = graph.type_of(tensor), _constant(graph, tensor, "weights")
+    type_, array = graph.type_of(tensor), constant_of(graph, tensor, "weights")
     if type_.dtype not in ("int8", "uint8"):
         raise RefusalError(f"{type_.dtype} weights")
     values = array.astype(np.int32)
@@ -218,7 +220,7 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
     _check_activation(x, "input")
     images, height, width, channels = operation.image(x)
     split = operation.groups in (1, channels)
-    weights = _weights(graph, operation.weights, config, MOST_PLANES if split else 1)
+    weights = weights_of(graph, operation.weights, config, MOST_PLANES if split else 1)
     outputs = len(weights)
     fields: dict[str, Any] = {
         "height": height, "width": width, "images": images, "channels_in": channels,
@@ -232,7 +234,7 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
     else:
         spec = Grouped(**fields, groups=operation.groups)
     return Task(spec, {"data": operation.x}, {
-        "weights": weights, **_parameters(graph, operation.bias, operation.scales, outputs)},
+        "weights": weights, **parameters_of(graph, operation.bias, operation.scales, outputs)},
         _axes(operation))
 
 
@@ -248,7 +250,7 @@ def _transposed(graph: Graph, node: Node, operation: TransposedConv, config: Con
     if operation.groups != 1:
         raise RefusalError("a transposed convolution in groups")
     images, height, width, channels = operation.image(x)
-    weights = _weights(graph, operation.weights, config)
+    weights = weights_of(graph, operation.weights, config)
     spec = Transposed(
         height=height, width=width, images=images, channels_in=channels,
         channels_out=len(weights), kernel=weights.shape[2:], stride=operation.stride,
@@ -257,7 +259,7 @@ def _transposed(graph: Graph, node: Node, operation: TransposedConv, config: Con
         rounding=operation.rounding, **_bounds(operation, node.type))
     return Task(spec, {"data": operation.x}, {
         "weights": np.ascontiguousarray(weights.transpose(1, 0, 2, 3)),
-        **_parameters(graph, operation.bias, operation.scales, len(weights))}, _axes(operation))
+        **parameters_of(graph, operation.bias, operation.scales, len(weights))}, _axes(operation))
 
 
 def _pool(graph: Graph, node: Node, operation: Pool, config: Config) -> Task:
@@ -284,12 +286,12 @@ def _matrix(graph: Graph, node: Node, operation: MatMul, config: Config) -> Task
     _check_activation(left, "left side")
     if len(right.shape) != 2:
         raise RefusalError("matrices of weights that differ from one product to the next")
-    weights = np.ascontiguousarray(_weights(graph, operation.right, config).T)
+    weights = np.ascontiguousarray(weights_of(graph, operation.right, config).T)
     outputs, inputs = weights.shape
     spec = Dense(rows=prod(left.shape[:-1]), inputs=inputs, outputs=outputs,
                  zero_point_in=left.known().zero_point, **epilogue_of(node))
     return Task(spec, {"data": operation.left}, {
-        "weights": weights, **_parameters(graph, operation.bias, operation.scales, outputs)})
+        "weights": weights, **parameters_of(graph, operation.bias, operation.scales, outputs)})
 
 
 def _binary(graph: Graph, node: Node, operation: Binary, config: Config) -> Task:
