@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .base.text_file import read_text
 from .isa.errors import MicrotronError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 ProgramFile = Annotated[Path, typer.Argument(
     metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name); or a network: "
                             "a .tflite or .onnx file, or an image of one (.mt).")]
+ASSEMBLY_CHARACTERS = 1 << 28        # which take some minutes to assemble
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 
 
@@ -27,7 +29,7 @@ def load_program(path: Path) -> Program:
 def assembled(path: Path) -> Program:
     from .isa.assembly import assemble
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, ASSEMBLY_CHARACTERS)
     except OSError as error:
         raise MicrotronError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from ..base.text_file import read_text
 from .atomic import write_atomically
 from .config import PRESETS, Config
 from .errors import ConfigError
@@ -41,7 +42,7 @@ def load_with_notes(name: str | Path) -> tuple[Config, tuple[str, ...]]:
                           f"({', '.join(PRESETS)}) nor a .toml or .json file"
                           f"{near(str(name), PRESETS)}")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, ValueError) as error:      # also a path with a zero byte
         raise ConfigError(f"{path}: cannot be read: {_reason(error)}") from None
     if path.suffix == ".json":

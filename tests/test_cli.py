@@ -228,3 +228,14 @@ def test_a_reader_that_has_gone_is_no_error_to_speak_of(arguments):
 def test_streams_may_be_closed(closed):
     done = process("config", "none", preexec_fn=lambda: os.close(closed))
     assert done.returncode == 2
+
+
+@pytest.mark.parametrize("arguments", [
+    ("verify", "/dev/zero"), ("config", "endless.toml"), ("config", "endless.json"),
+    ("profile", "endless.asm", "--board", "endless.toml"),
+    ("run", "endless.asm", "--device", "board:endless.toml")])
+def test_text_without_end_is_refused(arguments, tmp_path, monkeypatch):
+    monkeypatch.setattr("microtron.cli_files.ASSEMBLY_CHARACTERS", 1 << 20)
+    for name in ("endless.asm", "endless.toml", "endless.json"):
+        (tmp_path / name).symlink_to("/dev/zero")
+    assert "cannot be read: it has more than 1,048,576 characters" in bad(*arguments, cwd=tmp_path)

@@ -20,9 +20,11 @@ from microtron.compiler.operators.depthwise import Depthwise
 from microtron.isa.config import Config, base, lean
 from microtron.runtime.layers import inspected
 
-LAYERS = (Conv2d(height=28, width=28, channels_in=128, channels_out=128, kernel=3, pad=1),
-          Conv2d(height=14, width=14, channels_in=512, channels_out=512, kernel=1),
-          Depthwise(height=14, width=14, channels_in=512, channels_out=512, kernel=3, pad=1),
+LAYERS = (Conv2d(height=28, width=28, channels_in=128, channels_out=128, kernel=(3, 3),
+                 pad=(1, 1, 1, 1)),
+          Conv2d(height=14, width=14, channels_in=512, channels_out=512, kernel=(1, 1)),
+          Depthwise(height=14, width=14, channels_in=512, channels_out=512, kernel=(3, 3),
+                    pad=(1, 1, 1, 1)),
           Dense(rows=1, inputs=512, outputs=1000))
 CHANGES = (("block_in", 8), ("block_out", 8), ("block_in", 32), ("block_out", 32), ("wgt_bits", 4),
            ("bus_bits", 128), ("inp_bytes", 8192), ("wgt_bytes", 32768), ("acc_bytes", 16384),

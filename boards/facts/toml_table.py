@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...base.text_file import read_text
 from ...isa.text import hint
 from ...isa.values import integer, shown
 from .errors import BoardError
@@ -14,7 +15,7 @@ from .errors import BoardError
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
     except OSError as error:
         raise BoardError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

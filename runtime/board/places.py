@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...base.text_file import read_text
 from ...isa.errors import MicrotronError
 from ...isa.text import near
 from ...isa.values import integer, shown
@@ -95,7 +96,7 @@ def _facts(board: str) -> dict[str, Any]:
         raise MicrotronError(f"there is no board {shown(board)}; there are {', '.join(known)}, or "
                              f"give a .toml file of your own{near(board, known)}")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
     except OSError as error:
         raise MicrotronError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):        # also numbers and nesting without end
