@@ -232,3 +232,23 @@ def test_networks_end_with_one_line_and_no_file(tmp_path, pipe, monkeypatch, cha
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 def test_a_library_that_does_not_return_is_not_waited_for(pipe, endless, number):
     stopped(number, pipe, LIBRARY, "verify", endless)
+
+
+WHILE_IMPORTING = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from microtron.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_before_anything_has_begun_is_one_line_too():
+    done = subprocess.run([sys.executable, "-c", WHILE_IMPORTING], capture_output=True, text=True)
+    assert done.returncode == CODES[signal.SIGINT]
+    assert done.stderr == "microtron: interrupted\n"
