@@ -22,8 +22,9 @@ from ..models import golden_path, model_path, needs_models
 from .quantized_models import quantized_model
 from .single_steps import check_steps, our_steps, their_steps
 
-WIDE = Config(block_in=16, block_out=8, uop_bytes=8 << 10, inp_bytes=8 << 10, wgt_bytes=32 << 10,
-              acc_bytes=16 << 10, out_bytes=8 << 10)
+RECTANGULAR = [Config(block_in=block_in, block_out=block_out, uop_bytes=8 << 10, inp_bytes=8 << 10,
+                      wgt_bytes=32 << 10, acc_bytes=16 << 10, out_bytes=8 << 10)
+               for block_in, block_out in ((16, 8), (8, 16))]
 MOST_NEXT_TO_TIES = 1e-3    # of all numbers of a network
 IN_TEST, IN_SOAK = 20, int(os.environ.get("SOAK_GRAPHS", "2000"))
 
@@ -37,7 +38,7 @@ def check(seed, counts=None):
     count, differ = check_steps(made.model, ours, right, made.coarse)
     graph = optimized(read_onnx(made.model.SerializeToString()))
     backend = NumpyBackend() if seed % 3 else None
-    for config in (small, WIDE):
+    for config in (small, RECTANGULAR[seed % 2]):
         model = Model(**vars(compile_model(graph, config, ModelOptions(optimize=False),
                                            version="")))
         with model.session("functional", backend=backend) as session:
