@@ -30,6 +30,7 @@ from . import (  # noqa: F401  (makes operators known)
     recurrence,
     reductions,
     resizes,
+    spectra,
     windows,
 )
 from .checks import check_defaults, check_model, check_outputs

@@ -45,6 +45,15 @@ RECURRENT = [
     ("LSTM", [*layer(4)[:3], None, None, None, None, known(real(1, 6))],
      {"hidden_size": 2, "direction": "reverse", "clip": 0.7}, {"outputs": 3}),
 ]
+SPECTRA = [        # of lengths for which ONNX Runtime is precise
+    ("DFT", [real(2, 16, 1)]), ("DFT", [real(2, 16, 1)], {"onesided": 1}),
+    ("DFT", [real(2, 8, 2)]), ("DFT", [real(2, 8, 2)], {"inverse": 1}),
+    ("DFT", [real(2, 5, 12, 1), known(8, "int64")], {"axis": 2, "onesided": 1}),
+    ("DFT", [real(2, 5, 12, 1), known(16, "int64")], {"axis": -2}),
+    ("DFT", [real(2, 4, 3, 2), None, known(1, "int64")], {"inverse": 1}, {"opset": 20}),
+    ("STFT", [real(2, 35, 1), known(7, "int64"), None, known(8, "int64")], {"onesided": 1}),
+    ("STFT", [real(2, 20, 2), known(4, "int64"), known(real(8))], {"onesided": 0}),
+]
 PICKED = [
     ("GatherElements", [real(3, 4), places(2, 4, size=3)]),
     ("GatherElements", [bytes_(3, 4), places(3, 7, size=4, dtype="int32")], {"axis": -1}),
@@ -144,4 +153,4 @@ RESIZED = [
     ("Resize", [real(1, 2, 5, 4), None, known([1, 1, 0.7, 0.7], "float32")],
      {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"}, {"opset": 19}),
 ]
-MORE = [*RESIZED, *RECURRENT, *PICKED, *NUMBERS, *IMAGES]
+MORE = [*RESIZED, *RECURRENT, *PICKED, *NUMBERS, *IMAGES, *SPECTRA]

@@ -170,3 +170,29 @@ def named_axes(draw: Draw, op: str) -> Node:
     wanted = "".join(draw.rng.permutation(letters)[:draw.number(0, len(letters))])
     return Node([draw.real(tuple(sizes[each] for each in word), "float64", odd=False)
                  for word in words], {"equation": f"{','.join(words)}->{wanted}"})
+
+
+@node("DFT")
+def spectra(draw: Draw, op: str) -> Node:
+    """ONNX Runtime, whose angles are of 32 bits, has four digits of odd lengths."""
+    shape, parts = draw.shape(2, 3, least=1), draw.number(1, 2)
+    axis = draw.number(0, len(shape) - 1)
+    inverse = draw.chance(30)
+    onesided = parts == 1 and not inverse and draw.chance()
+    length = np.array(draw.number(1, 9)) if draw.chance() else None
+    dtype = draw.one("float32", "float64")
+    return Node([draw.real((*shape, parts), dtype, odd=False), length, np.array(axis)],
+                {"inverse": int(inverse), "onesided": int(onesided)}, rtol=1e-3, atol=1e-4,
+                runtime=True, opset=20)
+
+
+@node("STFT")
+def spectra_of_frames(draw: Draw, op: str) -> Node:
+    length, parts = draw.number(1, 9), draw.number(1, 2)
+    signal = (draw.number(1, 3), draw.number(length, 30), parts)
+    dtype = draw.one("float32", "float64")
+    window = draw.real((length,), dtype, odd=False) if draw.chance() else None
+    return Node([draw.real(signal, dtype, odd=False), np.array(draw.number(1, 5)), window,
+                 np.array(length) if window is None or draw.chance() else None],
+                {"onesided": int(parts == 1 and draw.chance())}, rtol=1e-3, atol=1e-4,
+                runtime=True, opset=20)
