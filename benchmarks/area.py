@@ -26,12 +26,10 @@ from microtron.isa.errors import MicrotronError
 # `base` (an assertion in rtlil.cc fails), and its synth_ecp5 ignores -noabc9.
 FAMILIES = {
     "ecp5": ((f"synth_ecp5 -top {MODULE} -run :map_luts", "check -latchonly -assert",
-              "abc -lut 4:7", "clean", f"synth_ecp5 -top {MODULE} -run map_cells:"), {
-        "lut": r"LUT4|CCU2C", "register": r"TRELLIS_FF", "dsp": r"MULT18X18D", "bram": r"DP16KD",
-        "lutram": r"TRELLIS_DPR16X4", "latch": r".*LATCH.*"}),
-    "xilinx": ((f"synth_xilinx -family xc7 -flatten -top {MODULE}",), {
-        "lut": r"LUT[1-6]", "register": r"FD[RSCP]E", "dsp": r"DSP48E1", "bram": r"RAMB(18|36)E1",
-        "lutram": r"RAM\d+[MXD].*", "latch": r"LD[CP]E"}),
+              "abc -lut 4:7", "clean", f"synth_ecp5 -top {MODULE} -run map_cells:"),
+             {**families.FAMILIES["ecp5"].cells, "latch": r".*LATCH.*"}),
+    "xilinx": ((f"synth_xilinx -family xc7 -flatten -top {MODULE}",),
+               {**families.FAMILIES["xc7"].cells, "latch": r"LD[CP]E"}),
 }
 PLACED_AS = {"ecp5": "ecp5", "xilinx": "xc7"}       # in clock.py
 WEIGHTS = {"CCU2C": 2}       # a carry cell takes the place of two LUTs

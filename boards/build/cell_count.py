@@ -10,19 +10,22 @@ from pathlib import Path
 from ..facts.board import RESOURCES
 from ..facts.errors import BoardError
 
-# What cells count as, by regular expression; one may take resources of several kinds.
-KINDS: Mapping[str, Mapping[str, str]] = {
-    "ecp5": {"lut": "LUT4|CCU2C|TRELLIS_DPR16X4", "register": "TRELLIS_FF", "dsp": "MULT18X18D",
-             "bram": "DP16KD"},
-    "gowin": {"lut": r"LUT[1-4]|ALU|RAM16SDP\d", "register": r"DFF.*|RAM16SDP\d",
-              "dsp": "MULT(9X9|18X18|36X36)", "bram": "SDPB|SDPX9B|DPB|DPX9B|SPX?9?|pROMX?9?"},
-    "zynq": {"lut": r"LUT[1-6]|RAM\d+[MXD].*", "register": "FD[RSCP]E", "dsp": "DSP48E1",
+# Cells of each flow's FPGAs by what they count as: regular expressions.
+CELLS: Mapping[str, Mapping[str, str]] = {
+    "ecp5": {"lut": "LUT4|CCU2C", "register": "TRELLIS_FF", "dsp": "MULT18X18D", "bram": "DP16KD"},
+    "gowin": {"lut": "LUT[1-4]|ALU", "register": "DFF.*", "dsp": "MULT(9X9|18X18|36X36)",
+              "bram": "SDPB|SDPX9B|DPB|DPX9B|SPX?9?|pROMX?9?"},
+    "zynq": {"lut": "LUT[1-6]", "register": "FD[RSCP]E", "dsp": "DSP48E1",
              "bram": "RAMB(18|36)E1"},
-    "vivado": {"lut": r"LUT[1-6]|RAM\d+[MXD].*", "register": "FD[RSCP]E", "dsp": "DSP48E[12]",
+    "vivado": {"lut": "LUT[1-6]", "register": "FD[RSCP]E", "dsp": "DSP48E[12]",
                "bram": "RAMB(18|36)E[12]"},
-    "quartus": {"lut": "MISTRAL_(ALUT.*|MLAB|NOT)", "register": "MISTRAL_FF",
+    "quartus": {"lut": "MISTRAL_(ALUT.*|NOT)", "register": "MISTRAL_FF",
                 "dsp": r"MISTRAL_MUL\d+X\d+", "bram": "MISTRAL_M10K"},
 }
+LUT_RAMS = {"ecp5": "TRELLIS_DPR16X4", "gowin": r"RAM16SDP\d", "zynq": r"RAM\d+[MXD].*",
+            "vivado": r"RAM\d+[MXD].*", "quartus": "MISTRAL_MLAB"}
+# The kinds of resources that LUT RAMs take; LUTs alone elsewhere.
+LUT_RAM_KINDS = {"gowin": ("lut", "register")}
 # Those that count as more, or less, than one. A LUT RAM takes a slice and a half of ECP5, a slice
 # of Xilinx, and with nextpnr the whole of a block of eight LUTs and six registers on Gowin.
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
@@ -36,9 +39,13 @@ WEIGHTS: Mapping[str, Mapping[str, float]] = {
 
 def count_cells(cells: Mapping[str, int], flow: str) -> dict[str, float]:
     """How many of each kind of resource."""
-    return {kind: sum(number * WEIGHTS[kind].get(cell, 1) for cell, number in cells.items()
-                      if re.fullmatch(pattern, cell))
-            for kind, pattern in KINDS[flow].items()}
+    found = {}
+    for kind, pattern in CELLS[flow].items():
+        if kind in LUT_RAM_KINDS.get(flow, ("lut",)):
+            pattern = f"{pattern}|{LUT_RAMS[flow]}"
+        found[kind] = sum(number * WEIGHTS[kind].get(cell, 1) for cell, number in cells.items()
+                          if re.fullmatch(pattern, cell))
+    return found
 
 
 def check_fit(flow: str, board: str, device: str, available: dict[str, int]) -> None:

@@ -19,7 +19,6 @@ from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
 from migen import Cat, ClockDomain, If, Memory, Mux, ResetSignal, Signal
 
-from ..facts.board import Board
 from ..facts.ethernet import Ethernet
 
 BITS = 32                       # of the way from the MAC to the bus
@@ -141,12 +140,12 @@ def _single_port_udp(port):
     return SimpleNamespace(crossbar=SimpleNamespace(dw=BITS, get_port=lambda *_, **__: port))
 
 
-def make_phy(board: Board, platform):
+def make_phy(ethernet: Ethernet, platform):
     """What drives the pins of the board's chip, which gives the clock of the cable."""
     clocks, pads = platform.request("ethernet_clocks"), platform.request("ethernet")
     platform.add_period_constraint(clocks.rx, CABLE_NS)
-    return LiteEthPHYRGMII(clocks, pads, tx_delay=board.ethernet.tx_delay_ps * 1e-12,
-                           rx_delay=board.ethernet.rx_delay_ps * 1e-12)
+    return LiteEthPHYRGMII(clocks, pads, tx_delay=ethernet.tx_delay_ps * 1e-12,
+                           rx_delay=ethernet.rx_delay_ps * 1e-12)
 
 
 class SimulatedPhy(LiteXModule):

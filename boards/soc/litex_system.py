@@ -22,6 +22,7 @@ from ...isa.config import Config
 from ...isa.registers import WINDOW_BYTES
 from ..facts.board import Board
 from ..facts.errors import BoardError
+from ..facts.ethernet import Ethernet
 from ..facts.processors import soft_processor
 from . import etherbone, platforms
 from .accelerator_peripheral import AcceleratorPeripheral
@@ -50,7 +51,7 @@ class System(SoCCore):
         if self.processor is None:
             self._bridge(platform, simulated)
         if board.ethernet is not None:
-            self._network(platform, simulated)
+            self._network(board.ethernet, platform, simulated)
         self._memory(platform, simulated)
         self._accelerator(config)
         if not simulated:
@@ -72,11 +73,10 @@ class System(SoCCore):
         self.bridge = uart.UARTBone(self.line, hz)
         self.bus.add_master("bridge", self.bridge.wishbone)
 
-    def _network(self, platform, simulated: bool) -> None:
+    def _network(self, ethernet: Ethernet, platform, simulated: bool) -> None:
         self.ethernet_phy = (etherbone.SimulatedPhy(platform) if simulated
-                             else etherbone.make_phy(self.board, platform))
-        self.network = etherbone.Network(self.ethernet_phy, self.board.ethernet,
-                                        self.board.clock.system_hz)
+                             else etherbone.make_phy(ethernet, platform))
+        self.network = etherbone.Network(self.ethernet_phy, ethernet, self.board.clock.system_hz)
         self.bus.add_master("network", self.network.bus)
 
     def _memory(self, platform, simulated: bool) -> None:

@@ -33,7 +33,8 @@ class Simulation(GenericPlatform):
 def platform_of(board: Board):
     """The FPGA and its pins, if they and the memory chip are what the board's file says."""
     check_chip(board)
-    pins = [("clock", 0, Pins(board.clock.pin), IOStandard(board.clock.standard))]
+    clock = (Pins(board.clock.pin), IOStandard(board.clock.standard))
+    pins: list[tuple[object, ...]] = [("clock", 0, *clock)]
     for group, wires in board.pins.items():
         pins.append((group, 0, *(Subsignal(name, *_constraints(wire))
                                  for name, wire in wires.items())))

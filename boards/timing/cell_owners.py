@@ -66,5 +66,5 @@ def area_by_unit(design: Synthesis, family: Family,
         for kind, pattern in family.cells.items():
             if re.fullmatch(pattern, cell.kind):
                 counts = found.setdefault(owner[cell.name], dict.fromkeys(family.cells, 0))
-                counts[kind] += family.weights.get(cell.kind, 1)
+                counts[kind] += family.weight(cell.kind, kind)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..build.cell_count import CELLS, LUT_RAMS, WEIGHTS
 from ..build.tools import NEXTPNR_ECP5, NEXTPNR_GOWIN, NEXTPNR_XILINX, Need
 from ..gowin import gowin_flow
 from ..zynq.zynq_flow import LUTS_ENABLE
@@ -16,8 +17,7 @@ class Family:
 
     part: str
     synthesis: str                  # the pass of Yosys, with its options
-    cells: Mapping[str, str]        # what kinds of cells count as, by regular expression
-    weights: Mapping[str, float]    # cells that count as more, or less, than one
+    flow: str                       # whose cells its netlists have
     logic: str                      # cells that plain logic becomes, which keep no names
     tool: Need                      # nextpnr
     options: tuple[str, ...]
@@ -26,7 +26,17 @@ class Family:
     die: str = ""                   # ECP5: blocks get places on it and registers before all else
     files: Mapping[str, str] = field(default_factory=dict)      # written beside the design
 
+    @property
+    def cells(self) -> dict[str, str]:
+        """What cells count as, by regular expression; LUT RAMs apart from LUTs."""
+        return {**CELLS[self.flow], LUT_RAM: LUT_RAMS[self.flow]}
 
+    def weight(self, cell: str, kind: str) -> float:
+        """How many of a kind of resource a cell counts as."""
+        return 1 if kind == LUT_RAM else WEIGHTS[kind].get(cell, 1)
+
+
+LUT_RAM = "lutram"
 PINS = ("clk", "rst", "data_in", "load", "data_out")      # of the wrapper
 
 
@@ -38,9 +48,7 @@ def _per_pin(line: str, *places: str) -> str:
 FAMILIES = {
     "ecp5": Family(
         part="LFE5U-85F-6", synthesis="synth_ecp5", die="85",
-        cells={"lut": "LUT4|CCU2C", "register": "TRELLIS_FF", "dsp": "MULT18X18D",
-               "bram": "DP16KD", "lutram": "TRELLIS_DPR16X4"},
-        weights={"CCU2C": 2},       # the place of two LUTs
+        flow="ecp5",
         logic="LUT4|PFUMX|L6MUX21",
         tool=NEXTPNR_ECP5,
         options=("--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained",
@@ -51,9 +59,7 @@ FAMILIES = {
         part="xc7z020clg400-1", synthesis="synth_xilinx -flatten -family xc7",
         shares_pins=True,
         registers=LUTS_ENABLE,      # as a build for a board does, or nothing routes
-        cells={"lut": "LUT[1-6]", "register": "FD[RSCP]E", "dsp": "DSP48E1",
-               "bram": "RAMB(18|36)E1", "lutram": r"RAM\d+[MXD].*"},
-        weights={"RAMB18E1": 0.5},  # counted in blocks of 36 Kibit, as AMD does
+        flow="zynq",
         logic="LUT[1-6]|INV|MUXF[78]",
         tool=NEXTPNR_XILINX,
         options=("--device", "xc7z020clg400-1", "-o", "xdc=pins.xdc", "--timing-allow-fail"),
@@ -63,9 +69,7 @@ FAMILIES = {
             "H16", "D19", "D20", "L20", "R14")}),
     "gowin": Family(
         part="GW2AR-LV18QN88C8/I7", synthesis=gowin_flow.SYNTHESIS, registers=gowin_flow.REGISTERS,
-        cells={"lut": "LUT[1-4]|ALU", "register": "DFF.*", "dsp": "MULT(9X9|18X18|36X36).*",
-               "bram": "SDPB|SDPX9B|DPB|DPX9B|SPX?9?|pROM", "lutram": "RAM16SDP[124]"},
-        weights={}, logic=r"LUT[1-4]|MUX2_LUT\d|MUX2",
+        flow="gowin", logic=r"LUT[1-4]|MUX2_LUT\d|MUX2",
         tool=NEXTPNR_GOWIN,
         options=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C",
                  "--vopt", "cst=pins.cst", "--timing-allow-fail"),

@@ -1,6 +1,6 @@
 """AXI3 as the processing system of a Zynq-7000 speaks it. Names are the standard's."""
 
-from amaranth.lib.wiring import In, Out, Signature
+from amaranth.lib.wiring import In, Member, Out, Signature
 
 from ..facts.zynq7000 import ADDRESS_BITS, MEMORY_BITS
 
@@ -14,7 +14,7 @@ HP_ID_BITS = 6              # S_AXI_HP: from the fabric to memory
 GP_DATA_BITS, GP_ID_BITS = 32, 12       # M_AXI_GP: from the processors to the fabric
 
 
-def _address_channel(lead: str, id_bits: int) -> dict:
+def _address_channel(lead: str, id_bits: int) -> dict[str, Member]:
     """Members of AR or AW."""
     members = {"id": id_bits, "addr": ADDRESS_BITS, "len": LENGTH_BITS, "size": SIZE_BITS,
                "burst": 2, "lock": 2, "cache": 4, "prot": 3, "qos": 4, "valid": 1}

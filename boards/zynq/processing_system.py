@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amaranth.hdl import Const, Instance, Signal
+from amaranth.hdl import Const, Instance, Signal, Value
 from amaranth.lib.wiring import Out
 
 from .axi3 import gp_port, hp_port
@@ -41,7 +41,7 @@ class Ps7Ports:
         self.control = gp_port.create(path=("m_axi_gp0",))
         self.memory = hp_port.flip().create(path=("s_axi_hp0",))
 
-    def connections(self, clock) -> dict:
+    def connections(self, clock) -> dict[str, Value]:
         """Every connected port of the primitive, with `i_` or `o_` in front of its name. All buses
         run on `clock`."""
         ports = {"o_FCLKCLK": self.clocks, "o_FCLKRESETN": self.resets,

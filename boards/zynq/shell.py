@@ -19,6 +19,7 @@ from amaranth.hdl import (
     Instance,
     Module,
     ResetSignal,
+    Value,
 )
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import connect
@@ -42,7 +43,8 @@ class Shell(Elaboratable):
     gives a model of it.
     """
 
-    def __init__(self, config: Config, processing_system: Callable = ps7):
+    def __init__(self, config: Config,
+                 processing_system: Callable[[Ps7Ports, Value], Instance] = ps7):
         self.config = config
         self.processing_system = processing_system
         self.ports = Ps7Ports()
@@ -76,8 +78,8 @@ class Shell(Elaboratable):
 def shell_verilog(config: Config) -> str:
     """The shell as Verilog: module `microtron_zynq`, without ports."""
     check_config(config)
-    return backend.convert(Shell(config), name=SHELL, platform=find_target("xc7"), emit_src=False,
-                           ports=[])
+    return str(backend.convert(Shell(config), name=SHELL, platform=find_target("xc7"),
+                               emit_src=False, ports=[]))
 
 
 def write_shell(config: dict[str, int]) -> None:

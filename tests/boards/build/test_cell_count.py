@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microtron.boards.build.cell_count import KINDS, WEIGHTS, count_cells
+from microtron.boards.build.cell_count import CELLS, WEIGHTS, count_cells
 
 LUT_RAM = {          # what nextpnr or the vendor's slices take for one
     ("ecp5", "TRELLIS_DPR16X4"): (6, 0), ("gowin", "RAM16SDP4"): (8, 6), ("zynq", "RAM32M"): (4, 0)}
@@ -24,4 +24,4 @@ def test_multipliers_and_blocks_of_ram_count_by_their_size():
 def test_every_weight_is_of_a_cell_that_is_counted():
     for kind, weights in WEIGHTS.items():
         for cell in weights:
-            assert any(count_cells({cell: 1}, flow)[kind] == weights[cell] for flow in KINDS), cell
+            assert any(count_cells({cell: 1}, flow)[kind] == weights[cell] for flow in CELLS), cell
