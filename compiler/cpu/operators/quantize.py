@@ -76,6 +76,8 @@ def rescale(operation: Rescale, result: TensorType, x: Operand) -> Tensor:
     def element(i: Axes) -> Expression:
         wide = "int32" if x.type.dtype in NARROW else WIDE
         value = at(x, i).cast(wide) - setting("zero", before.zero_point, wide)
+        if before.scale == after.scale and {x.type.dtype, result.dtype} <= {*NARROW}:
+            return stored(operation, result, value)     # times one: only the zero point changes
         return stored(operation, result, scaled(value, [before.scale / after.scale],
                                                 operation.rounding))
 

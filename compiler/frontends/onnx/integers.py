@@ -18,10 +18,11 @@ import numpy as np
 from ...graph.operation import Operation
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.functions import Cast, Unary, UnaryKind
+from ...graph.operations.indexing import Expand
 from ...graph.operations.logic import Compare, CompareKind, Where
 from ...graph.operations.quantize import Clamp
 from ...graph.operations.reduction import Reduce, ReduceKind
-from ...graph.operations.shape import Pad
+from ...graph.operations.shape import Concat
 from ...graph.operations.window import Conv
 from ...graph.types import Array, Quantization
 from .call import Call
@@ -226,16 +227,17 @@ def _channel_sums(call: Call, weights: str, shape: tuple[int, ...]) -> str:
 
 
 def _in_border(call: Call, images: str, pad: tuple[int, int, int, int], zero: str) -> str:
-    """Images within a border of a number that is known at run time only."""
-    if not any(pad):
-        return images
-    top, bottom, left, right = pad
-    height, width = call.type_of(images).shape[2:]
-    inside = np.zeros((1, 1, height + top + bottom, width + left + right), bool)
-    inside[:, :, top:top + height, left:left + width] = True
-    wide = call.add(Pad(x=images, before=(0, 0, top, left), after=(0, 0, bottom, right)))
-    return call.add(Where(condition=call.constant(inside), left=wide,
-                          right=call.reshaped(zero, ())))
+    """Images within a border of a number that is known at run time only. Parts that are copied side
+    by side are faster than a choice for each pixel."""
+    number = call.reshaped(zero, ()) if any(pad) else zero
+    for axis, before, after in ((2, *pad[:2]), (3, *pad[2:])):
+        shape = call.type_of(images).shape
+        parts = [call.add(Expand(x=number, shape=(*shape[:axis], width, *shape[axis + 1:])))
+                 if width else "" for width in (before, after)]
+        if any(parts):
+            images = call.add(Concat(parts=tuple(filter(None, (parts[0], images, parts[1]))),
+                                     axis=axis))
+    return images
 
 
 @operator("DynamicQuantizeLinear", since=11)
