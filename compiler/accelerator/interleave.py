@@ -70,7 +70,7 @@ def memory_shape(buffer: Buffer) -> tuple[int, ...]:
 def is_spread(buffer: Buffer, order: Interleave) -> bool:
     """Whether neighbours along an interleaved dimension are apart without that: other dimensions
     lie between it and the tile. If none do, only its end is filled up."""
-    return order.dimension < len(buffer.shape) - TILE_RANK - 1
+    return order.alone or order.dimension < len(buffer.shape) - TILE_RANK - 1
 
 
 class Run(NamedTuple):
@@ -121,7 +121,7 @@ def _on_chip(nest: Nest, in_dram: Mapping[Buffer, Buffer], filled: bool) -> dict
 def _is_copied_in_groups(dram: Region, chip: Region, order: Interleave, filled: bool) -> bool:
     """Whether a copy moves whole groups, so that both sides can have the same order."""
     place, ways = order.dimension, order.ways
-    if chip.buffer.scope not in IN_ORDER or chip.buffer.tile_rows:
+    if order.alone or chip.buffer.scope not in IN_ORDER or chip.buffer.tile_rows:
         return False
     count, size = chip.extents[place], dram.buffer.shape[place]
     whole = count % ways == 0 or (filled and count == size)

@@ -124,7 +124,7 @@ class Transfer:
         if self.interleave is None:
             yield Box(0, *self.at(start))
             return
-        place, ways = self.interleave.dimension, self.interleave.ways
+        place, ways = self.interleave.dimension, self.interleave.members
         first, side, size = start[place], self.sides[place], self.sizes[place]
         if self.alike:
             groups = replace(self, sizes=_changed(self.sizes, place, -(-size // ways)),

@@ -48,15 +48,22 @@ INDEPENDENT = (LoopKind.THREADS, LoopKind.PARALLEL, LoopKind.VECTORIZED)
 @dataclass(frozen=True)
 class Interleave:
     """Some indices of a dimension lie side by side in memory, tile after tile: the index within
-    such a group is the last before the tile. A group that is not whole is filled up."""
+    such a group is the last before the tile. A group that is not whole is filled up. If each is
+    `alone`, it is the first of a group that has no others."""
 
     dimension: int
     ways: int
+    alone: bool = False
+
+    @property
+    def members(self) -> int:
+        """Indices in a group."""
+        return 1 if self.alone else self.ways
 
     def in_memory(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """A shape with its dimensions in the order in which they lie in memory."""
         leading, tile = list(shape[:-TILE_RANK]), shape[-TILE_RANK:]
-        leading[self.dimension] = -(-leading[self.dimension] // self.ways)
+        leading[self.dimension] = -(-leading[self.dimension] // self.members)
         return (*leading, self.ways, *tile)
 
 

@@ -74,7 +74,7 @@ class LayerCompiler:
     say: Say = silent         # is told what is being done
 
     def __post_init__(self) -> None:
-        self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
+        self.kernels: dict[tuple[Any, bool, bool, frozenset[str]], Kernel] = {}
         self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
         self.built: Built = {}
         self.whole: dict[Any, list[Kernel]] = {}            # that take their input at once
@@ -82,10 +82,16 @@ class LayerCompiler:
         self.forms: list[Form] = []
         self.together: dict[tuple[int, int, tuple[str, ...]], int] = {}     # by two kernels
 
-    def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
+    def kernel(self, spec: Any, *, plain: bool = False, half: bool = False,
+               spread: frozenset[str] = frozenset()) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
-        has half of every scratchpad."""
-        key = spec, plain, half
+        has half of every scratchpad; `spread`, if tensors lie as a depthwise product takes them."""
+        key = spec, plain, half, spread
+        if key not in self.kernels and spread:
+            own: Any = self.kernel(spec, plain=plain, half=half).form
+            found = self._best(spec, own.config, replace(own, spread=spread),
+                               None if half or self.cost is None else self._time)
+            self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         if key not in self.kernels:
             config = halved(self.config) if half else self.config
             any_form = not plain or self.kernel(spec).form.handicap == 1
@@ -199,7 +205,7 @@ class LayerCompiler:
             kernel = self.kernel(task.spec, half=half)
             layouts = {**kernel.form.layouts, "data": made[tensor]}
         else:
-            kernel = self.kernel(task.spec, half=half,
+            kernel = self.kernel(task.spec, half=half, spread=task.spread,
                                  plain=type(task.spec) in FOLDABLE and tensor in made)
             layouts = {name: layout if task.axes is None else layout.on(
                 result if name == OUTPUT else shapes[task.reads[name]], task.axes)

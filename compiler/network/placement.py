@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from ...isa.values import named
@@ -11,7 +13,11 @@ from ..graph.graph import Graph
 from ..graph.operations.functions import Cast
 from ..graph.operations.quantize import Dequantize, Quantize, Reinterpret, Rescale
 from ..graph.operations.shape import Reshape
-from ..operators.depthwise import Depthwise
+from ..operators.averaged import AveragedConv2d
+from ..operators.conv2d import Conv2d
+from ..operators.depthwise import Depthwise, multiplies_lanes
+from ..operators.grouped import Grouped, as_depthwise
+from ..operators.kernel import OUTPUT
 from ..operators.lanewise import Lanewise
 from ..operators.residual import ResidualConv2d
 from ..operators.separable import Separable
@@ -24,6 +30,7 @@ from .task import Task, task_of
 CONVERSIONS = (Quantize, Dequantize, Rescale, Reinterpret, Cast, Reshape)
 SHOWN = 3                   # reasons that a refusal lists
 
+SPREADABLE = {OUTPUT: (Conv2d,), "data": (Conv2d, ResidualConv2d, AveragedConv2d)}
 WORTH_JOINING = 0.9         # of the bounds of two layers, the bound of both where a third is added
 
 
@@ -42,12 +49,13 @@ def tasks_of(graph: Graph,
         else:
             decisions[name] = Decision(Where.ACCELERATOR)
     apart = _fuse(graph, compiler, tasks, decisions)
+    _choose_lanes(graph, compiler, tasks)
     waiting = list(tasks)
     for number, name in enumerate(waiting):
         compiler.say(f"compiling {title(graph, name)} ({number + 1} of {len(waiting)})")
         try:
             with attributed_to(title(graph, name)):
-                compiler.kernel(alone(compiler, tasks[name], graph))
+                compiler.kernel(alone(compiler, tasks[name], graph), spread=tasks[name].spread)
         except CompileError as error:
             if name in apart:                   # no room for both: each for itself
                 tasks |= apart[name]
@@ -109,6 +117,30 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
             del tasks[part]
             decisions[part] = Decision(Where.FUSED, name)
     return apart
+
+
+def _choose_lanes(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task]) -> None:
+    """On arrays with different blocks, multiply lane by lane where that is expected to be faster
+    than in groups: weights are few then, but tiles on the wider side have half of their lanes, or
+    less. Who reads or writes these has to take them."""
+    readers = {task.reads["data"]: name for name, task in tasks.items() if "data" in task.reads}
+    for name, task in list(tasks.items()):
+        spec = as_depthwise(task.spec) if type(task.spec) is Grouped else None
+        if spec is None or not multiplies_lanes(spec, compiler.config):
+            continue
+        narrow = compiler.config.block_in > compiler.config.block_out
+        tensor = task.reads["data"] if narrow else name
+        other, side = (tensor, OUTPUT) if narrow else (readers.get(name, ""), "data")
+        if tensor in graph.nodes and (graph.uses[tensor] != 1 or tensor in graph.outputs):
+            continue
+        neighbour = tasks.get(other)
+        if neighbour is not None and type(neighbour.spec) not in SPREADABLE[side]:
+            continue
+        with suppress(CompileError):                # one of them does not fit
+            if compiler.estimate(spec) < compiler.estimate(task.spec):
+                tasks[name] = replace(task, spec=spec)
+                if neighbour is not None:
+                    tasks[other] = replace(neighbour, spread=neighbour.spread | {side})
 
 
 def _takes_less(least: Callable[[Task], float], task: Task, before: list[Task],

@@ -52,6 +52,7 @@ class Task:
     constants: Mapping[str, Array] = field(default_factory=dict)
     axes: tuple[int, ...] | None = None             # of (image, channel, row, column)
     shapes: Mapping[str, Shape] = field(default_factory=dict)       # by operand
+    spread: frozenset[str] = frozenset()            # operands, or the output, for a depthwise layer
 
 
 def task_of(graph: Graph, name: str, config: Config) -> Task:

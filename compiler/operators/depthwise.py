@@ -20,10 +20,11 @@ from ...isa.instructions import PARAMETER_TILES, WINDOW_ROWS, WINDOW_TAPS
 from ..accelerator.intrinsic import lane_product
 from ..expression.expression import Axis, Element, Expression, both, select, total
 from ..expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ..nest.nest import Interleave
 from .chunks import Chunks, chunks_of
 from .conv2d import Conv2d, convolution_bytes
 from .form import TensorForm, blocks_of, requantized
-from .layout import Layout, Stage, tiled_images
+from .layout import Layout, Stage, interleaves, memory_block, tiled_images, wide_tiles
 from .packing import (
     Array,
     Operand,
@@ -99,10 +100,23 @@ class DepthwiseForm(TensorForm):
         """Each input channel is repeated for every output that reads it, and unused lanes are
         filled with zeros."""
         spec, config = self.spec, self.config
-        return {"data": self._in_lanes(spec.channels_in, spec.multiplier, spec.height, spec.width,
-                                       config.block_in),
-                "output": self._in_lanes(spec.channels_out, 1, *spec.out_shape,
-                                         config.block_out)}
+        found = {"data": self._in_lanes(spec.channels_in, spec.multiplier, spec.height, spec.width,
+                                        config.block_in),
+                 "output": self._in_lanes(spec.channels_out, 1, *spec.out_shape,
+                                          config.block_out)}
+        if "data" in self.interleaves:
+            found["data"] = tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
+                                         config.batch, memory_block(config, config.block_in))
+        if "output" in self.interleaves:
+            found["output"] = tiled_images(spec.images, spec.channels_out, *spec.out_shape,
+                                           config.batch, memory_block(config, config.block_out))
+        return found
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        """Tensors in tiles of the smaller block lie in those of the larger one; in tiles of the
+        larger one, blocks have the first lanes of a tile each."""
+        return interleaves(self.config) if multiplies_lanes(self.spec, self.config) else {}
 
     def _in_lanes(self, channels: int, copies: int, height: int, width: int,
                   block: int) -> Layout:
@@ -124,6 +138,10 @@ class DepthwiseForm(TensorForm):
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Each input channel is repeated for every output channel that reads it."""
         repeated = np.repeat(given["data"], self.spec.multiplier, axis=1)
+        if "data" in self.interleaves:
+            data = pack_activations(repeated, self.config,
+                                    memory_block(self.config, self.config.block_in))
+            return {"data": data.reshape(self.shapes["data"]), **self.pack_constants(given)}
         data = pack_activations(repeated, self.config, self.config.depthwise_lanes)
         return {"data": self._with_lanes(data, self.config.block_in), **self.pack_constants(given)}
 
@@ -146,13 +164,21 @@ class DepthwiseForm(TensorForm):
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 
     def unpack(self, output: Array) -> Array:
-        return unpack_activations(output[..., :self.config.depthwise_lanes], self.spec.images,
-                                  self.spec.channels_out)
+        if "output" in self.interleaves:
+            output = wide_tiles(output, self.config, self.config.block_out)
+        else:
+            output = output[..., :self.config.depthwise_lanes]
+        return unpack_activations(output, self.spec.images, self.spec.channels_out)
 
     @staticmethod
     def _with_lanes(tiles: Array, lanes: int) -> Array:
         """Fill the last axis with zeros up to a number of lanes."""
         return filled(tiles, tiles.ndim - 1, lanes)
+
+
+def multiplies_lanes(spec: Depthwise, config: Config) -> bool:
+    """Whether both tensors may lie in tiles of the larger block, of which one has other lanes."""
+    return config.batch == 1 and config.block_in != config.block_out and spec.multiplier == 1
 
 
 class Before(NamedTuple):

@@ -15,7 +15,7 @@ that of `conv2d` too, group after group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..expression.tensor import compute, placeholder, reduce_axis
 from ..nest.nest import Interleave
 from .conv2d import Conv2d, Conv2dForm, convolution_bytes
 from .conv2d_schedule import TEMPLATE
+from .depthwise import Depthwise
 from .description import extent
 from .form import blocks_of, requantized
 from .kernel import Operator
@@ -168,6 +169,13 @@ class GroupedForm(Conv2dForm):
             columns = slice(number * spec.group_in, (number + 1) * spec.group_in)
             diagonal[rows, columns] = weights[rows]
         return diagonal
+
+
+def as_depthwise(spec: Grouped) -> Depthwise | None:
+    """A convolution in groups as a depthwise one, if each group is a channel."""
+    if spec.groups != spec.channels_in:
+        return None
+    return Depthwise(**{each.name: getattr(spec, each.name) for each in fields(Conv2d)})
 
 
 def form_of(spec: Grouped, config: Config, merged: int) -> GroupedForm:

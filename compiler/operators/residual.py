@@ -117,7 +117,8 @@ class ResidualForm(Conv2dForm):
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
-        return interleaves(self.config, written=("residual", "output"))
+        return {**super().interleaves,
+                **interleaves(self.config, read=(), written=("residual",))}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         config = self.config

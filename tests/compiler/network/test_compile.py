@@ -17,6 +17,7 @@ from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
 from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.network import AcceleratorStep, Decision, HostStep, Where
+from microtron.compiler.operators.depthwise import Depthwise
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import Rounding
 from microtron.isa.timing import MemoryTiming
@@ -71,7 +72,9 @@ def test_a_network_is_one_program_on_arrays_with_different_blocks(config):
     layers.conv("last", "pooled", 20, 1)
     graph = layers.builder.graph(("last",))
     network = compile_network(graph, config)
-    assert len(network.steps) == 1
+    step, = network.steps
+    assert isinstance(next(each.spec for each in step.layers if each.node == "depthwise"),
+                      Depthwise)                    # lane by lane, with few weights
     given = inputs_for(graph)
     right = evaluate_all(graph, given)["last"]
     for device in ("functional", "cycle"):

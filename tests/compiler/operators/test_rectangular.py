@@ -18,6 +18,7 @@ from microtron.compiler.nest.nest import Interleave
 from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.conv2d import Conv2d
 from microtron.compiler.operators.dense import Dense
+from microtron.compiler.operators.depthwise import Depthwise
 from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.pool import Kind, Pool
 from microtron.compiler.operators.residual import ResidualConv2d
@@ -48,6 +49,9 @@ SPECS = [
       for outputs in (4, 19)),
     *(Grouped(**IMAGE, channels_in=channels, channels_out=channels, groups=channels, **BORDER)
       for channels in (3, 8, 12, 24)),
+    *(Depthwise(**IMAGE, channels_in=channels, channels_out=channels, zero_point_in=3, **BORDER)
+      for channels in (3, 8, 12, 24, 37)),
+    Depthwise(**IMAGE, channels_in=12, channels_out=12, stride=(2, 2), **BORDER),
     *(Grouped(**IMAGE, channels_in=16, channels_out=24, groups=groups, **BORDER)
       for groups in (2, 8)),
     Transposed(height=4, width=5, channels_in=9, channels_out=12, **BORDER),
@@ -55,6 +59,8 @@ SPECS = [
       for kind, channels in zip(cycle(Kind), (4, 12, 20, 37), strict=False)),
     *(Dense(rows=rows, inputs=inputs, outputs=outputs)
       for rows, inputs, outputs in ((1, 9, 4), (5, 40, 37))),
+    Conv2d(**IMAGE, channels_in=9, channels_out=20, wide=True, **BORDER),
+    Dense(rows=5, inputs=9, outputs=20, wide=True),
 ]
 
 
@@ -81,6 +87,17 @@ def test_narrow_tiles_are_moved_in_rows_as_long_as_wide_ones(config, kind, buffe
              if isinstance(each, kind) and each.buffer == buffer]
     assert moves
     assert all(each.shape[2] >= 2 * spec.width for each in moves)
+
+
+@pytest.mark.parametrize(("config", "tensor"), [("8 × 4", "output"), ("4 × 16", "data")])
+def test_convolutions_read_and_write_what_depthwise_ones_take(config, tensor):
+    chosen = RECTANGLES[config]
+    spec = Conv2d(**IMAGE, channels_in=20, channels_out=20, zero_point_in=3, **BORDER)
+    lanes = Depthwise(**IMAGE, channels_in=20, channels_out=20, **BORDER)
+    form = replace(compile_op(spec, chosen).form, spread=frozenset({tensor}))
+    other = "data" if tensor == "output" else "output"
+    assert form.layouts[tensor] == compile_op(lanes, chosen).form.layouts[other]
+    check(spec, chosen, form=form)
 
 
 def test_what_a_program_leaves_is_what_the_next_one_reads():
