@@ -31,6 +31,9 @@ ADVICE = tuple((re.compile(pattern), advice) for pattern, advice in (
     (r"weights of this configuration have|\bweights$", "take a configuration with wider weights, "
                                                        "or quantize them to int8"),
     (r"computed at run time", "make them constants"),
+    (r"is a real constant", "fold it into the layer before, or quantize it"),
+    (r"too fine for the scale", "quantize weights to int8, and the bias with the product of the "
+                                "scales of input and weights"),
     (r"repeated to meet|one side is constant", "give both sides one shape, or fold the constant "
                                                "into the layer before"),
     (r"no operator for it|has no quantized", "use another operation, or add an operator "

@@ -19,7 +19,7 @@ from ..graph.graph import Graph, Node
 from ..graph.operation import Operation as GraphOperation
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.matrix import MatMul
-from ..graph.operations.quantize import Clamp, Rescale
+from ..graph.operations.quantize import Clamp, Dequantize, Rescale
 from ..graph.operations.scaled import SUMS, Clamped, Scaled
 from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
@@ -63,6 +63,7 @@ def task_of(graph: Graph, name: str, config: Config) -> Task:
         raise RefusalError(REASONS.get(type(node.operation).__name__,
                                   "the accelerator has no operator for it"))
     if not is_wide(node):
+        _check_constants(graph, node)
         _check_activation(node.type, "result")
     task = _first_task(makers, graph, node, config)
     return replace(task, shapes={operand: graph.type_of(tensor).shape
@@ -118,6 +119,19 @@ def root(graph: Graph, tensor: str) -> str:
 
 
 Maker = Callable[[Graph, Node, Any, Config], Task]
+
+
+def _check_constants(graph: Graph, node: Node) -> None:
+    """Refuse real arithmetic on a quantized tensor that constants keep real: passes round none."""
+    operation, reads = node.operation, [graph.nodes.get(each) for each in node.operation.operands()]
+    if not node.type.is_float or not any(
+            each is not None and isinstance(each.operation, Dequantize) for each in reads):
+        return
+    if isinstance(operation, Binary) and {operation.left, operation.right} & set(graph.constants):
+        raise RefusalError("one side is a real constant, which keeps its precision")
+    if isinstance(operation, Conv | TransposedConv | MatMul) and operation.bias in graph.constants:
+        raise RefusalError("its weights are real, or its bias is too fine for the scale of its "
+                           "products")
 
 
 def _check_activation(type_: TensorType, which: str) -> None:

@@ -100,4 +100,20 @@ def test_a_real_constant_keeps_its_precision(kind, reach):
     made.constant("c", values)
     made.constant("wide", np.float32(0.054))
     made.add(kind, [made.real("x"), "c"], "r")
-    made.check(made.stored("r", "y", scale="wide"))
+    model = made.check(made.stored("r", "y", scale="wide"))
+    assert any("real constant" in each.reason for each in model.host_nodes)
+
+
+def test_a_bias_that_no_sum_of_products_is_near_keeps_its_precision():
+    """The scale of a product is most of a step, so that rounding the bias would change results."""
+    made = Quantized([4, 12])
+    rng = np.random.default_rng(3)
+    made.constant("w", rng.integers(-2, 3, (12, 8)).astype(np.int8))
+    made.constant("one", np.float32(1))
+    made.constant("b", rng.uniform(-1, 1, 8).astype(np.float32))
+    made.constant("odd", np.float32(0.0237))
+    made.add("DequantizeLinear", ["w", "one", "z"], "w.real")
+    made.add("MatMul", [made.real("x"), "w.real"], "m")
+    made.add("Add", ["b", "m"], "r")
+    model = made.check(made.stored("r", "y", scale="odd"))
+    assert not model.programs
