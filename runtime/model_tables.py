@@ -104,8 +104,8 @@ def host_line(time: EndToEnd) -> str:
     if host.source == Source.MEASURED:
         return f"measured on {host.processor}, best of a few runs"
     if Source.MEASURED in host.sources:
-        return f"measured on {host.processor}; ~: in part estimated from operations (docs/cpu.md)"
-    return f"~ estimated for {host.processor} from operations (docs/cpu.md)"
+        return f"measured on {host.processor}, in part estimated (~) from operations (docs/cpu.md)"
+    return f"estimated (~) for {host.processor} from operations (docs/cpu.md)"
 
 
 def _facts(found: Inspection, rows: Sequence[LayerCost], *, all_reasons: bool) -> Iterator[str]:

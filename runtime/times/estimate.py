@@ -42,9 +42,9 @@ PROCESSORS = {each.name: each for each in (
               function=30, repacked_byte=3),
     Processor(name="Cortex-A53", product=0.5, real_product=0.6, element=1.5, real_element=3,
               function=25, repacked_byte=2.5),
-    # No floats: an addition or a product is a call of some 60 to 100 cycles.
-    Processor(name="VexRiscv", product=8, real_product=200, element=30, real_element=500,
-              function=4000, repacked_byte=30),
+    # No floats, and a small cache before SDRAM: elements and functions as simulated on a ULX3S.
+    Processor(name="VexRiscv", product=8, real_product=200, element=30, real_element=300,
+              function=3700, repacked_byte=30),
     Processor(name="VexRiscv Lite", product=45, real_product=900, element=80, real_element=2000,
               function=16000, repacked_byte=60),
 )}

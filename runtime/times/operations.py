@@ -20,6 +20,7 @@ from ...compiler.graph.operations.normalization import (
     Softmax,
 )
 from ...compiler.graph.operations.order import TopK
+from ...compiler.graph.operations.quantize import Quantize
 from ...compiler.graph.operations.recurrent import Gru, Lstm, Recurrent
 from ...compiler.graph.operations.suppression import NonMaxSuppression
 from ...compiler.graph.operations.window import Pool
@@ -38,7 +39,7 @@ class Operations:
 
     products: int = 0           # multiply-accumulates
     elements: int = 0           # loads, simple arithmetic and a store, for one element
-    functions: int = 0          # exp, tanh, erf, a power
+    functions: int = 0          # exp, tanh, erf, a power, quantizing
     is_real: bool = False
 
     @property
@@ -50,7 +51,7 @@ def operations_of(graph: Graph, node: Node) -> Operations:
     """The operations of one node."""
     operation = node.operation
     read = [graph.type_of(each) for each in operation.operands()]
-    data = sum(graph.type_of(each).size for each in operation.operands()
+    data = sum(graph.type_of(each).size for each in set(operation.operands())
                if each not in graph.constants)
     size = max(node.type.size, data)
     real = node.type.is_float or any(each.is_float for each in read)
@@ -64,7 +65,7 @@ def operations_of(graph: Graph, node: Node) -> Operations:
             elements = PASSES * size
         case Unary(kind=kind) if kind not in CHEAP:
             elements, functions = 0, size
-        case Binary(kind=BinaryKind.POW):
+        case Binary(kind=BinaryKind.POW) | Quantize():      # quantizing divides and rounds
             elements, functions = 0, size
         case Recurrent(weights=weights) | Gru(weights=weights) | Lstm(weights=weights):
             x = read[0]
