@@ -94,7 +94,7 @@ def build(board: BoardName,
     from .boards.build.report import table_rows
     from .runtime.tables import show
     show(f"{folder / plan.build.product} for {chosen.title}", table_rows(found))
-    if not plan.flow.places:
+    if not plan.flow.makes_bitstream:
         typer.echo("This is a project: the vendor's tools place it and make the bitstream.")
     say(f"To load it: {folder / 'load.sh'} ({load_command(plan)})")
 
@@ -110,4 +110,4 @@ def _facts(board: Board) -> dict[str, Any]:
             "memory_bytes": board.memory.bytes, "cpu": board.cpu, "flow": board.flow,
             "preset": board.preset, "largest_preset": largest_preset(board),
             "missing": why_unavailable(board),
-            "result": "bitstream" if flow.places else "project"}
+            "result": "bitstream" if flow.makes_bitstream else "project"}

@@ -23,7 +23,7 @@ class Target:
     multipliers: int
     blocks: bool = False
 
-    def pairs(self, config: Config) -> bool:
+    def packs_pairs(self, config: Config) -> bool:
         """Whether a multiplier has to compute two products, for two output channels."""
         wanted = config.macs_per_cycle + LANE_MULTIPLIERS * config.alu_lanes
         possible = min(config.block_in, config.block_out) > 1

@@ -68,6 +68,6 @@ def to_rtlil(inner: Any, fpga: Target | None = None, *, emit_src: bool = False) 
 
 
 def write_rtlil(config: dict[str, int], family: str, multipliers: int) -> None:
-    """The step of a build: the accelerator, arranged for a family of FPGAs and what one has."""
+    """The step of a build: the accelerator for a family of FPGAs and its multipliers."""
     text = to_rtlil(Accelerator(Config(**config)), find_target(family, multipliers))
     Path("top.il").write_text(text, encoding="utf-8")

@@ -59,7 +59,7 @@ class Flow:
     name: str
     needs: Callable[[Board], tuple[Need, ...]]      # what must be installed to build for a board
     plan: Callable[[Board, Config], Build]
-    places: bool = True         # whether it ends in a bitstream here
+    makes_bitstream: bool = True    # else a project for the vendor's tools
 
 
 def flow_of(board: Board) -> Flow:

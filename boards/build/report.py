@@ -30,7 +30,7 @@ HOLDING = re.compile(r"^(\w+\.SLICE[LM]_X\d\.[A-D]LUT)\.", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placed:
+class RoutedDesign:
     """What nextpnr reports of a routed design."""
 
     mhz: float                      # of what runs at the design's own clock
@@ -39,7 +39,7 @@ class Placed:
 
 
 def read_nextpnr_report(path: Path, flow: str, clock: str, features: Path | None = None,
-                target_mhz: float | None = None) -> Placed:
+                target_mhz: float | None = None) -> RoutedDesign:
     """The report that nextpnr wrote with --report; `clock` is part of the clock's name, and all are
     the design's own unless `target_mhz` says how fast that is. LUTs are counted among the
     `features` that are set, if there is a file of those."""
@@ -63,10 +63,10 @@ def read_nextpnr_report(path: Path, flow: str, clock: str, features: Path | None
             used[kind] = used.get(kind, 0) + each["used"] * weight
     if features is not None:
         used["lut"] = len(set(HOLDING.findall(features.read_text(encoding="utf-8"))))
-    return Placed(mhz=round(min(own.values()), 2), used=used, missed=missed)
+    return RoutedDesign(mhz=round(min(own.values()), 2), used=used, missed=missed)
 
 
-def summarize(board: Board, config: Config, name: str, placed: Placed | None,
+def summarize(board: Board, config: Config, name: str, placed: RoutedDesign | None,
             spent: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
     """A build as one JSON object."""
     found: dict[str, Any] = {

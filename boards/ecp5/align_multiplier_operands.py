@@ -1,7 +1,7 @@
-"""Signed factors of an ECP5 design that are narrower than a multiplier's port: in its upper bits.
+"""Left-aligns narrow signed operands of ECP5 multipliers, which then need no sign extension.
 
-There they need no copies of their sign, each of which is a wire to the multiplier: 20 of 36 where
-both factors have eight bits. The product moves up with them.
+Each extended sign bit is a wire to the multiplier: 20 of 36 where both factors have eight bits. The
+product moves up by as many bits as the operands did.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PORT_BITS, PRODUCT_BITS = 18, 36
 
 
 def align_multiplier_operands(netlist: Netlist) -> int:
-    """How many wires multipliers need no more."""
+    """Align the operands of all multipliers; how many wires that saves."""
     return sum(_align(netlist, name, cell) for name, cell in netlist.cells.items()
                if cell["type"] == MULTIPLIER)
 
@@ -22,22 +22,22 @@ def _align(netlist: Netlist, name: str, cell: Cell) -> int:
     products = {number: wires[f"P{number}"][0] for number in range(PRODUCT_BITS)
                 if f"P{number}" in wires and netlist.readers.get(wires[f"P{number}"][0])}
     room = PRODUCT_BITS - 1 - max(products, default=PRODUCT_BITS - 1)
-    raised = 0
+    shift = 0
     for side in ("A", "B"):
-        by = min(_count_sign_copies(cell, side), room - raised)
+        by = min(_count_sign_copies(cell, side), room - shift)
         if by:
             factor = [wires[f"{side}{number}"][0] for number in range(PORT_BITS)]
             for number, bit in enumerate((*("0" * by), *factor[:PORT_BITS - by])):
                 netlist.connect(name, f"{side}{number}", bit)
-            raised += by
-    if raised:
+            shift += by
+    if shift:
         for number in range(PRODUCT_BITS):
             wires.pop(f"P{number}", None)
             cell["port_directions"].pop(f"P{number}", None)
         for number, bit in products.items():
-            wires[f"P{number + raised}"] = [bit]
-            cell["port_directions"][f"P{number + raised}"] = "output"
-    return raised
+            wires[f"P{number + shift}"] = [bit]
+            cell["port_directions"][f"P{number + shift}"] = "output"
+    return shift
 
 
 def _count_sign_copies(cell: Cell, side: str) -> int:

@@ -1,6 +1,6 @@
-"""Room for the logic of an ECP5 design: cells move apart where a part has too few places.
+"""Density of an ECP5 design's logic: spreads cells where a region has more than it can hold.
 
-Roughly, and only to tell where multipliers and block RAMs should go; nextpnr places the logic.
+This is rough, and only guides the placement of blocks; nextpnr places the logic itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Region = tuple[int, int, int, int]      # from and to a column, from and to a ro
 
 
 class DensityMap:
-    """A die, and how much of it cells take."""
+    """The capacity of a die by region, and the area of cells."""
 
     def __init__(self, cells: Mapping[str, Cell], die: Die):
         self.taken = np.array([TAKEN.get(cell["type"], 0.0) for cell in cells.values()])
@@ -34,7 +34,7 @@ class DensityMap:
         self.all: Region = (0, die.columns, 0, die.rows)
 
     def spread(self, at: np.ndarray) -> np.ndarray:
-        """Positions near those of cells, at which there is room for them."""
+        """Positions near those of cells, such that no region is overfull."""
         at = at.copy()
         regions = [(np.arange(at.shape[1]), self.all)]
         while regions:

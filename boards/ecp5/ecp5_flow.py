@@ -17,7 +17,7 @@ from ..soc.system_design import system_design
 from ..soc.system_steps import system_needs
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
-ARRANGED = "arranged.json"          # the netlist that is placed
+PREPARED = "prepared.json"          # the netlist that is placed
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
@@ -44,14 +44,14 @@ def plan_back_end(board: Board, design: Design) -> Build:
     product = f"{board.name}.bit"
     steps = (
         *synthesis_steps(board, design, "synth_ecp5", luts="abc -lut 4:7"),
-        Step(name="arrange", doing="giving multipliers and block RAMs their places and registers",
-             inputs=(NETLIST,), outputs=(ARRANGED,),
+        Step(name="netlist", doing="running passes over the netlist",
+             inputs=(NETLIST,), outputs=(PREPARED,),
              work=Call("microtron.boards.ecp5.netlist_passes:run_passes_on_file", {
-                 "source": NETLIST, "to": ARRANGED, "die": _parse_part(board)[1]})),
+                 "source": NETLIST, "to": PREPARED, "die": _parse_part(board)[1]})),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
-             inputs=(ARRANGED, design.pins, AREA), outputs=("design.config", "timing.json"),
+             inputs=(PREPARED, design.pins, AREA), outputs=("design.config", "timing.json"),
              work=Command(tools.NEXTPNR_ECP5, (
-                 *nextpnr_options(board), "--json", ARRANGED, "--lpf", design.pins,
+                 *nextpnr_options(board), "--json", PREPARED, "--lpf", design.pins,
                  "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
                  "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
                  # The static placer takes a third less wire on whole systems; without it, the

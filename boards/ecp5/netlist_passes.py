@@ -1,4 +1,4 @@
-"""The registers, factors and blocks of an ECP5 design, arranged between Yosys and nextpnr."""
+"""The passes over the netlist of an ECP5 design between Yosys and nextpnr, in order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ COPIES, SIGNS, PLACES = "copies", "signs", "places"
 
 
 def run_passes(modules: Iterable[Mapping[str, Any]], die: Die) -> Counter[str]:
-    """Copy registers of modules that many multipliers read, move those behind a block into it, take
-    wires for signs off multipliers, and give blocks their places: how many of each."""
+    """Replicate and pack registers, align multiplier operands and place blocks: how many of each
+    were changed."""
     done: Counter[str] = Counter()
     for each in modules:
         netlist = Netlist(each)

@@ -1,6 +1,6 @@
-"""Registers of an ECP5 design that its multipliers and block RAMs have inside, at their outputs.
+"""Packs registers behind ECP5 multipliers and block RAMs into the blocks' own output registers.
 
-Yosys leaves them in slices, and the wires there may take as long as the block itself.
+Yosys leaves them in slices, and the wires there can take as long as the block itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESETS = 4                          # wires that may reset multipliers
 
 @dataclass(frozen=True)
 class ControlSet:
-    """What a register waits for."""
+    """Clock, enable and reset of a register."""
 
     clock: Bit
     enable: Bit
@@ -33,8 +33,8 @@ class RegisterPacker:
         # Neighbours share these wires, so that each has the same name everywhere.
         self.resets: dict[Bit, str] = {NEVER: "RST0"}
 
-    def absorb(self) -> Counter[str]:
-        """How many registers have moved, by the type of their new place."""
+    def run(self) -> Counter[str]:
+        """How many registers were packed, by the type of block."""
         moved: Counter[str] = Counter()
         for name, cell in list(self.cells.items()):
             if cell["type"] == MULTIPLIER:
@@ -128,5 +128,5 @@ def _control_set(cell: Cell) -> ControlSet:
 
 
 def pack_registers(netlist: Netlist) -> Counter[str]:
-    """Move registers of a module into blocks; how many, by the type of these."""
-    return RegisterPacker(netlist).absorb()
+    """Pack the registers of a module into blocks; how many, by the type of block."""
+    return RegisterPacker(netlist).run()

@@ -1,9 +1,10 @@
-"""Where the multipliers and block RAMs of an ECP5 design go, before nextpnr places the rest.
+"""Places the multipliers and block RAMs of an ECP5 design before nextpnr places the rest.
 
-nextpnr lets blocks settle among the logic that they belong to, and then moves each to the nearest
-place that is still free. Where most are taken, the last ones come to lie across the part, and their
-wires with them. Here all blocks go at once to where they move least in total, in rounds: wires pull
-at cells, and pulls that grow from round to round hold blocks at their places and keep logic apart.
+nextpnr legalizes blocks one by one, each to the nearest free site. Where most sites are taken, the
+last blocks end far from their logic. Here all blocks are legalized at once, by the assignment with
+the least total movement, in rounds of quadratic placement: each round solves for the least
+wirelength with anchors that hold blocks at their sites and spread logic; the anchors grow stronger
+from round to round.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ TO_MIDDLE = 1e-6                    # so weak that it only decides where nothing
 
 
 def place_blocks(module: Mapping[str, Any], die: Die) -> int:
-    """Give every block of a module its place, and say how many have one: none, if the die has many
-    more, or too few; nextpnr will say so."""
+    """Bind every block of a module to a site, and say how many: none if the die has many more, or
+    too few, which nextpnr reports."""
     cells: dict[str, Cell] = module["cells"]
     blocks = {kind: [name for name, cell in cells.items() if cell["type"] == kind]
               for kind in (MULTIPLIER, MEMORY)}
@@ -44,7 +45,7 @@ def place_blocks(module: Mapping[str, Any], die: Die) -> int:
 
 
 class Placement:
-    """Cells that wires pull at: their positions, columns first, and behind them those of wires."""
+    """Positions of cells, columns first, and behind them those of nets' centres."""
 
     def __init__(self, cells: Mapping[str, Cell], blocks: Mapping[str, list[str]], die: Die,
                  start: int):

@@ -1,4 +1,4 @@
-"""Registers of an ECP5 design that many multipliers read: one for each multiplier.
+"""Replicates registers of an ECP5 design that many multipliers read: a copy for each of them.
 
 Multipliers are in few rows of the part, all across it, and a wire from one register to many takes
 longer than a multiplication. Where each computes two products, there is plain logic beside it that
@@ -14,7 +14,7 @@ COPY = "$copy"          # in names, with a number behind it
 
 
 def replicate_registers(netlist: Netlist) -> int:
-    """How many copies there are now."""
+    """Replicate registers with many multipliers behind them; how many copies that makes."""
     registers = [name for name, cell in netlist.cells.items() if cell["type"] == REGISTER]
     return sum(_replicate(netlist, name) for name in registers)
 

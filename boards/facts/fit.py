@@ -19,9 +19,9 @@ AREAS = Path(__file__).parent / "areas.toml"
 SHELL, ETHERNET = "shell", "ethernet"
 FAMILIES = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "zynq", "vivado": "xilinx",
             "quartus": "xilinx"}            # whose areas are nearest
-# The FPGA that a flow has the hardware arranged for. Quartus gets it plain, and makes of logic what
-# its multipliers do not hold.
-ARRANGED_FOR = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "xc7", "vivado": "xc7"}
+# The target that a flow builds the hardware for. Quartus gets it without one, and makes of logic
+# what its multipliers do not hold.
+TARGET_OF_FLOW = {"ecp5": "ecp5", "gowin": "gowin", "zynq": "xc7", "vivado": "xc7"}
 # Multipliers, as parts.toml counts them, in one of 18 × 18 bits. Gowin's are of 9 × 9.
 IN_LARGE_ONE = {"gowin": 2}
 
@@ -49,12 +49,12 @@ def _surroundings(board: Board) -> tuple[str, ...]:
 
 
 def count_multipliers(board: Board, config: Config) -> int:
-    """Those of the array, two products in each where hardware is arranged so, and of the ALU's
+    """Those of the array, two products in each where the target packs them, and of the ALU's
     lanes; zero where nobody can tell. What is around the accelerator comes on top."""
-    family = ARRANGED_FOR.get(board.flow)
+    family = TARGET_OF_FLOW.get(board.flow)
     if family is None:
         return 0
-    pairs = find_target(family, board.part.resources["dsp"]).pairs(config)
+    pairs = find_target(family, board.part.resources["dsp"]).packs_pairs(config)
     lanes = LANE_MULTIPLIERS * config.alu_lanes * IN_LARGE_ONE.get(board.flow, 1)
     return config.macs_per_cycle // (2 if pairs else 1) + lanes
 

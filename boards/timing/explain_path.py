@@ -17,7 +17,7 @@ from .timing_netlist import Bit, Cell, Netlist
 
 
 @dataclass(frozen=True)
-class Place:
+class PathSegment:
     """A stretch of a path that one line of source describes."""
 
     source: str | None
@@ -34,7 +34,7 @@ class Explainer:
         self.gates = gates
         self.order = _gates_in_order(gates)
 
-    def explain(self, path: Path) -> list[Place]:
+    def explain(self, path: Path) -> list[PathSegment]:
         """The places of a path, in order; neighbours of the same line are one."""
         found = [self._end(path.start, path.pin_out, None)]
         here = self._output(path.start, path.pin_out)
@@ -43,19 +43,19 @@ class Explainer:
             if cell is None or step.out not in cell.outputs:
                 continue            # plain logic
             found += self._between(here, cell.inputs.get(step.pin))
-            found.append(Place(cell.source, self._names(cell.outputs[step.out], cell.source), 0,
-                               cell.kind, step.time))
+            names = self._names(cell.outputs[step.out], cell.source)
+            found.append(PathSegment(cell.source, names, 0, cell.kind, step.time))
             here = cell.outputs[step.out]
         found += self._between(here, self._input(path.end, path.pin_in))
         found.append(self._end(path.end, path.pin_in, path.time))
         return list(_merge(found))
 
-    def _end(self, cell: Cell | None, pin: str, time: float | None) -> Place:
+    def _end(self, cell: Cell | None, pin: str, time: float | None) -> PathSegment:
         if cell is None:
-            return Place(None, (_word(pin),), 0, "port", time)
+            return PathSegment(None, (_word(pin),), 0, "port", time)
         known = self.gates.cells.get(cell.name, cell)
         name = _word(self.gates.name_of_cell(replace(known, source=cell.source)) or cell.name)
-        return Place(cell.source, (f"{name} {_pin(cell, pin)}".strip(),), 0, cell.kind, time)
+        return PathSegment(cell.source, (f"{name} {_pin(cell, pin)}".strip(),), 0, cell.kind, time)
 
     def _output(self, cell: Cell | None, pin: str) -> Bit | None:
         if cell is None:
@@ -69,7 +69,7 @@ class Explainer:
         known = self.gates.cells.get(cell.name)
         return None if known is None else known.inputs.get(pin)
 
-    def _between(self, start: Bit | None, end: Bit | None) -> list[Place]:
+    def _between(self, start: Bit | None, end: Bit | None) -> list[PathSegment]:
         """The longest way through gates from one net to another."""
         if start is None or end is None or start == end:
             return []
@@ -82,12 +82,12 @@ class Explainer:
                 out, = cell.outputs.values()
                 if out != start:
                     farthest[out] = distance, cell, before
-        places: list[Place] = []
+        places: list[PathSegment] = []
         here = end
         while here != start and here in farthest:
             _, gate, before = farthest[here]
             assert gate is not None, "only the start has no gate"
-            places.append(Place(gate.source, self._names(here, gate.source), 1))
+            places.append(PathSegment(gate.source, self._names(here, gate.source), 1))
             here = before
         return places[::-1]
 
@@ -123,7 +123,7 @@ def _pin(cell: Cell, pin: str) -> str:
     return "" if cell.kind == "TRELLIS_FF" and pin in ("Q", "DI") else f".{pin}"
 
 
-def _merge(places: list[Place]) -> Iterator[Place]:
+def _merge(places: list[PathSegment]) -> Iterator[PathSegment]:
     """Neighbours of the same line become one; gates without a line belong to what follows."""
     following = None
     known = []

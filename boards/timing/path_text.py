@@ -11,7 +11,7 @@ import amaranth
 import microtron
 
 from .critical_paths import Path
-from .explain_path import Explainer, Place
+from .explain_path import Explainer, PathSegment
 
 KINDS = {"TRELLIS_FF": "register", "TRELLIS_DPR16X4": "LUT RAM", "CCU2C": "carry chain",
          "DP16KD": "block RAM", "MULT18X18D": "multiplier", "port": "port"}
@@ -24,7 +24,7 @@ def format_path(title: str, path: Path, explainer: Explainer) -> list[str]:
             *(_line(place) for place in explainer.explain(path))]
 
 
-def _line(place: Place) -> str:
+def _line(place: PathSegment) -> str:
     time = "" if place.time is None else f"{place.time:.2f}"
     name = " ".join(place.names)
     if len(name) > NAME:

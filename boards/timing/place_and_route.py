@@ -24,7 +24,7 @@ LOG, DELAYS, USED = "log.txt", "delays.sdf", "report.json"
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedRun:
     """What became of a design with one seed."""
 
     seed: int
@@ -33,7 +33,8 @@ class Placed:
     delays: Path
 
 
-def place_and_route(design: Path, family: Family, tool: Tool, seed: int, *, route: bool) -> Placed:
+def place_and_route(design: Path, family: Family, tool: Tool, seed: int, *,
+                    route: bool) -> PlacedRun:
     """Place the netlist `cells.json` of a folder, and route it unless an estimate is enough."""
     options = (*family.options, "--json", "cells.json", "--seed", str(seed), "--freq", str(TARGET),
                "--report", USED, "--sdf", DELAYS, "--log", LOG, "--quiet",
@@ -55,12 +56,12 @@ def place_and_route(design: Path, family: Family, tool: Tool, seed: int, *, rout
         _compress(folder / DELAYS)
 
     doing = "placing and routing" if route else "placing"
-    arranger = module_identity(run_passes_on_file.__module__) if family.die else ()
+    passes = module_identity(run_passes_on_file.__module__) if family.die else ()
     folder = get_or_make(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
-                                                   *family.files.values(), *arranger), make,
+                                                   *family.files.values(), *passes), make,
                     f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
     used = json.loads((folder / USED).read_text())["utilization"]
-    return Placed(seed, _clock((folder / LOG).read_text()),
+    return PlacedRun(seed, _clock((folder / LOG).read_text()),
                   {kind: (each["used"], each["available"]) for kind, each in used.items()
                    if each["used"]}, folder / f"{DELAYS}.gz")
 

@@ -177,4 +177,5 @@ def plan(board: Board, config: Config) -> Build:
                  facts={"registers": REGISTERS})
 
 
-FLOW = Flow(name="quartus", needs=lambda board: (tools.AMARANTH,), plan=plan, places=False)
+FLOW = Flow(name="quartus", needs=lambda board: (tools.AMARANTH,), plan=plan,
+            makes_bitstream=False)

@@ -194,4 +194,5 @@ def plan(board: Board, config: Config) -> Build:
                  facts={"registers": processor_of(board).registers})
 
 
-FLOW = Flow(name="vivado", needs=lambda board: (tools.AMARANTH,), plan=plan, places=False)
+FLOW = Flow(name="vivado", needs=lambda board: (tools.AMARANTH,), plan=plan,
+            makes_bitstream=False)

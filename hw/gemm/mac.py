@@ -164,7 +164,7 @@ class MacArray(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        if isinstance(platform, Target) and platform.pairs(self.config):
+        if isinstance(platform, Target) and platform.packs_pairs(self.config):
             self._in_pairs(m, platform.port_bits)
         else:
             self._one_by_one(m)

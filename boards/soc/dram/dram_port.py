@@ -58,7 +58,7 @@ class Gear:
         self.beat_shift = exact_log2(config.bus_bytes)
         self.port = port
 
-    def outside(self, address):
+    def is_outside(self, address):
         """Whether a burst does not lie in memory; none crosses 4 KiB."""
         shift = exact_log2(self.port.size)
         return address[shift:] != self.port.base % (1 << len(address)) >> shift

@@ -58,7 +58,7 @@ class DramReader(Component):
         bus, port, gear = self.bus, self.port, self.gear
         left = Signal(range((1 << BURST_BEATS_BITS) * gear.words_per_beat + 1))
         asked, last = Signal(), Signal()
-        outside = gear.outside(bus.araddr)
+        outside = gear.is_outside(bus.araddr)
         burst = data.View(self.burst, self.bursts.w_data)
         m.d.comb += [
             port.valid.eq((left != 0) & (self.owed != WORDS) & ~self.stop),

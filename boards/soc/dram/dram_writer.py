@@ -74,7 +74,7 @@ class DramWriter(Component):
             m.d.sync += port.address.eq(port.address + 1)
         with m.If(bus.awvalid & bus.awready):
             m.d.sync += [self.active.eq(1), burst_id.eq(bus.awid),
-                         self.outside.eq(gear.outside(bus.awaddr)),
+                         self.outside.eq(gear.is_outside(bus.awaddr)),
                          port.address.eq(gear.first_word(bus.awaddr))]
 
     def _words(self, m, word, strobes, complete, given):

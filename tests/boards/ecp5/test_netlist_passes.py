@@ -111,7 +111,7 @@ def test_a_file_is_rewritten_elsewhere(tmp_path):
     design = Design()
     factors = (design.registered(design.given(name)) for name in ("left", "right"))
     design.show("product", design.registered(design.multiplier(*factors)))
-    source, to = tmp_path / "design.json", tmp_path / "arranged.json"
+    source, to = tmp_path / "design.json", tmp_path / "prepared.json"
     source.write_text(json.dumps({"modules": {"top": design.module()}}))
     before = source.read_text()
     assert run_passes_on_file(source, to, "25") == Counter({"MULT18X18D": 2 * BITS})

@@ -137,7 +137,7 @@ def test_multipliers_of_measured_presets_are_those_of_the_hardware():
     for family, presets in read_toml(AREAS).items():
         for name, config in PRESETS.items():
             if name in presets:
-                products = config.macs_per_cycle // (2 if TARGETS[targets[family]].pairs(config)
-                                                     else 1)
+                in_pairs = TARGETS[targets[family]].packs_pairs(config)
+                products = config.macs_per_cycle // (2 if in_pairs else 1)
                 lanes = LANE_MULTIPLIERS * config.alu_lanes * (2 if family == "gowin" else 1)
                 assert presets[name]["dsp"] == products + lanes, (family, name)

@@ -21,7 +21,7 @@ def test_addresses_are_the_low_bits_of_those_on_the_bus(bits, inside, outside):
     gear = Gear(tiny, Port(word_bits=64, address_bits=20, base=BASE, size=1 << 23))
     address, found = Signal(bits), Signal()
     m = Module()
-    m.d.comb += found.eq(gear.outside(address))
+    m.d.comb += found.eq(gear.is_outside(address))
 
     async def testbench(ctx):
         for place, expected in [*((each, 0) for each in inside), *((each, 1) for each in outside)]:

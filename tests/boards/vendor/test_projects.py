@@ -132,7 +132,7 @@ def test_the_top_of_quartus_joins_every_pin_of_memory():
 @pytest.mark.parametrize("name", ["kv260", "de10_nano"])
 def test_a_project_is_not_called_a_bitstream(name):
     flow = flow_of(find_board(name))
-    assert not flow.places
+    assert not flow.makes_bitstream
     build = flow.plan(find_board(name), tiny)
     assert build.product in build.steps[-1].outputs
     assert build.loads.rpartition(".")[0] == name

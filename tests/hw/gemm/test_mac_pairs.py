@@ -74,13 +74,13 @@ def test_products_are_exact_for_every_activation_and_pair_of_weights(port_bits, 
     ("ecp5", base, True), ("ecp5", replace(base, wgt_bits=4), True), ("gowin", wide, False),
     ("gowin", replace(wide, wgt_bits=4), False)])
 def test_multipliers_are_shared_where_the_part_has_too_few_or_adds_behind_them(name, config, pairs):
-    assert find_target(name).pairs(config) == pairs
+    assert find_target(name).packs_pairs(config) == pairs
 
 
 def test_parts_of_a_family_differ_in_how_many_multipliers_they_have():
-    found = [find_target("ecp5", count).pairs(small) for count in (28, 79, 80)]
+    found = [find_target("ecp5", count).packs_pairs(small) for count in (28, 79, 80)]
     assert found == [True, True, False]
-    assert find_target("xc7", 10_000).pairs(small)
+    assert find_target("xc7", 10_000).packs_pairs(small)
 
 
 def test_an_unknown_target_is_refused():
