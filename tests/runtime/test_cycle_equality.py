@@ -148,7 +148,7 @@ def test_depths_are_the_hardware_s():
              (twin.gemm.STOP, gemm.STOP), (twin.load.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.LEVELS_PER_STAGE, mac.LEVELS_PER_STAGE),
              (twin.PRODUCT_STAGE, gemm.PRODUCT),
-             (twin.rows.GRID, burst_walker.MOST_BEATS),
+             (twin.burst_walker.GRID, burst_walker.MOST_BEATS),
              (twin.store.QUEUE_DEPTH, transfer.QUEUE_DEPTH),
              (twin.store_reader.QUEUE_DEPTH, store_reader.QUEUE_DEPTH),
              (twin.READ_LATENCY, accumulator.READ_LATENCY),
