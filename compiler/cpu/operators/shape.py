@@ -126,6 +126,8 @@ def padded(x: Operand, i: Axes, before: tuple[int, ...], border: Constant) -> Ex
     for axis, width, size in zip(i, before, x.type.shape, strict=True):
         index = axis - width
         there.append(index)
+        if isinstance(axis, Axis) and not -size < width < axis.extent:
+            return border               # with all of it cut off
         if width:
             inside.append(index >= 0)
         if not isinstance(axis, Axis) or axis.extent > width + size:
