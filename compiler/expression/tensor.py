@@ -107,6 +107,8 @@ def _check(name: str, body: Expression, axes: tuple[Axis, ...]) -> None:
             raise CompileError(f"{name}: axis {node.name} is neither an axis of {name} nor "
                                f"reduced over")
     for element, known in _elements(body, {}):
+        if any(low > high for low, high in known.values()):
+            continue                    # where a condition holds that never does
         for index, extent in zip(element.indices, element.tensor.shape, strict=True):
             low, high = interval_of(index, known)
             if low < 0 or high >= extent:

@@ -94,6 +94,9 @@ def image(n, sides, channels, channel_axis):
 @example(1, (1, 1), (1, 1), 1, 1, 1, {
     "stride": (1, 1), "dilation": (1, 1), "pad": (1, 0, 0, 0), "channel_axis": 1}, "float32", 1,
     Rounding.TWICE, True)               # all of the image is cut off
+@example(1, (1, 1), (1, 1), 1, 1, 1, {
+    "stride": (1, 1), "dilation": (1, 1), "pad": (0, 0, 1, 0), "channel_axis": 1}, "float32", 2,
+    Rounding.TWICE, True)               # with weights that may be infinite
 @given(st.integers(0, 2), st.tuples(st.integers(1, 7), st.integers(1, 7)), pairs,
        st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), windows, kinds, seeds, roundings,
        st.booleans())
