@@ -153,14 +153,17 @@ def files(folder):
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize(("cache", "damage"), [
+    (cache, damage) for cache in CACHES for damage in DAMAGES
+    if cache is not Numba or damage in ("truncated", "flipped")],       # it compiles each time
+    indirect=["cache"])
 def test_what_is_damaged_is_made_again_and_kept(cache, damage, tmp_path):
     right = cache.ask(0)
     assert cache.ask(0) == right
     assert cache.made == [0]
     for path in files(tmp_path / cache.folder):
         whole = path.read_bytes()
-        path.write_bytes(damage(whole))
+        path.write_bytes(DAMAGES[damage](whole))
         cache.made.clear()
         assert cache.ask(0) == right
         assert cache.made == [0]
