@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from microtron.compiler.graph.graph import Graph
 from microtron.compiler.graph.types import TensorType
 from microtron.compiler.network.network import AcceleratorStep, Network
 from microtron.compiler.operators.layout import Layout
+from microtron.isa.config import base
+from microtron.isa.config_files import save_config
 from microtron.isa.errors import MicrotronError
 from microtron.isa.timing import MemoryTiming
 from microtron.isa.values import listed
@@ -50,6 +53,7 @@ ROOT = Path(__file__).resolve().parents[1]
 USUAL = ("resnet18", "mobilenet_v2")            # of those that are generated; others if named
 QUANTIZED = ("int8", "quant", "qdq", "qlinear", "kws_ref_model.tflite")
 KIB = 1024
+SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")       # batch, block_in, block_out
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,22 @@ def chosen(names: list[str]) -> list[Source]:
     return [known[name] for name in names]
 
 
-def measured(source: Source, config: str) -> dict[str, Any]:
+def config_file(name: str, folder: Path) -> str:
+    """What stands for a configuration: a preset, a file, or one that is written for a shape such as
+    1x32x16, which is `base` with other blocks."""
+    shape = SHAPE.fullmatch(name)
+    if shape is None:
+        return name
+    batch, block_in, block_out = map(int, shape.groups())
+    path = folder / f"{name}.toml"
+    save_config(replace(base, batch=batch, block_in=block_in, block_out=block_out), path)
+    return str(path)
+
+
+def measured(source: Source, name: str) -> dict[str, Any]:
     """A row: what a network takes. In a process of its own, so that its memory is its own."""
     with tempfile.TemporaryDirectory() as folder:
-        path = source.file(Path(folder))
+        path, config = source.file(Path(folder)), config_file(name, Path(folder))
         _, anew, _, again = (_command_seconds(path, config, each, Path(folder) / "bytecode")
                              for each in ("1", "1", "0", "0"))
         before = _peak()
@@ -120,7 +136,7 @@ def measured(source: Source, config: str) -> dict[str, Any]:
     totals = inspected(model, time_host=partial(measured_times, threads=1)).totals()
     alone = cycles_alone(network, options.memory)
     run_seconds, cpu = _run_seconds(model)
-    return {"network": source.name, "config": config, **totals, "alone": alone,
+    return {"network": source.name, "config": name, **totals, "alone": alone,
             "seam": alone / totals["cycles"] if totals["cycles"] else None,
             "cpu_share": totals["cpu_macs"] / max(totals["macs"], 1),
             "compile_seconds": again, "compile_anew_seconds": anew, "compile_bytes": peak,
@@ -217,7 +233,7 @@ def measure(options: argparse.Namespace) -> Outcome:
         benchmark="networks", title="Networks as compiled", rows=list(_rows(jobs)),
         facts={"memory": "the reference system's"}, columns=(
             Column("network", "network", lambda name: str(name)[:24]), Column("config", "config"),
-            Column("cycles", "cycles", quantity("")),
+            Column("programs", "programs"), Column("cycles", "cycles", quantity("")),
             Column("accelerator_efficiency", "of bound", _percent),
             Column("accelerator_utilization", "use", _percent), Column("seam", "alone", _gain),
             Column("cpu_nodes", "cpu"), Column("bytes", "DRAM", quantity("B")),
@@ -246,7 +262,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", action="append", default=[], metavar="NAME",
                         help="a network; may be repeated; the usual ones unless given")
     parser.add_argument("--config", action="append", metavar="NAME", default=None,
-                        help="a preset or a .toml file; may be repeated; base unless given")
+                        help="a preset, a .toml file, or base with other blocks, such as 1x32x16; "
+                             "may be repeated; base unless given")
 
 
 def _measure(options: argparse.Namespace) -> Outcome:

@@ -15,20 +15,25 @@ BLOCKS = (              # expansion, channels, blocks, stride of the first
     (6, 320, 1, 1))
 
 
-def mobilenet_v2(path: str | Path, *, size: int = 224, seed: int = 0) -> None:
-    """Write MobileNetV2 for square images of a size."""
+def mobilenet_v2(path: str | Path, *, size: int = 224, seed: int = 0, images: int = 1) -> None:
+    """Write MobileNetV2 for square images of a size, some at once."""
     weights = Weights(seed)
     writer = Writer("mobilenet_v2")
     sample = weights.rng.normal(0, 1, (1, 3, CALIBRATION_SIZE, CALIBRATION_SIZE))
-    x = writer.input("image", (1, 3, size, size), sample)
+    x = writer.input("image", (images, 3, size, size), sample)
     x = writer.conv(x, *weights.conv(32, 3, 3, sample), stride=2, pad=1, activation="Clip")
     for expansion, channels, blocks, stride in BLOCKS:
         for block in range(blocks):
             x = _block(writer, weights, x, expansion, channels, 1 if block else stride)
     x = writer.conv(x, *weights.conv(LAST, BLOCKS[-1][1], 1, x.sample), activation="Clip")
     x = writer.dense(writer.global_average(x), *weights.dense(CLASSES, LAST))
-    writer.output("scores", x, (1, CLASSES))
+    writer.output("scores", x, (images, CLASSES))
     writer.save(path)
+
+
+def mobilenet_v2_pair(path: str | Path, *, size: int = 224, seed: int = 0) -> None:
+    """Write the same network for two images at once."""
+    mobilenet_v2(path, size=size, seed=seed, images=2)
 
 
 def _block(writer: Writer, weights: Weights, x: Tensor, expansion: int, channels: int,

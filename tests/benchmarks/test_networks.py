@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from microtron.isa.config import base
+from microtron.isa.config_files import load_config
 from microtron.isa.errors import MicrotronError
 from microtron.sim.simulate import simulate
 
@@ -82,3 +85,11 @@ def test_networks_are_chosen_by_name(networks):
     assert [each.name for each in networks.chosen(["resnet50"])] == ["resnet50"]
     with pytest.raises(MicrotronError, match="there is no network 'alexnet'; there are digits"):
         networks.chosen(["alexnet"])
+
+
+def test_a_shape_is_base_with_other_blocks(networks, tmp_path):
+    assert networks.config_file("small", tmp_path) == "small"
+    config = load_config(networks.config_file("1x32x16", tmp_path))
+    assert config == replace(base, block_in=32)
+    with pytest.raises(MicrotronError, match="block_in is 24"):
+        networks.config_file("1x24x16", tmp_path)
