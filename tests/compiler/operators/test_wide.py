@@ -16,7 +16,9 @@ from microtron.compiler.operators.grouped import Grouped
 from microtron.compiler.operators.residual import ResidualConv2d
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Buffer, Store
+from microtron.runtime.cycle import CycleDevice
 from microtron.runtime.device import run
+from microtron.runtime.rtl import RtlDevice
 
 from .operations import CONFIGS, check
 
@@ -38,6 +40,12 @@ SPECS = {
 @pytest.mark.parametrize("name", SPECS)
 def test_wide_results_are_numpys(name, config):
     check(SPECS[name], CONFIGS[config])
+
+
+@pytest.mark.parametrize("name", ["dense", "conv2d", "depthwise, stride 2"])
+def test_the_hardware_stores_them_in_the_cycles_of_its_twin(name):
+    _, (cycle, rtl) = check(SPECS[name], tiny, CycleDevice(tiny), RtlDevice(tiny))
+    assert cycle.cycles == rtl.cycles
 
 
 def test_a_scale_of_one_gives_the_sums_themselves():
