@@ -18,13 +18,12 @@ from microtron.compiler.frontends.read import read_model
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.network.network import Where
 from microtron.compiler.passes.pipeline import optimized
-from microtron.isa.config import base, tiny
+from microtron.isa.config import tiny
 from microtron.runtime.campaign import SMALL
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "digits"
 REAL = ["Quantize", "Dequantize"]           # at the edges
-FOUR_BITS = {"tiny": replace(tiny, wgt_bits=4), "rectangular": SMALL["int4"],
-             "base": replace(base, wgt_bits=4)}
+FOUR_BITS = {"tiny": replace(tiny, wgt_bits=4), "rectangular": SMALL["int4"]}
 TWO_IMAGES = {"tiny": replace(tiny, batch=2), "rectangular": SMALL["batch"]}
 
 

@@ -21,7 +21,9 @@ from microtron.isa.config import tiny
 from microtron.runtime.compiled_model import ProgramStep
 
 from ..compiler.frontends.onnx_models import runtime, with_all_outputs
+from ..cross import PROCESSORS
 from ..models import model_path, needs_models
+from .ahead.replay import replay
 
 CONFIGS = {"tiny": tiny, "rectangular": replace(tiny, block_out=8, acc_bytes=16 << 10),
            "batch": replace(tiny, batch=2, block_in=8)}
@@ -115,6 +117,15 @@ def test_sums_leave_in_32_bits_and_models_of_them_are_stored(tmp_path):
                for device in ("functional", "cycle")]
     for each in results[1:]:
         np.testing.assert_array_equal(each, results[0])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_board_s_processor_unpacks_results_of_32_bits(processor, tmp_path):
+    quantized(float_model(), tmp_path / "q.onnx")
+    compiled = microtron.compile(tmp_path / "q.onnx", "tiny", cost=lambda program: 1)
+    x = np.random.default_rng(1).normal(0.2, 1, (1, 3, 8, 8)).astype(np.float32)
+    assert replay(compiled, {"x": x}, processor, tmp_path) == "equal"
 
 
 @needs_models
