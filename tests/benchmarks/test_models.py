@@ -12,9 +12,11 @@ onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SMALL = {"resnet18": {"size": 32}, "resnet50": {"size": 32}, "mobilenet_v2": {"size": 32},
+         "mobilenet_v2_pair": {"size": 32},
          "vit_tiny": {"size": 32, "patch": 8, "width": 48, "depth": 2},
          "bert_block": {"tokens": 8, "width": 32, "heads": 4}}
 OPERATORS = {"resnet18": ("Conv", 20), "resnet50": ("Conv", 53), "mobilenet_v2": ("Conv", 52),
+             "mobilenet_v2_pair": ("Conv", 52),
              "vit_tiny": ("MatMul", 2 * 8), "bert_block": ("MatMul", 8)}
 
 
