@@ -6,7 +6,7 @@ To add one, write a module with a `FLOW` and name it in `MODULES`:
         return Build(
             steps=(
                 Step(name="gateware", doing="writing the design", outputs=("top.v",),
-                     work=Call("microtron.boards.soc.generate:write_system",
+                     work=Call("microtron.boards.soc.generate:write",
                                {"board": board.name, "config": config.to_dict()})),
                 Step(name="synthesis", doing="synthesizing: minutes", inputs=("top.v",),
                      outputs=("top.json",), work=Command(tools.YOSYS, ("-q", "synthesis.ys"))),

@@ -76,7 +76,7 @@ class Call:
     packages of others that it uses, follow from what its module imports.
     """
 
-    function: str                           # microtron.boards.soc.generate:write_system
+    function: str                           # microtron.boards.soc.generate:write
     arguments: Mapping[str, Any]            # as JSON has them
     packages: tuple[str, ...] = ()          # that it uses without importing them
 

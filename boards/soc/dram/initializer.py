@@ -10,7 +10,7 @@ LINES = {"cs_n": "DFII_COMMAND_CS", "we_n": "DFII_COMMAND_WE", "cas_n": "DFII_CO
          "ras_n": "DFII_COMMAND_RAS"}
 
 
-class DramInitializer(LiteXModule):
+class Starter(LiteXModule):
     """Has the interface's first phase after a reset, until all steps are done; then LiteDRAM's
     controller has it."""
 

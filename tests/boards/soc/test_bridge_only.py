@@ -12,7 +12,7 @@ from migen import run_simulation
 
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.processors import NONE
-from microtron.boards.soc.dram.initializer import MARGIN, DramInitializer
+from microtron.boards.soc.dram.initializer import MARGIN, Starter
 from microtron.boards.soc.dram.litedram_chip import StartStep
 from microtron.boards.soc.file_names import FACTS
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
@@ -57,7 +57,7 @@ def test_memory_gets_every_step_once_with_time_for_each_before_the_controller_ha
             assert (yield phase.cke)        # since the first step
         commands.append(cycle)
 
-    run_simulation(DramInitializer(steps, injector), watched())
+    run_simulation(Starter(steps, injector), watched())
     (*precharge, first), (*mode, second), over = commands
     assert (precharge, mode) == ([0x400, 1, 0, 1, 0], [0x21, 2, 0, 0, 0])
     for before, after, wait in ((0, first, 20), (first, second, 0), (second, over, 5)):
