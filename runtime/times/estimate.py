@@ -42,11 +42,12 @@ PROCESSORS = {each.name: each for each in (
               function=30, repacked_byte=3),
     Processor(name="Cortex-A53", product=0.5, real_product=0.6, element=1.5, real_element=3,
               function=25, repacked_byte=2.5),
-    # No floats, and a small cache before SDRAM: elements and functions as simulated on a ULX3S.
-    Processor(name="VexRiscv", product=8, real_product=200, element=30, real_element=300,
-              function=3700, repacked_byte=30),
-    Processor(name="VexRiscv Lite", product=45, real_product=900, element=80, real_element=2000,
-              function=16000, repacked_byte=60),
+    # No floats, and a small cache before SDRAM: all but `product` from simulations of a ULX3S.
+    Processor(name="VexRiscv", product=8, real_product=1000, element=15, real_element=300,
+              function=3700, repacked_byte=400),
+    # Multiplies and shifts bit by bit: guessed, four times as slow.
+    Processor(name="VexRiscv Lite", product=45, real_product=4000, element=40, real_element=1200,
+              function=15000, repacked_byte=1600),
 )}
 FALLBACK = PROCESSORS["Cortex-A53"]     # for what cannot be measured, at FALLBACK_MHZ
 FALLBACK_MHZ = 1000.0
