@@ -15,7 +15,7 @@ from microtron.compiler.graph.types import GraphError
 from microtron.compiler.passes.pipeline import optimized
 
 from .onnx_cases import MORE
-from .onnx_models import Known, bytes_, known, node_model, real, runtime, truth, whole
+from .onnx_models import Known, bytes_, known, node_model, real, runtime, truth, weights, whole
 
 MICROSOFT = {"domain": "com.microsoft"}
 IMAGE = real(2, 4, 9, 8)
@@ -213,19 +213,19 @@ QUANTIZED = [
     ("DequantizeLinear", [bytes_(5, 6), scale(), zero(130)], {}, MICROSOFT),
     ("DequantizeLinear", [bytes_(5, 6), scale(), zero(130)]),
     ("DequantizeLinear", [known(whole(5, 6)), scale(5)], {"axis": 0}),
-    ("QLinearConv", [bytes_(1, 4, 6, 6), scale(), zero(120), known(whole(5, 4, 3, 3)), scale(5),
+    ("QLinearConv", [bytes_(1, 4, 6, 6), scale(), zero(120), known(weights(5, 4, 3, 3)), scale(5),
                      zero([0] * 5, "int8"), scale(low=0.5, high=2), zero(99),
                      known(whole(5, low=-900, high=900, dtype="int32"))], {"pads": [1, 1, 0, 0]}),
-    ("QLinearConv", [whole(1, 4, 6, 6), scale(), zero(-7, "int8"), known(whole(4, 1, 3, 3)),
+    ("QLinearConv", [whole(1, 4, 6, 6), scale(), zero(-7, "int8"), known(weights(4, 1, 3, 3)),
                      scale(), zero(0, "int8"), scale(low=0.2, high=2), zero(9, "int8")],
      {"group": 4, "strides": [2, 2]}),
     ("QLinearConv", [bytes_(1, 4, 9), scale(), zero(120), known(bytes_(5, 4, 3)), scale(),
                      zero(77), scale(low=0.5, high=2), zero(99)], {"pads": [1, 1]}),
-    ("QLinearMatMul", [bytes_(3, 8), scale(), zero(120), known(whole(8, 5)), scale(5),
+    ("QLinearMatMul", [bytes_(3, 8), scale(), zero(120), known(weights(8, 5)), scale(5),
                        zero([0] * 5, "int8"), scale(low=0.5, high=2), zero(99)]),
     ("QLinearMatMul", [bytes_(2, 3, 8), scale(), zero(120), bytes_(2, 8, 5), scale(), zero(9),
                        scale(low=0.5, high=2), zero(99)]),
-    ("QGemm", [whole(3, 8), scale(), zero(5, "int8"), known(whole(5, 8)), scale(5),
+    ("QGemm", [whole(3, 8), scale(), zero(5, "int8"), known(weights(5, 8)), scale(5),
                zero([0] * 5, "int8"), known(whole(5, dtype="int32")), scale(low=0.5, high=2),
                zero(9, "int8")], {"transB": 1, "alpha": 0.5}, MICROSOFT),
     ("QLinearAdd", [bytes_(3, 8), scale(), zero(120), bytes_(8), scale(), zero(3), scale(),
@@ -259,15 +259,15 @@ def test_a_node_of_integers_is_within_a_step_of_that_of_onnx_runtime(number):
 
 
 EXACT = [
-    ("ConvInteger", [bytes_(1, 4, 6, 6), known(whole(5, 4, 3, 3)), zero(120)]),
-    ("MatMulInteger", [bytes_(3, 8), known(whole(8, 5)), zero(120), zero([3] * 5, "int8")]),
+    ("ConvInteger", [bytes_(1, 4, 6, 6), known(weights(5, 4, 3, 3)), zero(120)]),
+    ("MatMulInteger", [bytes_(3, 8), known(weights(8, 5)), zero(120), zero([3] * 5, "int8")]),
     ("MatMulInteger", [bytes_(3, 8), bytes_(8, 5), np.array(7, np.uint8)]),
     ("MatMulInteger", [bytes_(3, 8), bytes_(8, 5)]),
-    ("MatMulIntegerToFloat", [bytes_(3, 8), known(whole(8, 5)), real(low=0.1), scale(5), zero(9),
+    ("MatMulIntegerToFloat", [bytes_(3, 8), known(weights(8, 5)), real(low=0.1), scale(5), zero(9),
                               zero(0, "int8"), known(real(5))], {}, MICROSOFT),
-    ("DynamicQuantizeMatMul", [real(3, 8), known(whole(8, 5, low=-64, high=64)), scale(5),
+    ("DynamicQuantizeMatMul", [real(3, 8), known(weights(8, 5)), scale(5),
                                zero([0] * 5, "int8"), known(real(5))], {}, MICROSOFT),
-    ("DynamicQuantizeMatMul", [real(3, 8), known(whole(8, 5, low=-64, high=64)), scale()], {},
+    ("DynamicQuantizeMatMul", [real(3, 8), known(weights(8, 5)), scale()], {},
      MICROSOFT),
     ("DynamicQuantizeLinear", [np.zeros((2, 3), np.float32)]),
     ("DynamicQuantizeLinear", [real(5, 6)]), ("DynamicQuantizeLinear", [real(5, 6, low=0.5)]),
