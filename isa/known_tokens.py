@@ -15,7 +15,7 @@ from .store import STORE, is_used, name_of, program_parts, sources
 from .tokens import with_tokens
 
 KIND = "tokens"
-FOLDERS = ("isa",)
+FOLDERS = ("base", "isa")
 
 
 def with_known_tokens(program: Program) -> Program:

@@ -14,7 +14,7 @@ from ..isa.store import STORE, name_of, program_parts, sources
 from ..isa.timing import MemoryTiming
 
 KIND = "cycles"
-FOLDERS = ("isa", "native", "sim")
+FOLDERS = ("base", "isa", "native", "sim")
 BYTES = 8
 
 

@@ -14,7 +14,7 @@ from ...isa.store import program_parts, sources
 from .link import REMEMBERED, Layer, Sizes
 
 DIGEST = hashlib.sha256
-FOLDERS = ("isa", "compiler/network")
+FOLDERS = ("base", "isa", "compiler/network")
 
 
 def parts_of(layers: Sequence[Layer], config: Config, sizes: Sizes) -> list[bytes]:

@@ -23,7 +23,7 @@ from ...isa.store import STORE, is_used, name_of, sources
 from ...isa.stream import as_bytes, from_bytes
 
 KIND = "kernel"
-FOLDERS = ("isa", "compiler/expression", "compiler/nest", "compiler/schedule",
+FOLDERS = ("base", "isa", "compiler/expression", "compiler/nest", "compiler/schedule",
            "compiler/accelerator", "compiler/operators")
 WATCHED = (__name__.partition(".")[0], "builtins", "numpy")     # packages, or fixed with Python
 
