@@ -149,10 +149,13 @@ class _Change:
         return True
 
     def _rescale(self, name: str, node: Node, rescale: Rescale) -> bool:
-        """Another scale after a convolution that only moves."""
+        """Another scale after a convolution that only moves. One that has taken a scale, or bounds,
+        from another Rescale already does more: a second would replace them."""
         before = self.edit.nodes.get(rescale.x)
         if before is None or not self._is_new(rescale.x) or not isinstance(
-                before.operation, Conv | TransposedConv):
+                before.operation, Conv | TransposedConv) or (
+                before.operation.scales, before.operation.low, before.operation.high) != (
+                (1.0,), None, None):
             return False
         scale = before.type.known().scale / node.type.known().scale
         del self.edit.nodes[rescale.x]

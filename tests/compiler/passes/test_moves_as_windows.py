@@ -55,6 +55,19 @@ def shortcut(axis, *, padded=None, rescale=False, value=-7, outputs=("y",),
     return builder.graph(outputs)
 
 
+@pytest.mark.parametrize("bounds", [{}, {"high": 5}])
+@pytest.mark.parametrize("first", [KNOWN, AFTER])
+def test_of_two_changes_of_scale_the_convolution_takes_one(first, bounds):
+    builder = images((2, 5, 7, 6), 1)
+    builder.add("s", Slice(x="pool", starts=(0, 1, 0, 0), stops=(2, 4, 7, 6), steps=(1,) * 4),
+                quantization=KNOWN)
+    for x, name, known, more in (("s", "r", first, bounds),
+                                 ("r", "y", Quantization((0.11,), (3,)), {})):
+        builder.add(name, Rescale(x=x, rounding=Rounding.EVEN, **more), dtype="int8",
+                    quantization=known)
+    changed(moves_as_windows, builder.graph(("y",)))
+
+
 @pytest.mark.parametrize("axis", [1, 3])
 @pytest.mark.parametrize("rescale", [False, True])
 def test_a_shortcut_is_a_convolution(axis, rescale):
