@@ -24,7 +24,7 @@ BIN := .venv/bin
 # Through this link a source is microtron.… to mypy, whatever the checkout's folder is called;
 # the scripts are modules of their own folders.
 LINK := .venv/src/microtron
-TYPED = $(addprefix $(LINK)/,$(wildcard base isa native sim compiler runtime boards explore cli*.py __main__.py)) \
+TYPED = $(addprefix $(LINK)/,$(wildcard base isa sim compiler runtime boards testing cli __main__.py)) \
 	$(wildcard examples/*.py examples/*/*.py benchmarks/*.py benchmarks/*/*.py tools/*.py)
 # What a developer runs every few minutes: no hardware is built, nothing large is compiled, and the
 # longest random searches are left out.
@@ -33,8 +33,9 @@ QUICK = tests/test_project.py tests/base tests/isa tests/compiler/expression tes
 	tests/compiler/network/test_plan.py tests/compiler/operators/test_description.py \
 	tests/sim/compiled tests/sim/test_limit.py \
 	$(foreach slow,schedule/test_schedule,--deselect tests/compiler/$(slow).py) \
-	$(foreach slow,config_fuzz values verifier_limits assembly assembly_errors image_refusals, \
-	--deselect tests/isa/test_$(slow).py)
+	$(foreach slow,base/test_checked_values isa/test_config_fuzz isa/assembly/test_assembler \
+	isa/assembly/test_assembler_errors isa/image/test_image_refusals \
+	isa/verification/test_verifier_limits,--deselect tests/$(slow).py)
 BENCHMARKS = $(filter-out %/common.py %/convolution.py %/known_layers.py %/cpu_cases.py,$(sort $(wildcard benchmarks/*.py)))
 # Small enough for the smallest square array.
 RTL_LAYER = conv2d --height 8 --width 8 --channels-in 8 --channels-out 8 --pad 1

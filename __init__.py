@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from .compiler.operators.description import Description
     from .compiler.operators.form import Form
     from .isa.config import Config
+    from .isa.memory_timing import MemoryTiming
     from .isa.program import Program
-    from .isa.timing import MemoryTiming
-    from .runtime.kernel import Kernel
-    from .runtime.model import Model
+    from .runtime.models.kernel import Kernel
+    from .runtime.models.model import Model
     from .sim.many import Job, simulate_many
     from .sim.simulate import simulate
 
@@ -43,9 +43,9 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base",
     """
     from dataclasses import fields
 
-    from .isa.errors import MicrotronError
-    from .runtime.compilation import ModelOptions, compile_model
-    from .runtime.model import Model
+    from .base.errors import MicrotronError
+    from .runtime.models.compilation import ModelOptions, compile_model
+    from .runtime.models.model import Model
 
     watching = {name: options.pop(name, None) for name in ("observe", "progress")}
     known = [each.name for each in fields(ModelOptions)]
@@ -62,7 +62,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base",
 
 def load(path: str | PathLike[str]) -> Model:
     """The model in an image that `Model.save` or `microtron compile` wrote."""
-    from .runtime.model import load_model
+    from .runtime.models.model import load_model
     return load_model(path)
 
 
@@ -74,7 +74,7 @@ def compile_op(spec: Description, config: Config | str, *, form: Form | None = N
     `compiler.compile.compile_op`. Unless another `cost` is given, its schedule is the fastest,
     among a few, on the cycle-exact simulator with this memory."""
     from .compiler.compile import compile_op as compiled
-    from .runtime.kernel import Kernel
+    from .runtime.models.kernel import Kernel
 
     found = compiled(spec, config, form=form, knobs=knobs, hide_latency=hide_latency,
                      cost=cost or simulated_cost(memory), memory=memory)
@@ -84,7 +84,7 @@ def compile_op(spec: Description, config: Config | str, *, form: Form | None = N
 def simulated_cost(memory: MemoryTiming | None = None) -> Callable[[Program], int]:
     """What the compiler asks for the cycles of a program: the simulator, with this memory, which
     knows those of programs that it has seen before."""
-    from .isa.timing import MemoryTiming
+    from .isa.memory_timing import MemoryTiming
     from .sim.known_cycles import SimulatedCost
     return SimulatedCost(memory or MemoryTiming())
 
@@ -95,6 +95,6 @@ def __getattr__(name: str) -> Any:
         from .sim import many as module
         return getattr(module, name)
     if name == "Model":
-        from .runtime.model import Model
+        from .runtime.models.model import Model
         return Model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ INTERRUPTED = 130           # what shells say of a process that was ended by Ctr
 
 def main() -> None:
     try:
-        from .cli import main as run_command_line
+        from .cli.main import main as run_command_line
     except KeyboardInterrupt:           # while modules are imported, nobody else answers it
         sys.stderr.write("microtron: interrupted\n")
         sys.exit(INTERRUPTED)

@@ -12,6 +12,7 @@ from typing import Any
 
 from common import Column, Outcome, main
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.timing import cell_owners, families
 from microtron.boards.timing.unit_synthesis import elaborate, list_units
 from microtron.boards.timing.unit_synthesis import synthesize as synthesize_for_clock
@@ -19,7 +20,6 @@ from microtron.hw.targets import find_target
 from microtron.hw.top import MODULE, verilog
 from microtron.isa.config import PRESETS
 from microtron.isa.config_files import load_config
-from microtron.isa.errors import MicrotronError
 
 # Synthesis passes of Yosys for each family, and the cells that count as what. On ECP5 they map to
 # LUTs with ABC instead of ABC9: Yosys 0.70 cannot put ABC9's result back into a design as large as

@@ -35,9 +35,9 @@ from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.config_files import load_config
 from microtron.isa.instructions import Rounding
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.board.device import BoardDevice
-from microtron.runtime.model import Model
+from microtron.isa.memory_timing import MemoryTiming
+from microtron.runtime.board.board_device import BoardDevice
+from microtron.runtime.models.model import Model
 from microtron.runtime.monitor.client import Monitor
 from microtron.runtime.monitor.network import BoardNetwork
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from common import Column, Outcome, main
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.build.tools import find_tool
 from microtron.boards.timing import path_text, sdf
 from microtron.boards.timing.cell_owners import area_by_unit, owners_by_unit
@@ -27,7 +28,6 @@ from microtron.boards.timing.unit_synthesis import (
     yosys_version,
 )
 from microtron.isa.config_files import load_config
-from microtron.isa.errors import MicrotronError
 
 ESTIMATED = "ecp5"              # whose delays before placing are in boards/timing/ecp5_delays.py
 Where = TypeVar("Where")

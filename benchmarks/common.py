@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, TypeVar
 
-from microtron.isa.errors import MicrotronError
+from microtron.base.errors import MicrotronError
 
 Result = TypeVar("Result")
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"))

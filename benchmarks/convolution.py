@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from microtron.base.errors import MicrotronError
 from microtron.isa.arithmetic import quantize_scale, requantize_array
 from microtron.isa.config import Config
-from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import (
     PARAMETER_TILES,
     Buffer,
@@ -40,7 +40,7 @@ from microtron.isa.instructions import (
 )
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode, encode_micro_ops
-from microtron.isa.tokens import with_tokens
+from microtron.isa.verification.derive_tokens import with_tokens
 from microtron.sim.functional.scratchpads import pack
 
 Array = npt.NDArray[np.int64]

@@ -14,10 +14,10 @@ import numpy as np
 from common import Column, Outcome, factor, main, quantity
 from cpu_cases import NETWORKS, Case, cases
 
+from microtron.base.processor import host
 from microtron.compiler.cpu.part import compile_part
 from microtron.compiler.frontends.onnx import read_onnx
-from microtron.native.target import host
-from microtron.runtime.compiled_host import LoadedPart
+from microtron.runtime.models.compiled_host import LoadedPart
 
 LONG = 1e-3                     # seconds from which on two threads are measured
 SECONDS = 0.5                   # for each case

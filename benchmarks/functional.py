@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from common import Column, Outcome, best_of, factor, main, quantity
 
+from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config
 from microtron.isa.config_files import load_config
-from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import (
     Buffer,
     Gemm,
@@ -24,7 +24,7 @@ from microtron.isa.instructions import (
 )
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode, encode_micro_ops
-from microtron.isa.tokens import with_tokens
+from microtron.isa.verification.derive_tokens import with_tokens
 from microtron.sim.functional.scratchpads import pack
 from microtron.sim.functional.simulator import Functional
 

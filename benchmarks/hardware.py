@@ -24,7 +24,7 @@ from microtron.isa.instructions import (
 )
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode, encode_micro_ops
-from microtron.runtime.rtl import RtlDevice
+from microtron.runtime.devices.rtl import RtlDevice
 
 STEPS = 100         # of an instruction; a multiple of what shares a beat
 UOPS, MEMORY = range(2)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense, batch_matmul
-from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.dense.dense import Dense, batch_matmul
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
 
 
 def convolution(size: int, channels_in: int, channels_out: int, kernel: int,

@@ -21,14 +21,14 @@ from common import Column, Outcome, Result, factor, main, quantity
 from known_layers import LAYERS, Layer
 
 from microtron import compile_op
+from microtron.base.errors import MicrotronError
 from microtron.compiler.compile import bound_of, work_of
 from microtron.isa.config import Config, base
 from microtron.isa.config_files import load_config
-from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import INSTRUCTION_BYTES, Engine
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.program import Program, engines_of
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.profile import Profile, profile
+from microtron.runtime.reports.profile import Profile, profile
 from microtron.sim.simulate import simulate
 
 REFERENCE = base, MemoryTiming()

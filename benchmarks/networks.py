@@ -31,21 +31,21 @@ import numpy as np
 from common import Column, Outcome, factor, main, quantity
 
 from microtron import __version__, compile_op, simulated_cost
+from microtron.base.checked_values import listed
+from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.graph import Graph
 from microtron.compiler.graph.types import TensorType
 from microtron.compiler.network.network import AcceleratorStep, Network
 from microtron.compiler.operators.layout import Layout
 from microtron.isa.config import base
 from microtron.isa.config_files import save_config
-from microtron.isa.errors import MicrotronError
-from microtron.isa.timing import MemoryTiming
-from microtron.isa.values import listed
-from microtron.runtime.compilation import ModelOptions, compiled_network
-from microtron.runtime.compiled_host import CompiledBackend
-from microtron.runtime.compiled_model import compiled_model
-from microtron.runtime.host import Nodes, Pack, Unpack
-from microtron.runtime.layers import inspected
-from microtron.runtime.model import Model
+from microtron.isa.memory_timing import MemoryTiming
+from microtron.runtime.models.compilation import ModelOptions, compiled_network
+from microtron.runtime.models.compiled_host import CompiledBackend
+from microtron.runtime.models.compiled_model import compiled_model
+from microtron.runtime.models.host import Nodes, Pack, Unpack
+from microtron.runtime.models.model import Model
+from microtron.runtime.reports.layers import inspected
 from microtron.runtime.times.measure import measured_times
 from microtron.sim.simulate import simulate
 

@@ -19,15 +19,15 @@ from common import Column, Outcome, main, quantity
 from convolution import convolution
 
 from microtron import compile_op
-from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.config import Config
 from microtron.isa.config_files import load_config
 from microtron.isa.instructions import Sync, SyncAction
 from microtron.isa.program import Program
 from microtron.isa.stream import encode
-from microtron.runtime.cycle import CycleDevice
-from microtron.runtime.device import Address, Device
-from microtron.runtime.rtl import RtlDevice
+from microtron.runtime.devices.cycle import CycleDevice
+from microtron.runtime.devices.device import Address, Device
+from microtron.runtime.devices.rtl import RtlDevice
 from microtron.sim.report import Report
 
 RESNET = {"base": (56, 56, 64, 64)}         # a 3×3 convolution of ResNet-18; elsewhere a small one

@@ -10,7 +10,6 @@ from common import Column, Outcome, best_of, main, quantity
 
 from microtron.isa.config import Config
 from microtron.isa.config_files import load_config
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import (
     Buffer,
     Engines,
@@ -25,8 +24,9 @@ from microtron.isa.instructions import (
 )
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import decode, encode, encode_micro_ops
-from microtron.isa.tokens import with_tokens
-from microtron.isa.verifier import verify
+from microtron.isa.verification.derive_tokens import with_tokens
+from microtron.isa.verification.verifier import verify
+from microtron.testing.random_programs import random_program
 
 TILES = 128         # of each half of a scratchpad
 

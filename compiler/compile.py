@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..isa.config import PRESETS, Config
-from ..isa.timing import MemoryTiming
+from ..isa.memory_timing import MemoryTiming
 from .errors import CompileError
 from .operators.catalogue import operator_of
 from .operators.choice import Cost

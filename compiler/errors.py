@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
 
-from ..isa.errors import MicrotronError
-from ..isa.values import shown
+from ..base.checked_values import shown
+from ..base.errors import MicrotronError
 
 REQUEST = "this is a bug in microtron: please report it, if you can with the model"
 

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from microtron import Job, compile_op, simulate_many
+from microtron.base.atomic_files import write_atomically
 from microtron.compiler.compile import work_of
 from microtron.compiler.operators.catalogue import operator_of
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense
-from microtron.isa.atomic import write_atomically
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.dense.dense import Dense
 from microtron.isa.config import base, small
-from microtron.isa.timing import MemoryTiming
+from microtron.isa.memory_timing import MemoryTiming
 
 LAYERS: dict[str, Any] = {
     "3x3": Conv2d(height=14, width=14, channels_in=64, channels_out=64, pad=(1, 1, 1, 1)),

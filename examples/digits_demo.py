@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 import microtron
-from microtron.isa.errors import MicrotronError
-from microtron.isa.progress import watched
-from microtron.runtime.layers import inspected
-from microtron.runtime.model import Model
-from microtron.runtime.model_tables import show_layers
-from microtron.runtime.tables import show
+from microtron.base.errors import MicrotronError
+from microtron.base.progress import watched
+from microtron.runtime.models.model import Model
+from microtron.runtime.reports.layers import inspected
+from microtron.runtime.reports.model_tables import show_layers
+from microtron.runtime.reports.tables import show
 
 FOLDER = Path(__file__).resolve().parent / "digits"
 MODEL, TEST = FOLDER / "digits.onnx", FOLDER / "digits_test.npz"

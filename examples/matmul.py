@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from microtron.isa import arithmetic
-from microtron.isa.assembly import assemble
-from microtron.isa.disassembly import disassemble
-from microtron.isa.image import from_bytes, to_bytes
-from microtron.isa.verifier import inspect, verify
-from microtron.runtime.device import run
-from microtron.runtime.functional import FunctionalDevice
-from microtron.runtime.tables import report_rows, show
+from microtron.isa.assembly.assembler import assemble
+from microtron.isa.assembly.disassembler import disassemble
+from microtron.isa.image.program_image import from_bytes, to_bytes
+from microtron.isa.verification.verifier import inspect, verify
+from microtron.runtime.devices.device import run
+from microtron.runtime.devices.functional import FunctionalDevice
+from microtron.runtime.reports.tables import report_rows, show
 from microtron.sim.functional.order import Adversarial
 
 SOURCE = Path(__file__).with_suffix(".asm")

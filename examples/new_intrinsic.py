@@ -23,8 +23,8 @@ from microtron.compiler.nest.nest import Scope
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import AluI, AluOp, Engine, Instruction
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 
 TILES = 24
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from ..base.errors import MicrotronError
 from ..isa.config import Config
-from ..isa.errors import MicrotronError
 
 LANE_MULTIPLIERS = 4        # an ALU lane multiplies 32 × 32 bits: four times 18 × 18
 

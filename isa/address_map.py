@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..base.errors import ExecutionError
 from .config import PAGE_BYTES
-from .errors import ExecutionError
 from .instructions import INSTRUCTION_BYTES
 from .program import Program
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MicrotronError
+from ..base.errors import MicrotronError
 from .instructions import AluOp, Rounding
 
 INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 31) - 1

@@ -7,7 +7,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import ConfigError
+from ..base.checked_values import SHOWN_BITS, integer, shown
+from ..base.errors import ConfigError
 from .instructions import (
     ISA,
     SCRATCHPADS,
@@ -18,7 +19,6 @@ from .instructions import (
     MicroOp,
     Window,
 )
-from .values import SHOWN_BITS, integer, shown
 
 INDEX_BITS = 16             # tile indices in instructions and micro-ops
 VECTOR_CYCLES_LIMIT = 16    # of the ALU, for a vector

@@ -8,13 +8,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from ..base.atomic_files import write_atomically
+from ..base.checked_values import integer, listed, shown
+from ..base.errors import ConfigError
+from ..base.near_misses import hint, near
 from ..base.text_file import read_text
-from .atomic import write_atomically
 from .config import PRESETS, Config
-from .errors import ConfigError
 from .instructions import WINDOW_ROWS
-from .text import hint, near
-from .values import integer, listed, shown
 
 # VTA's logarithmic keys and the fields they become.
 VTA_BITS = {"LOG_INP_WIDTH": "inp_bits", "LOG_WGT_WIDTH": "wgt_bits", "LOG_ACC_WIDTH": "acc_bits"}

@@ -8,9 +8,12 @@ from enum import IntFlag
 
 import numpy as np
 
+from ..base.checked_values import shown
+from ..base.errors import IsaError
+from ..base.near_misses import hint
+from .assembly.operands import MICRO_OP, SEGMENT, Operand, operands, parts_of
 from .config import base
 from .declarations import Names, constants, doc_of, enums_of, members_of
-from .errors import IsaError
 from .faults import Fault
 from .instructions import (
     INSTRUCTION_BYTES,
@@ -24,11 +27,8 @@ from .instructions import (
     MicroOp,
 )
 from .manual_prose import ASSEMBLY, EXAMPLE, OPENING, WINDOW_EXAMPLE
-from .operands import MICRO_OP, SEGMENT, Operand, operands, parts_of
 from .record import Record, fields_of, reserved_bytes
 from .registers import Control, Status, register_map
-from .text import hint
-from .values import shown
 
 Instructions = Sequence[type[Instruction]]
 

@@ -9,12 +9,12 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
+from ..base.checked_values import integer, listed, named, shown
+from ..base.errors import IsaError
 from .config import Config
-from .errors import IsaError
 from .instructions import ISA, POSITION_BITS, SEGMENTS
 from .registers import REGISTER_BYTES
 from .stream import Stream
-from .values import integer, listed, named, shown
 
 SEGMENT_BYTES_LIMIT = (1 << 8 * REGISTER_BYTES) - 1     # a control register holds a size
 DATA_BYTES_LIMIT = 1 << 30      # of all segments, so that an image can be held in memory

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from .errors import IsaError
-from .values import integer, shown
+from ..base.checked_values import integer, shown
+from ..base.errors import IsaError
 
 
 @dataclass(frozen=True)

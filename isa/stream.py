@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import IsaError
+from ..base.errors import IsaError
 from .instructions import INSTRUCTION_BYTES, ISA, Instruction, MicroOp, Opcode
 from .record import fields_of, reserved_bytes
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .processes import ENDING, end_all_processes, orderly_end
+from ..base.processes import ENDING, end_all_processes, orderly_end
 
 GRACE = 1.0                 # seconds
 DISMISSED = 0               # to the thread, where signals have other numbers

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from ..base.checked_values import integer, shown
+from ..base.errors import MicrotronError
 from ..isa.config import Config
 from ..isa.config_files import load_config
-from ..isa.errors import MicrotronError
+from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
-from ..isa.timing import MemoryTiming
-from ..isa.values import integer, shown
 
 
 def check_program(program: object) -> None:
     check_type("program", program, Program,
-               "a Program, as load (in microtron.isa.image) and compile_op(…).program are")
+               "a Program, as load (in microtron.isa.image.program_image) and "
+               "compile_op(…).program are")
 
 
 def check_memory(memory: object) -> None:

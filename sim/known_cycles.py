@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ..base.result_cache import STORE, name_of, sources
+from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
-from ..isa.store import STORE, name_of, program_parts, sources
-from ..isa.timing import MemoryTiming
+from ..isa.program_key import program_parts
 
 KIND = "cycles"
-FOLDERS = ("base", "isa", "native", "sim")
+FOLDERS = ("base", "isa", "sim")
 BYTES = 8
 
 

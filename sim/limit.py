@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..base.errors import ExecutionError
 from ..isa.config import Config
-from ..isa.errors import ExecutionError
 from ..isa.instructions import Alu, AluI, Buffer, Gemm, Load, Requantize, Store, Window
+from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.stream import Stream, positions_of
-from ..isa.timing import MemoryTiming
 from .arguments import at_least_one
 from .counts import Counts, Numbers, count, total
 

@@ -15,12 +15,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
+from ..base.errors import MicrotronError
 from ..isa.config import Config, tiny
-from ..isa.errors import MicrotronError
 from ..isa.instructions import Sync
+from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.stream import encode
-from ..isa.timing import MemoryTiming
 from .arguments import at_least_one, check_memory, check_program, check_type, chosen_config
 from .limit import checked_limit, least_cycles
 from .report import Report

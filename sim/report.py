@@ -8,7 +8,7 @@ from typing import Any
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer
-from ..isa.timing import MemoryTiming
+from ..isa.memory_timing import MemoryTiming
 from .counts import Counts
 from .timeline import Timeline
 

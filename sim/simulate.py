@@ -7,9 +7,9 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from ..isa.config import Config
+from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.stream import as_bytes
-from ..isa.timing import MemoryTiming
 from .arguments import check_memory, check_program, chosen_config
 from .counts import Counts, count
 from .cycle.prepared import Prepared, prepare

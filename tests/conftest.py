@@ -18,9 +18,9 @@ def pytest_configure(config):
     """Of several processes, one compiles the simulators while the others wait."""
     if hasattr(config, "workerinput"):
         from microtron.isa.config import tiny
-        from microtron.isa.generator import random_program
         from microtron.sim.cycle.run import run_cycles
         from microtron.sim.functional.simulator import Functional
+        from microtron.testing.random_programs import random_program
 
         with open(__file__) as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from microtron.base.machine_code import object_file
+from microtron.base.processor import TARGETS, Target
 from microtron.compiler.cpu.part import RUN, Part
-from microtron.native.machine_code import object_file
-from microtron.native.target import TARGETS, Target
 
 CHOICE = os.environ.get("MICROTRON_COMPILED_OPERATORS", "")
 SECONDS = 120                       # after which a call hangs

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import microtron
-from microtron.isa.errors import MicrotronError
+from microtron.base.errors import MicrotronError
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -19,7 +19,7 @@ from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.network.network import Where
 from microtron.compiler.passes.pipeline import optimized
 from microtron.isa.config import tiny
-from microtron.runtime.campaign import SMALL
+from microtron.testing.campaign import SMALL
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "digits"
 REAL = ["Quantize", "Dequantize"]           # at the edges

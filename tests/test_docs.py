@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import typer
 
-from microtron.cli import app
+from microtron.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(str(page.relative_to(ROOT))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from microtron.base.errors import ConfigError
 from microtron.isa.config import INDEX_BITS, Config, base
 from microtron.isa.config_files import VTA_BITS, VTA_BYTES, VTA_REQUIRED, load_config, parse_toml
-from microtron.isa.errors import ConfigError
 from microtron.isa.instructions import Buffer
 from microtron.sim.cycle.run import FREE
 

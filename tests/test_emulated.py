@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from microtron.base.processor import TARGETS
 from microtron.compiler.cpu.part import compile_part
 from microtron.compiler.graph.graph import Builder
 from microtron.compiler.graph.operations.functions import Cast
 from microtron.compiler.graph.operations.indexing import Gather
 from microtron.compiler.graph.types import TensorType
-from microtron.native.target import TARGETS
 
 from .emulated import EMULATED, Emulated, Worker, given, run_part, unknown
 

@@ -18,18 +18,18 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
     "isa": {"base"},
-    "native": {"base", "isa"},
     "hw": {"base", "isa"},
-    "sim": {"base", "isa", "native"},
-    "compiler": {"base", "isa", "native"},
-    "runtime": {"base", "isa", "native", "sim", "compiler"},
-    "boards": {"base", "isa", "native", "hw", "runtime"},
-    "explore": {"base", "isa", "native", "sim", "compiler", "runtime", "boards"},
+    "sim": {"base", "isa"},
+    "compiler": {"base", "isa"},
+    "runtime": {"base", "isa", "sim", "compiler"},
+    "testing": {"base", "isa", "sim", "runtime"},
+    "boards": {"base", "isa", "hw", "runtime"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 # Inside a folder, each room and what it may import of the others; rooms further down are built on
 # those above. A file beside the rooms is a room of its own.
-ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}, "hw": {}, "boards": {}}
+ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}, "hw": {}, "boards": {},
+                                         "isa": {}, "runtime": {}}
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
               "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
@@ -43,8 +43,16 @@ for rooms in ("layouts", "interfaces", "logic", "fifo", "start", "targets", "seq
     ROOMS["hw"][rooms] = set(ROOMS["hw"])
 for rooms in ("facts", "firmware", "build", "soc", "ecp5", "gowin", "zynq", "vendor", "timing"):
     ROOMS["boards"][rooms] = set(ROOMS["boards"])
+for rooms in ("faults", "memory_timing", "record", "instructions", "arithmetic", "config",
+              "config_files", "declarations", "stream", "registers", "program", "program_key",
+              "address_map", "verification", "assembly", "image", "c_header", "manual_prose",
+              "manual"):
+    ROOMS["isa"][rooms] = set(ROOMS["isa"])
+for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "models", "times",
+              "reports", "aot", "monitor"):
+    ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
-TIDY = ("base", "hw", "boards")
+TIDY = ("base", "isa", "hw", "runtime", "testing", "boards", "cli")
 MOST_FILES = 18                 # Python files in one folder
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")
@@ -68,7 +76,7 @@ def documented() -> dict[str, tuple[str, str]]:
 
 
 def sources(part: str) -> list[Path]:
-    return sorted(ROOT.glob("cli*.py")) if part == "cli" else sorted((ROOT / part).rglob("*.py"))
+    return sorted((ROOT / part).rglob("*.py"))
 
 
 def imports(source: str, package: tuple[str, ...]) -> Iterator[str]:
@@ -255,7 +263,7 @@ def test_amaranth_stays_in_hardware_and_boards(part):
 
 def test_help_answers_without_loading_what_only_work_needs():
     script = ("import sys\n"
-              "from microtron.cli import main\n"
+              "from microtron.cli.main import main\n"
               "sys.argv = ['microtron', '--help']\n"
               "try:\n"
               "    main()\n"

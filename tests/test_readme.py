@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from microtron.cli import main
-from microtron.isa.assembly import assemble
+from microtron.isa.assembly.assembler import assemble
 from microtron.isa.config import tiny
-from microtron.isa.verifier import inspect
-from microtron.runtime.rtl_build import library
+from microtron.isa.verification.verifier import inspect
+from microtron.runtime.devices.rtl_build import library
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def in_this_process(command, capsys):
 
 def test_every_command_runs_in_its_turn_and_prints_what_is_shown(capsys, monkeypatch):
     built = []
-    monkeypatch.setattr("microtron.runtime.rtl.library", lambda config, **options: (
+    monkeypatch.setattr("microtron.runtime.devices.rtl.library", lambda config, **options: (
         built.append(config) or library(config, **options)))
     for command, output in SHOWN:
         if not SLOW.search(command):

@@ -24,15 +24,15 @@ from microtron.compiler.graph.operations.elementwise import Binary
 from microtron.compiler.network.task import MAKERS, register_task
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.isa.config import Config, tiny
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import ISA, Alu, AluI, AluOp, Engine, Sync
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.program import Program
 from microtron.isa.stream import decode, encode
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.campaign import random_config, random_timing
 from microtron.sim.counts import count
 from microtron.sim.limit import work_of
 from microtron.sim.twins.top import TIMING, timing_of
+from microtron.testing.campaign import random_config, random_timing
+from microtron.testing.random_programs import random_program
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = [field.name for field in dataclasses.fields(MemoryTiming)]
@@ -89,8 +89,8 @@ def test_the_twin_of_memory_hears_of_every_setting(name):
     assert usual[name] != other[name]
 
 
-@pytest.mark.parametrize("file", ["runtime/harness/memory.cpp", "sim/twins/bus/dram.py",
-                                  "tests/runtime/memory_reference.py"])
+@pytest.mark.parametrize("file", ["runtime/devices/harness/memory.cpp", "sim/twins/bus/dram.py",
+                                  "tests/runtime/devices/memory_reference.py"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_description_of_memory_uses_every_setting(file, name):
     text = (ROOT / file).read_text(encoding="utf-8")

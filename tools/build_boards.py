@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from microtron import __version__, simulated_cost
+from microtron.base.atomic_files import write_atomically
+from microtron.base.errors import MicrotronError
 from microtron.boards.build.plan import REPORT, build, make_plan
 from microtron.boards.facts.board import Board
 from microtron.boards.facts.catalogue import find_board as known
 from microtron.boards.facts.speed import speed_of
-from microtron.isa.atomic import write_atomically
 from microtron.isa.config import Config
 from microtron.isa.config_files import load_config
-from microtron.isa.errors import MicrotronError
 from microtron.isa.program import Program
 from microtron.isa.stream import as_bytes
-from microtron.runtime.compilation import ModelOptions, compile_model
+from microtron.runtime.models.compilation import ModelOptions, compile_model
 from microtron.sim.simulate import simulate
 
 ROOT = Path(__file__).resolve().parents[1]

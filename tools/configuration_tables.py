@@ -14,11 +14,11 @@ from pathlib import Path
 from microtron import compile as compile_model
 from microtron import compile_op, simulated_cost
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense
-from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.dense.dense import Dense
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import Config, base, lean
-from microtron.runtime.layers import inspected
+from microtron.runtime.reports.layers import inspected
 
 LAYERS = (Conv2d(height=28, width=28, channels_in=128, channels_out=128, kernel=(3, 3),
                  pad=(1, 1, 1, 1)),

@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from microtron.isa.assembly import assemble
-from microtron.isa.atomic import write_atomically
-from microtron.runtime.rtl import RtlDevice
+from microtron.base.atomic_files import write_atomically
+from microtron.isa.assembly.assembler import assemble
+from microtron.runtime.devices.rtl import RtlDevice
 
 PAGE = Path(__file__).parent.parent / "docs" / "hardware.md"
 PROGRAM = """

@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from microtron.runtime.processes import Signalled
-from microtron.runtime.soak import Progress, progress_file, soak
+from microtron.base.processes import Signalled
 from microtron.runtime.stopping import stopping_in_time
+from microtron.testing.soak import Progress, progress_file, soak
 
 
 def main() -> int:

@@ -89,8 +89,8 @@ def judge(path: Path, name: str, arguments: argparse.Namespace) -> dict[str, Any
 
 def examine(path: Path, config: str, seed: int) -> dict[str, Any]:
     """Compile, run and compare."""
+    from microtron.base.errors import MicrotronError
     from microtron.compiler.network.network import Where
-    from microtron.isa.errors import MicrotronError
 
     try:
         model, options = _compiled(path, config)
@@ -116,8 +116,8 @@ def examine(path: Path, config: str, seed: int) -> dict[str, Any]:
 def _compiled(path: Path, config: str) -> tuple[Any, dict[str, Any]]:
     """The model and the options that it took."""
     import microtron
-    from microtron.cli_options import ModelInputs
-    from microtron.isa.errors import MicrotronError
+    from microtron.base.errors import MicrotronError
+    from microtron.cli.options import ModelInputs
 
     try:
         return microtron.compile(path, config), {}

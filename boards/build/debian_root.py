@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from ...isa.errors import MicrotronError
-from ...runtime.processes import run_tool
+from ...base.errors import MicrotronError
+from ...base.processes import run_tool
 from .step_cache import cache_root, folder_for, get_or_make
 
 SUITE = "testing"               # stable has none of these tools

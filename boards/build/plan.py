@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...isa.atomic import write_together
+from ...base.atomic_files import write_together
+from ...base.checked_values import shown
+from ...base.errors import MicrotronError
 from ...isa.config import Config
-from ...isa.errors import MicrotronError
-from ...isa.values import shown
 from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..facts.fit import check_fits
@@ -118,7 +118,7 @@ def build(plan: Plan, folder: Path) -> dict[str, Any]:
 
 
 def _write_descriptions(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
-    from ...isa.header import c_header
+    from ...isa.c_header import c_header
 
     board = plan.board
     driver = {"board": board.name, "config": plan.config.to_dict(), "digest": plan.config.digest,

@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ...isa.cache import cache_folder
-from ...isa.cached_folder import cached_folder
-from ...isa.errors import MicrotronError
-from ...isa.progress import announced
+from ...base.cache import cache_folder
+from ...base.cached_folder import cached_folder
+from ...base.errors import MicrotronError
+from ...base.progress import announced
 
 FOLDER = "fpga"                 # of the cache
 

@@ -21,10 +21,10 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
+from ...base.errors import MicrotronError
+from ...base.processes import run_tool
+from ...base.progress import noted
 from ...base.source_digest import external_packages, source_digest
-from ...isa.errors import MicrotronError
-from ...isa.progress import noted
-from ...runtime.processes import run_tool
 from .step_cache import folder_for, get_or_make
 from .tools import Need, find_tool
 
@@ -33,7 +33,7 @@ CALL = """
 import importlib, json, sys
 sys.path[:], function, arguments = json.load(sys.stdin)
 module, _, name = function.partition(":")
-from microtron.isa.errors import MicrotronError
+from microtron.base.errors import MicrotronError
 try:
     getattr(importlib.import_module(module), name)(**arguments)
 except MicrotronError as error:

@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...isa.errors import MicrotronError
-from ...runtime.processes import run_tool
+from ...base.errors import MicrotronError
+from ...base.processes import run_tool
 from ..firmware import riscv_gcc
 from .debian_root import chroot_prefix, ensure_root, is_set_up, why_unavailable
 from .step_cache import cache_root

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...isa.atomic import write_atomically
+from ...base.atomic_files import write_atomically
 from .align_multiplier_operands import align_multiplier_operands
 from .dies import DIES, Die
 from .editable_netlist import Netlist

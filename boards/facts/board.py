@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ...isa.config import PRESETS
-from ...isa.timing import MemoryTiming
+from ...isa.memory_timing import MemoryTiming
 from .errors import BoardError
 from .ethernet import Ethernet, read_ethernet
 from .toml_table import TomlTable, read_toml

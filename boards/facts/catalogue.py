@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...isa.text import near
-from ...isa.values import shown
+from ...base.checked_values import shown
+from ...base.near_misses import near
 from .board import Board, load_board
 from .checks import check_board
 from .errors import BoardError

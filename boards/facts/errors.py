@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...isa.errors import MicrotronError
+from ...base.errors import MicrotronError
 
 
 class BoardError(MicrotronError):

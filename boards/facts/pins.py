@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...isa.text import hint
+from ...base.near_misses import hint
 from .board import Board, Wire
 from .errors import BoardError
 

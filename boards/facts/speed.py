@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from ...isa.config import PRESETS, Config
-from ...isa.timing import MemoryTiming
+from ...isa.memory_timing import MemoryTiming
 from .board import Board
 from .errors import BoardError
 from .fit import check_fits

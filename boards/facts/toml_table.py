@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...base.checked_values import integer, shown
+from ...base.near_misses import hint
 from ...base.text_file import read_text
-from ...isa.text import hint
-from ...isa.values import integer, shown
 from .errors import BoardError
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...base.errors import ConfigError
 from ...isa.config import Config
-from ...isa.errors import ConfigError
 
 SHELL = "microtron_zynq"        # the module that has it all
 REGISTERS = 0x4000_0000         # M_AXI_GP0 in the processors' address space: the registers' window

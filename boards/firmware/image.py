@@ -11,14 +11,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...base.errors import MicrotronError
+from ...base.processor import target
+from ...isa.c_header import c_header as isa_header
 from ...isa.config import PAGE_BYTES
-from ...isa.errors import MicrotronError
-from ...isa.header import c_header as isa_header
 from ...isa.registers import identity_of, offset_of
-from ...native.target import target
-from ...runtime.ahead.names import symbol_of
-from ...runtime.ahead.objects import write_objects
-from ...runtime.compiled_model import CompiledModel, ProgramStep
+from ...runtime.aot.names import symbol_of
+from ...runtime.aot.objects import write_objects
+from ...runtime.models.compiled_model import CompiledModel, ProgramStep
 from ...runtime.monitor.protocol import c_header as protocol_header
 from ..facts.board import Board
 from ..facts.errors import BoardError

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...isa.errors import MicrotronError
-from ...runtime.processes import run_tool
+from ...base.errors import MicrotronError
+from ...base.processes import run_tool
 
 SOURCE = Path(__file__).parent / "source"
 PREFIX = "riscv64-unknown-elf-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ...isa.timing import MemoryTiming
+from ...isa.memory_timing import MemoryTiming
 from ..facts.board import Board, Clock, Memory, Part, Wire
 from ..facts.ethernet import Ethernet
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from microtron.isa.errors import MicrotronError
+from microtron.base.errors import MicrotronError
 
 from . import ecp5_delays
 from .timing_netlist import Bit, Cell, Netlist

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from microtron.isa.errors import MicrotronError
+from microtron.base.errors import MicrotronError
 
 from ..build.step_cache import get_or_make
 from ..build.steps import module_identity

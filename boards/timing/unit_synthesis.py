@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import microtron
+from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config
-from microtron.isa.errors import MicrotronError
 
 from ..build.bare import NAME, TOP, to_rtlil
 from ..build.step_cache import get_or_make

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...isa.errors import MicrotronError
-from ...isa.values import shown
+from ...base.checked_values import shown
+from ...base.errors import MicrotronError
 
 LINE = re.compile(r"""\s* (?P<name>[A-Za-z_][\w.]*)
                       (?: \[ (?P<high>\d{1,6}) (?: : (?P<low>\d{1,6}) )? \] )?

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.errors import MicrotronError
+from ...base.errors import MicrotronError
 from .fasm import Feature, parse_fasm
 from .xray import WORD_BITS, Xray, open_xray
 

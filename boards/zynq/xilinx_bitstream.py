@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from ...isa.errors import MicrotronError
+from ...base.errors import MicrotronError
 from ..build.bitstream import Bitstream
 from .frames import FRAME_WORDS
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...isa.errors import MicrotronError
+from ...base.errors import MicrotronError
 from .fasm import Feature
 
 PART = re.compile(r"(xc7[a-z]\d+)[a-z]+\d+-\d")

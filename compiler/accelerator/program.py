@@ -8,13 +8,13 @@ from math import prod
 
 import numpy as np
 
-from ...isa.bounds import DST, SRC, WGT
 from ...isa.config import Config
 from ...isa.instructions import Instruction, MicroOp, Sync, SyncAction
 from ...isa.program import Access, Program, Segment, Tensor
 from ...isa.record import fields_of
 from ...isa.stream import encode
-from ...isa.tokens import with_tokens
+from ...isa.verification.bounds import DST, SRC, WGT
+from ...isa.verification.derive_tokens import with_tokens
 from ..nest.nest import TILE_RANK, Buffer, Nest
 from .instructions import MicroKernels
 from .interleave import memory_shape

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...native.target import Target
+from ...base.processor import Target
 from ..expression.expression import BOOL, INDEX, Axis, Element, Reduction, walk
 from ..expression.rewrite import with_tensor
 from ..expression.tensor import Tensor, in_order

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...isa.values import named
-from ...native.target import Target
+from ...base.checked_values import named
+from ...base.processor import Target
 from ..errors import attributed_to
 from ..expression.expression import walk
 from ..expression.tensor import Tensor, compute, constant, in_order

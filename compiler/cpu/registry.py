@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...native.target import Target
+from ...base.processor import Target
 from ..errors import CompileError
 from ..expression.tensor import Tensor
 from ..graph.operation import Operation

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...isa.values import shown
+from ...base.checked_values import shown
 from ..errors import CompileError
 from .elements import Axis, Element, Reduction, Tensor
 from .intervals import Known, children, interval_of

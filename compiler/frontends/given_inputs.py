@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...isa.values import integer, listed, named, near_misses, shown
+from ...base.checked_values import integer, listed, named, near_misses, shown
 from ..graph.types import Array, GraphError, Shape
 
 MOST_VALUES = 4096              # numbers of an input that is fixed

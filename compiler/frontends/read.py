@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...isa.values import named, shown
+from ...base.checked_values import named, shown
 from ..graph.graph import Graph
 from ..graph.types import GraphError
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...isa.values import named
+from ...base.checked_values import named
 from ..expression.scalars import saturated
 from .graph import Graph, Node
 from .operation import Value

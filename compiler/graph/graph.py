@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...isa.values import named, printable
+from ...base.checked_values import named, printable
 from .operation import Operation, described
 from .types import Array, GraphError, Quantization, TensorType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...isa.values import named
+from ...base.checked_values import named
 from .graph import Graph
 from .types import GraphError
 

@@ -18,8 +18,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ...isa.errors import MicrotronError
-from ...isa.values import integer, listed, shown
+from ...base.checked_values import integer, listed, shown
+from ...base.errors import MicrotronError
 from . import operations  # noqa: F401  (makes all operations known)
 from .operation import OPERATIONS, Operation
 from .types import GraphError

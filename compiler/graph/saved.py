@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ...isa.errors import MicrotronError
-from ...isa.values import integer, named, shown
+from ...base.checked_values import integer, named, shown
+from ...base.errors import MicrotronError
 from .graph import Constant, Graph, Node
 from .records import objects, plain, record
 from .types import Array, GraphError, TensorType

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.values import integer, shown
+from ...base.checked_values import integer, shown
 from ..errors import CompileError
 
 Array = npt.NDArray[Any]

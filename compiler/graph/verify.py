@@ -3,7 +3,7 @@ gets what it can work with."""
 
 from __future__ import annotations
 
-from ...isa.values import named
+from ...base.checked_values import named
 from .graph import Graph
 from .types import GraphError
 

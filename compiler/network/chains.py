@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...isa.errors import MicrotronError
+from ...base.errors import MicrotronError
 from ...isa.instructions import Buffer
 from ..graph.graph import Graph
 from ..operators.kernel import Kernel
@@ -14,8 +14,8 @@ from .groups import Group
 from .join import check_on_chip, read_outside, timed
 from .layers import LayerCompiler
 from .on_chip import can_stay
+from .on_chip_analysis import is_multiplied, result_of
 from .pairs import LONGEST
-from .residence import is_multiplied, result_of
 from .task import Task
 
 

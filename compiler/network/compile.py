@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...isa.config import Config
-from ...isa.timing import MemoryTiming
+from ...isa.memory_timing import MemoryTiming
 from ..compile import named
 from ..errors import attributed_to
 from ..graph.graph import Graph

@@ -11,14 +11,14 @@ from ..graph.graph import Graph
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv
-from ..operators.averaged import AveragedConv2d
-from ..operators.conv2d import Conv2d
-from ..operators.conv_separable import MIXED, WINDOW, ConvSeparable
-from ..operators.depthwise import Depthwise
-from ..operators.elementwise import Elementwise
-from ..operators.pool import Kind, Pool
-from ..operators.residual import ResidualConv2d
-from ..operators.separable import Separable
+from ..operators.convolution.conv2d import Conv2d
+from ..operators.convolution.conv_global_average import AveragedConv2d
+from ..operators.convolution.residual import ResidualConv2d
+from ..operators.depthwise.conv_separable import MIXED, WINDOW, ConvSeparable
+from ..operators.depthwise.depthwise import Depthwise
+from ..operators.depthwise.separable import Separable
+from ..operators.elementwise.elementwise import Elementwise
+from ..operators.pool.pool import Kind, Pool
 from .task import Task
 
 

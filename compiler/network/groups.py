@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...isa.values import named
+from ...base.checked_values import named
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.types import Shape

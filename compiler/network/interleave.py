@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...base.errors import ConfigError
 from ...isa.config import Config
-from ...isa.errors import ConfigError
 from ...isa.instructions import SCRATCHPADS, Buffer, Load, Store
 from ...isa.stream import Stream
 from ..errors import CompileError

@@ -14,11 +14,11 @@ from ..operators.choice import Cost, Remembering
 from ..operators.layout import Layout
 from .groups import Group
 from .link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
+from .link_key import parts_of
 from .network import AcceleratorStep, LayerReport, Transfer
 from .on_chip import on_chip
 from .places import Grid, Place
 from .plan import Life, Plan, planned
-from .stream_parts import parts_of
 
 NOWHERE = Place(ARENA, 0)       # of tensors that stay on the chip: nobody goes there
 

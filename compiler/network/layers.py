@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 
 from ...isa.config import Config
+from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
-from ...isa.timing import MemoryTiming
 from ..errors import CompileError
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
 from ..operators.choice import INSTRUCTIONS, Cost, at_once, different, ranked
-from ..operators.conv2d import Conv2d
-from ..operators.conv_separable import ConvSeparable
-from ..operators.dense import Dense
+from ..operators.convolution.conv2d import Conv2d
+from ..operators.dense.dense import Dense
+from ..operators.depthwise.conv_separable import ConvSeparable
 from ..operators.description import LARGEST
+from ..operators.elementwise.lanewise import Lanewise
 from ..operators.form import Form
 from ..operators.kernel import OUTPUT, Built, Kernel, Options
-from ..operators.lanewise import Lanewise
 from ..operators.layout import Layout, memory_block, tiled_images
 from ..operators.packing import checked
 from .interleave import halved
-from .residence import input_of
+from .on_chip_analysis import input_of
 from .task import RefusalError, Task
 
 CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules that are tried

@@ -30,9 +30,9 @@ from ...isa.instructions import (
     Sync,
     Window,
 )
-from ...isa.known_tokens import with_known_tokens
 from ...isa.program import Access, Program, Segment, Tensor
 from ...isa.stream import Stream, encode
+from ...isa.verification.token_cache import with_known_tokens
 from ..errors import CompileError
 from ..graph.types import Array
 from .footprint import footprint

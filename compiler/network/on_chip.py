@@ -19,10 +19,10 @@ from ...isa.program import Program
 from ...isa.stream import Stream
 from ..errors import CompileError
 from .footprint import footprint
+from .on_chip_analysis import Input, Result, input_of, leaves_late, result_of, segment_of
 from .places import Grid
 from .plan import Life, planned
-from .refit import refitted
-from .residence import Input, Result, input_of, leaves_late, result_of, segment_of
+from .retarget_alu import refitted
 
 OUTPUT = "output"
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ...isa.errors import MicrotronError
-from ...isa.timing import MemoryTiming
+from ...base.errors import MicrotronError
+from ...isa.memory_timing import MemoryTiming
 from ..graph.graph import Graph
 from ..operators.layout import Layout
 from .groups import Group, compiled

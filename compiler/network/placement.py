@@ -7,20 +7,20 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ...isa.values import named
+from ...base.checked_values import named
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.functions import Cast
 from ..graph.operations.quantize import Dequantize, Quantize, Reinterpret, Rescale
 from ..graph.operations.shape import Reshape
-from ..operators.averaged import AveragedConv2d
-from ..operators.conv2d import Conv2d
-from ..operators.depthwise import Depthwise, multiplies_lanes
-from ..operators.grouped import Grouped, as_depthwise
+from ..operators.convolution.conv2d import Conv2d
+from ..operators.convolution.conv_global_average import AveragedConv2d
+from ..operators.convolution.grouped import Grouped, as_depthwise
+from ..operators.convolution.residual import ResidualConv2d
+from ..operators.depthwise.depthwise import Depthwise, multiplies_lanes
+from ..operators.depthwise.separable import Separable
+from ..operators.elementwise.lanewise import Lanewise
 from ..operators.kernel import OUTPUT
-from ..operators.lanewise import Lanewise
-from ..operators.residual import ResidualConv2d
-from ..operators.separable import Separable
 from .fusion import conv_separable_tasks, joined_tasks
 from .layers import LayerCompiler
 from .network import Decision, Where

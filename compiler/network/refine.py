@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...isa.errors import MicrotronError
+from ...base.errors import MicrotronError
 from ..graph.graph import Graph
 from ..operators.choice import TRIALS
 from ..operators.kernel import Kernel

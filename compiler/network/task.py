@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ...base.checked_values import shown
 from ...isa.arithmetic import quantize_scale
 from ...isa.config import Config
 from ...isa.instructions import Rounding
-from ...isa.values import shown
 from ..errors import CompileError
 from ..graph.graph import Graph, Node
 from ..graph.operation import Operation as GraphOperation
@@ -24,15 +24,15 @@ from ..graph.operations.scaled import SUMS, Clamped, Scaled
 from ..graph.operations.shape import Reshape
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, Shape, TensorType
-from ..operators.conv2d import MOST_PLANES, Conv2d
-from ..operators.dense import Dense
-from ..operators.depthwise import Depthwise
+from ..operators.convolution.conv2d import MOST_PLANES, Conv2d
+from ..operators.convolution.grouped import Grouped
+from ..operators.convolution.transposed import Transposed
+from ..operators.dense.dense import Dense
+from ..operators.depthwise.depthwise import Depthwise
 from ..operators.description import Description
-from ..operators.elementwise import Elementwise, Operation
-from ..operators.grouped import Grouped
-from ..operators.pool import Kind
-from ..operators.pool import Pool as PoolSpec
-from ..operators.transposed import Transposed
+from ..operators.elementwise.elementwise import Elementwise, Operation
+from ..operators.pool.pool import Kind
+from ..operators.pool.pool import Pool as PoolSpec
 
 INT8 = (-128, 127)
 

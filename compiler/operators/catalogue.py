@@ -9,21 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import CompileError
-from . import (
-    averaged,
-    conv2d_schedule,
-    conv_separable,
-    dense_schedule,
-    depthwise_schedule,
-    elementwise_schedule,
-    grouped,
-    pool_schedule,
-    residual,
-    separable,
-    transposed,
-)
+from .convolution import conv2d_schedule, conv_global_average, grouped, residual, transposed
+from .dense import dense_schedule
+from .depthwise import conv_separable, depthwise_schedule, separable
 from .description import Description
+from .elementwise import elementwise_schedule
 from .kernel import Operator
+from .pool import pool_schedule
 
 OPERATORS: dict[type[Description], Operator] = {}
 
@@ -50,6 +42,6 @@ def operator_of(spec: Any) -> Operator:
 
 
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
-               pool_schedule, elementwise_schedule, residual, averaged, separable,
+               pool_schedule, elementwise_schedule, residual, conv_global_average, separable,
                conv_separable):
     register(module.OPERATOR)

@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.errors import ConfigError, ExecutionError
+from ...base.checked_values import integer, shown
+from ...base.errors import ConfigError, ExecutionError
 from ...isa.instructions import Buffer
+from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
-from ...isa.timing import MemoryTiming
-from ...isa.values import integer, shown
 from ..errors import CompileError
 from .form import Template, TensorForm
 

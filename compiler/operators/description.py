@@ -15,8 +15,8 @@ from enum import Enum
 from math import isfinite
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
+from ...base.checked_values import integer, shown
 from ...isa.instructions import Rounding
-from ...isa.values import integer, shown
 from ..accelerator.intrinsic import Requantization, requantize_function, scale_function
 from ..errors import CompileError
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
-from ...isa.timing import MemoryTiming
+from ...isa.memory_timing import MemoryTiming
 from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
 from ..expression.expression import Call, Expression, Function
 from ..expression.tensor import Tensor, in_order

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from ...isa.config import Config
+from ...isa.memory_timing import MemoryTiming
 from ...isa.program import SEGMENT_BYTES_LIMIT, Program
-from ...isa.timing import MemoryTiming
 from ..errors import CompileError
 from .choice import INSTRUCTIONS, Candidate, Cost, checked_knobs, fastest, ranked
 from .description import Description, Epilogue
 from .form import ACCUMULATOR_BYTES, Form, Template
-from .kept import kept
 from .packing import Array, checked
+from .program_cache import kept
 
 if TYPE_CHECKING:
     from ..nest.nest import Nest

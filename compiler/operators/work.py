@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...isa.config import Config
-from ...isa.timing import MemoryTiming
+from ...isa.memory_timing import MemoryTiming
 
 BYTE = 8                    # bits
 

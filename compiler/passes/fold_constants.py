@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...isa.values import named
+from ...base.checked_values import named
 from ..graph.evaluate import computed
 from ..graph.graph import Constant, Graph, with_nodes
 from ..graph.operation import Value

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...isa.values import named
+from ...base.checked_values import named
 from ..errors import InternalError, summary
 from ..graph.graph import Graph, Node
 from ..graph.types import GraphError

@@ -7,8 +7,8 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from ...base.errors import ConfigError, ExecutionError
 from ...isa.config import PAGE_BYTES, Config
-from ...isa.errors import ConfigError, ExecutionError
 from ...isa.instructions import ISA_VERSION
 from ...isa.registers import IDENTITY, described
 from .link import Link, LinkError, registers_of

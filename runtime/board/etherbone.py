@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 
-from ...isa.values import named, shown
+from ...base.checked_values import named, shown
 from .link import WORD, LinkError
 from .words import WordLink
 

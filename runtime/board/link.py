@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable
 from typing import Protocol
 
-from ...isa.errors import ExecutionError
+from ...base.errors import ExecutionError
 from ...isa.registers import REGISTER_BYTES, Status, offset_of
-from ..device import Bytes
+from ..devices.device import Bytes
 
 POLL_SECONDS = 0.001
 WORD = REGISTER_BYTES

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.registers import WINDOW_BYTES
-from ..device import Bytes
+from ..devices.device import Bytes
 from .link import WORD, LinkError, poll
 
 REGISTERS = 0x4000_0000         # in /dev/mem: where the shell of a Zynq-7000 puts them

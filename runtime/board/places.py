@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...base.checked_values import integer, shown
+from ...base.errors import MicrotronError
+from ...base.near_misses import near
 from ...base.text_file import read_text
-from ...isa.errors import MicrotronError
-from ...isa.text import near
-from ...isa.values import integer, shown
-from ..device import BOARD, BOARD_FORM
+from ..devices.device import BOARD, BOARD_FORM
 from .etherbone import EtherboneLink
 from .link import Link, LinkError
 from .linux import open_linux

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from ...isa.registers import Status, offset_of
-from ..device import Bytes
+from ..devices.device import Bytes
 from .link import POLL_SECONDS, WORD, LinkError
 
 PIECE = 1024                    # words that are compared, and read or written again, as one

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from zlib import crc32
 
-from ...isa.errors import ExecutionError
+from ...base.errors import ExecutionError
 from ...isa.registers import REGISTER_BYTES
 from .protocol import ANSWER, MARK, PIECE, Frame, Kind, Outcome, Status
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ...base.errors import ImageError, MicrotronError
 from ...compiler.graph.types import Quantization, TensorType
-from ...isa.errors import ImageError, MicrotronError
 
 MAGIC = 0x4D49544D              # "MTIM"
 VERSION = 1                     # of the header, and of what the monitor offers
 HEADER = struct.Struct("<8I")   # struct image: boards/firmware/source/services.h
-NETWORK = struct.Struct("<9I")  # struct microtron_network: runtime/ahead/microtron_network.h
+NETWORK = struct.Struct("<9I")  # struct microtron_network: runtime/aot/microtron_network.h
 STAGE_BYTES = 12
 TENSOR = struct.Struct("<6Idi4x")
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.errors import ExecutionError
+from ...base.errors import ExecutionError
 from ...isa.faults import Fault
 from ...isa.registers import register_map
-from ..tensors import taken
+from ..models.tensors import taken
 from .client import Monitor
 from .image import VERSION, NetworkImage, Place
 from .protocol import Outcome, Status

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...isa.errors import MicrotronError
-from ...isa.values import shown
-from ..compiled_model import CompiledModel, HostStep
+from ...base.checked_values import shown
+from ...base.errors import MicrotronError
+from ..models.compiled_model import CompiledModel, HostStep
 from .host_times import Handover, HostTimes, NodeTime, Source, ports_of
 from .operations import Operations, operations_of
 

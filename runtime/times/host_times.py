@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ..compiled_model import CompiledModel, ProgramStep
+from ..models.compiled_model import CompiledModel, ProgramStep
 
 
 class Source(Enum):

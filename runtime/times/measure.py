@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from ...base.errors import MicrotronError
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import Array, TensorType
-from ...isa.errors import MicrotronError
-from ..compiled_host import CompiledBackend, LoadedPart
-from ..compiled_model import CompiledModel, HostStep
+from ..models.compiled_host import CompiledBackend, LoadedPart
+from ..models.compiled_model import CompiledModel, HostStep
 from .estimate import FALLBACK, FALLBACK_MHZ, estimated_times
 from .host_times import Handover, HostTimes, NodeTime, Source, ports_of
 from .operations import operations_of

@@ -25,7 +25,7 @@ from ...compiler.graph.operations.recurrent import Gru, Lstm, Recurrent
 from ...compiler.graph.operations.suppression import NonMaxSuppression
 from ...compiler.graph.operations.window import Pool
 from ...compiler.graph.operations.window_places import MaxPlace
-from ..compiled_model import macs_of
+from ..models.compiled_model import macs_of
 
 PASSES = 4                  # over its input that a softmax or a normalization makes
 CHEAP = (UnaryKind.ABS, UnaryKind.NEG, UnaryKind.SIGN, UnaryKind.SQUARE, UnaryKind.FLOOR,

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CYCLE = ("isa", "sim/llvm", "sim/twins", "sim/cycle")       # what the timing is compiled from
-FUNCTIONAL = ("isa", "sim/compiled", "sim/functional")          # and what the data is
+CYCLE = ("base", "isa", "sim/llvm", "sim/twins", "sim/cycle")   # what the timing is compiled from
+FUNCTIONAL = ("base", "isa", "sim/compiled", "sim/functional")      # and what the data is
 
 
 @cache

@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
 
-from ...isa.numba_cache import enable_cache
+from ...base.numba_cache import enable_cache
 from .types import (
     Builder,
     Context,

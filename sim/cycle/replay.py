@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...isa.bounds import check
 from ...isa.program import Program
 from ...isa.stream import decode
+from ...isa.verification.bounds import check
 from ..functional.machine_table import OUTSIDE
 from ..functional.memory import Memory
 from ..functional.scratchpads import Scratchpads

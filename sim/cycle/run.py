@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ...base.errors import ExecutionError
 from ...isa.config import Config
-from ...isa.errors import ExecutionError
 from ...isa.faults import Fault
 from ...isa.instructions import Buffer, Engine
+from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
 from ...isa.registers import counter_names
-from ...isa.timing import MemoryTiming
 from ..timeline import Timeline
 from ..tokens import named
 from ..twins.types import Numbers, OneRecord

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.disassembly import format_instruction
-from ...isa.errors import ExecutionError, IsaError
+from ...base.errors import ExecutionError, IsaError
+from ...isa.assembly.disassembler import format_instruction
 from ...isa.faults import Fault
 from ...isa.instructions import Engine
 from ...isa.program import Program, engines_of

@@ -1,7 +1,7 @@
 """What GEMM and ALU compute, as compiled loops over arrays of tiles, iteration by iteration.
 
 The kernels work on arrays and integers only, so that every simulator can call them. Nothing is
-checked here: `isa.bounds` has done so. Importing this module imports numba.
+checked here: `isa.verification.bounds` has done so. Importing this module imports numba.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ...isa import arithmetic
-from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import WINDOW_TAPS, Buffer, GemmFlags, RequantizeFlags
+from ...isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import NEVER
 from ..compiled.types import Kernel, Word

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...isa.bounds import place_of
+from ...base.errors import ExecutionError
 from ...isa.config import Config
-from ...isa.errors import ExecutionError
 from ...isa.instructions import Engine, Instruction
+from ...isa.verification.bounds import place_of
 from ..tokens import ENGINES, awaited_from, counter_name, listed, named
 
 # A counter is giver × ENGINES + taker; a mask of `wait` or `post` becomes a tuple of counters.

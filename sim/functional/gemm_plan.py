@@ -21,8 +21,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import Buffer, Gemm, GemmFlags, MicroOp
+from ...isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.types import Word
 from ..compiled.vectors import NUMBER, c_function, call, half_at, helper, number_at, write_number

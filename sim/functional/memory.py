@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.errors import ExecutionError
+from ...base.errors import ExecutionError
 from ...isa.instructions import Load, Store
 from ...isa.program import Access, Program, Segment, Tensor
 
@@ -17,7 +17,8 @@ class Memory:
 
     The host reads and writes everything by segment and offset or by a tensor's name. DMA reaches
     boxes of rows through windows, which cannot be written where the segment is for reading only;
-    whether a box lies inside its segment is for `isa.bounds` to say, before it is touched.
+    whether a box lies inside its segment is for `isa.verification.bounds` to say, before it is
+    touched.
     """
 
     def __init__(self, program: Program):

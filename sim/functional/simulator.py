@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.bounds import DST, check, check_end
 from ...isa.instructions import (
     WINDOW_TAPS,
     Alu,
@@ -26,6 +25,7 @@ from ...isa.instructions import (
 )
 from ...isa.program import Program
 from ...isa.stream import decode
+from ...isa.verification.bounds import DST, check, check_end
 from ..arguments import check_program
 from ..counts import Counts, count
 from ..limit import DEFAULT_WORK, HEAVY, check_work, checked_limit, lane_operations

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from ...isa.bounds import BIAS, DST, SRC, WGT
 from ...isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Gemm, Window
+from ...isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.types import Word
 from ..compiled.vectors import NUMBER, c_function, half_at, helper, number_at, write_number

@@ -10,9 +10,9 @@ from threading import Lock
 from types import FunctionType
 from typing import Any
 
-from ...native.kept import kept
-from ...native.machine_code import Library, described, object_file
-from ...native.target import host
+from ...base.machine_code import Library, described, object_file
+from ...base.object_cache import kept
+from ...base.processor import host
 from .functions import ENTRY, Functions
 from .values import NUMBER, Array, Kind
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...isa.config import Config
 from ...isa.instructions import Buffer, Engine
-from ...isa.timing import MemoryTiming
+from ...isa.memory_timing import MemoryTiming
 from . import accumulator, control, tokens
 from .alu import alu, alu_results
 from .bus import dram, reader, writer

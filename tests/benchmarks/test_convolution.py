@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config, base, tiny, wide
-from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import Buffer, Gemm, Requantize, Store
-from microtron.isa.verifier import verify
+from microtron.isa.verification.verifier import verify
 from microtron.sim.functional.order import Adversarial
 from microtron.sim.functional.simulator import Functional
 

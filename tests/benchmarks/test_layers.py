@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 import microtron
+from microtron.base.errors import MicrotronError
 from microtron.compiler.compile import bound_of
 from microtron.isa.config import base
-from microtron.isa.errors import MicrotronError
-from microtron.isa.timing import MemoryTiming
+from microtron.isa.memory_timing import MemoryTiming
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 

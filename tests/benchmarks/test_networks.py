@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.isa.config import base
 from microtron.isa.config_files import load_config
-from microtron.isa.errors import MicrotronError
 from microtron.sim.simulate import simulate
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -69,7 +69,7 @@ def test_the_command_keeps_bytecode_for_the_next(networks, tmp_path):
 
 def test_layers_alone_are_programs_of_their_own(networks):
     from microtron import compile_op
-    from microtron.isa.timing import MemoryTiming
+    from microtron.isa.memory_timing import MemoryTiming
     [digits] = networks.chosen(["digits"])
     network = networks.compiled_network(digits.path, "tiny", networks.ModelOptions(), version="0")
     alone = [simulate(compile_op(layer.spec, "tiny").program).cycles

@@ -8,23 +8,24 @@ import pytest
 import microtron
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators import conv2d_schedule, dense, dense_schedule
-from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
-from microtron.compiler.operators.conv2d import Conv2d, Conv2dForm, form_of
-from microtron.compiler.operators.conv_separable import ConvSeparable
-from microtron.compiler.operators.dense import Dense, batch_matmul
-from microtron.compiler.operators.depthwise import Depthwise
-from microtron.compiler.operators.elementwise import Elementwise
-from microtron.compiler.operators.first_layer import FoldedForm
-from microtron.compiler.operators.grouped import Grouped
+from microtron.compiler.operators.convolution import conv2d_schedule
+from microtron.compiler.operators.convolution.conv2d import Conv2d, Conv2dForm, form_of
+from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
+from microtron.compiler.operators.convolution.first_layer import FoldedForm
+from microtron.compiler.operators.convolution.grouped import Grouped
+from microtron.compiler.operators.convolution.residual import ResidualConv2d
+from microtron.compiler.operators.convolution.transposed import Transposed
+from microtron.compiler.operators.dense import dense, dense_schedule
+from microtron.compiler.operators.dense.dense import Dense, batch_matmul
+from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.kernel import Operator
-from microtron.compiler.operators.pool import Pool, global_average
-from microtron.compiler.operators.residual import ResidualConv2d
-from microtron.compiler.operators.separable import Separable
-from microtron.compiler.operators.transposed import Transposed
+from microtron.compiler.operators.pool.pool import Pool, global_average
 from microtron.isa.config import base, tiny
-from microtron.isa.verifier import verify
+from microtron.isa.verification.verifier import verify
 
 LAYER = Conv2d(height=5, width=5, channels_in=8, channels_out=8, pad=1)
 SPECS = {

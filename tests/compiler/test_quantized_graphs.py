@@ -13,10 +13,10 @@ import pytest
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.passes.pipeline import optimized
 from microtron.isa.config import Config, small
-from microtron.runtime.compilation import ModelOptions, compile_model
-from microtron.runtime.compiled_model import ProgramStep
-from microtron.runtime.host import NumpyBackend
-from microtron.runtime.model import Model
+from microtron.runtime.models.compilation import ModelOptions, compile_model
+from microtron.runtime.models.compiled_model import ProgramStep
+from microtron.runtime.models.host import NumpyBackend
+from microtron.runtime.models.model import Model
 
 from ..models import golden_path, model_path, needs_models
 from .quantized_models import quantized_model

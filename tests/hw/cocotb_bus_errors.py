@@ -25,12 +25,12 @@ from cocotbext.axi import AxiResp
 
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import INSTRUCTION_BYTES, Buffer, Load, Store
 from microtron.isa.program import Access
 from microtron.isa.registers import Status
 from microtron.isa.stream import decode
 from microtron.sim.functional.memory import Memory
+from microtron.testing.random_programs import random_program
 
 ERRORS = (AxiResp.SLVERR, AxiResp.DECERR)
 BEAT = tiny.bus_bytes

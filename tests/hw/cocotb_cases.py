@@ -17,11 +17,11 @@ from cocotbext.axi import AxiResp
 
 from microtron.isa.config import tiny
 from microtron.isa.faults import Fault
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import AluI, Buffer, Engines, Load, Store, Sync, SyncAction
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.registers import Status
 from microtron.isa.stream import from_bytes
+from microtron.testing.random_programs import random_program
 
 DATA, RESULT, OTHER, NOWHERE = 0, 1, 2, 7       # segments
 TILE = tiny.tile_bytes(Buffer.OUT)

@@ -7,7 +7,7 @@ from cocotb_bench import Bench
 from cocotb_compare import compare
 
 from microtron.isa.config_files import parse_toml
-from microtron.isa.generator import random_program
+from microtron.testing.random_programs import random_program
 
 CONFIG = parse_toml(os.environ["CONFIGURATION"])
 PROGRAMS = int(os.environ["PROGRAMS"])

@@ -15,9 +15,9 @@ import xml.etree.ElementTree as ElementTree
 from functools import cache
 from pathlib import Path
 
+from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config
-from microtron.isa.errors import MicrotronError
-from microtron.runtime.rtl_build import TOP, cached, call
+from microtron.runtime.devices.rtl_build import TOP, cached, call
 
 from .emitted import emitted
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from microtron.hw.top import verilog
 from microtron.isa.config import Config, tiny
-from microtron.runtime.rtl_build import TOP, cached, generator
+from microtron.runtime.devices.rtl_build import TOP, cached, generator
 
 # Two rows of activations, weights of 4 bits, the widest bus and long addresses; and little room for
 # everything that waits.

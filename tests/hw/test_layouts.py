@@ -6,9 +6,9 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
+from microtron.base.errors import IsaError
 from microtron.hw.layouts import is_illegal, unpack
 from microtron.isa import stream
-from microtron.isa.errors import IsaError
 from microtron.isa.instructions import ISA, Gemm, Load
 from microtron.isa.record import fields_of
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from microtron.base.errors import IsaError
 from microtron.isa.config import Config
-from microtron.isa.errors import IsaError
 from microtron.isa.instructions import ISA, SEGMENTS, Buffer, Instruction, Load, MicroOp
 from microtron.isa.program import TENSOR_TYPES, Access, Program, Segment, Tensor
 from microtron.isa.record import Field, Record, fields_of

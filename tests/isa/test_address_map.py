@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.isa.address_map import place_windows
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import Sync
 from microtron.isa.program import Program, Segment
 from microtron.isa.stream import encode
-from microtron.isa.verifier import inspect
-from microtron.runtime.device import open_device
+from microtron.isa.verification.verifier import inspect
+from microtron.runtime.devices.device import open_device
 
 
 def with_segments(*sizes, config=tiny):

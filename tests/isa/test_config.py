@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from microtron.base.errors import ConfigError
 from microtron.isa.config import PRESETS, Config, base, lean, small, tiny, wide
 from microtron.isa.config_files import (
     VTA_REQUIRED,
@@ -20,7 +21,6 @@ from microtron.isa.config_files import (
     parse_vta,
     save_config,
 )
-from microtron.isa.errors import ConfigError
 from microtron.isa.instructions import Buffer
 
 from .strategies import configs

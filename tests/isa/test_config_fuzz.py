@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from microtron.base.errors import ConfigError
 from microtron.isa.config import PRESETS, Config
 from microtron.isa.config_files import format_toml, load_with_notes
-from microtron.isa.errors import ConfigError
 
 MUTANTS = 200
 VTA = {"TARGET": "sim", "HW_VER": "0.0.2", "LOG_INP_WIDTH": 3, "LOG_WGT_WIDTH": 3,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.isa.errors import IsaError
+from microtron.base.errors import IsaError
 from microtron.isa.instructions import (
     INSTRUCTION_BYTES,
     ISA,

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from microtron.isa.assembly import assemble, parse_instruction
-from microtron.isa.errors import IsaError
+from microtron.base.errors import IsaError
+from microtron.isa.assembly.assembler import assemble, parse_instruction
 from microtron.isa.instructions import ISA, AluOp, Buffer, MicroOp
 from microtron.isa.manual import explain, manual, section, summary
 from microtron.isa.manual_prose import EXAMPLE
 from microtron.isa.record import fields_of, reserved_bytes
 from microtron.isa.registers import register_map
 from microtron.isa.stream import decode
-from microtron.isa.verifier import verify
+from microtron.isa.verification.verifier import verify
 
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "isa.md"
 RECORDS = pytest.mark.parametrize("record", [*ISA, MicroOp], ids=lambda each: each.__name__)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.isa.assembly import assemble, parse_instruction
+from microtron.base.errors import AssemblyError
+from microtron.isa.assembly.assembler import assemble, parse_instruction
+from microtron.isa.assembly.disassembler import disassemble, format_instruction
+from microtron.isa.c_header import c_header
 from microtron.isa.config import base
-from microtron.isa.disassembly import disassemble, format_instruction
-from microtron.isa.errors import AssemblyError
-from microtron.isa.header import c_header
 from microtron.isa.instructions import ISA, Engine, Engines, Instruction
 from microtron.isa.manual import explain, manual, summary
 from microtron.isa.program import Access, Program, Segment

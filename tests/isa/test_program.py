@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from microtron.base.errors import IsaError
 from microtron.isa.config import small
-from microtron.isa.errors import IsaError
 from microtron.isa.instructions import POSITION_BITS, Gemm, Sync
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode

@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from microtron.base.errors import IsaError
 from microtron.isa import record as module
-from microtron.isa.errors import IsaError
 from microtron.isa.instructions import ISA, MicroOp
 from microtron.isa.record import fields_of
 

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from microtron.isa.bounds import check
+from microtron.base.errors import ConfigError, ExecutionError, IsaError
 from microtron.isa.config import Config, tiny
-from microtron.isa.errors import ConfigError, ExecutionError, IsaError
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import (
     Buffer,
     Engines,
@@ -25,7 +23,9 @@ from microtron.isa.instructions import (
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.record import fields_of
 from microtron.isa.stream import decode, encode, encode_micro_ops
-from microtron.isa.verifier import inspect, verify
+from microtron.isa.verification.bounds import check
+from microtron.isa.verification.verifier import inspect, verify
+from microtron.testing.random_programs import random_program
 
 from ..sim.functional.reference import OutsideError, Reference
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import microtron.sim.twins.top as twin
+from microtron.base.errors import ConfigError, ExecutionError
 from microtron.hw import accumulator
 from microtron.hw.alu import alu_lanes, alu_results
 from microtron.hw.fetch import fetch
@@ -16,18 +17,17 @@ from microtron.hw.store import store_reader
 from microtron.hw.transfer import burst_walker, transfer
 from microtron.isa.address_map import place_windows
 from microtron.isa.config import Config, base, small, tiny, wide
-from microtron.isa.errors import ConfigError, ExecutionError
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store, Sync
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.campaign import random_config, right_case, wrong_case
-from microtron.runtime.compare import compare, compare_case
-from microtron.runtime.differences import explain
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.cycle.stops import check_end
+from microtron.testing.campaign import random_config, right_case, wrong_case
+from microtron.testing.compare import compare, compare_case
+from microtron.testing.differences import explain
 
-from .test_rtl import FAULTS, copying, with_code
-from .test_rtl_programs import CONFIGS
+from .devices.test_rtl import FAULTS, copying, with_code
+from .devices.test_rtl_programs import CONFIGS
 
 TIMINGS = {
     "usual": MemoryTiming(),

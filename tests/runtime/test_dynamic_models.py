@@ -18,12 +18,12 @@ from onnx.reference import ReferenceEvaluator
 import microtron
 from microtron.compiler.network.network import Where
 from microtron.isa.config import tiny
-from microtron.runtime.compiled_model import ProgramStep
+from microtron.runtime.models.compiled_model import ProgramStep
 
 from ..compiler.frontends.onnx_models import runtime, with_all_outputs
 from ..cross import PROCESSORS
 from ..models import model_path, needs_models
-from .ahead.replay import replay
+from .aot.replay import replay
 
 CONFIGS = {"tiny": tiny, "rectangular": replace(tiny, block_out=8, acc_bytes=16 << 10),
            "batch": replace(tiny, batch=2, block_in=8)}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import microtron
 from microtron.compiler.graph.evaluate import evaluate
-from microtron.isa.verifier import verify
-from microtron.runtime.layers import inspected
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.reports.layers import inspected
 from microtron.runtime.times.estimate import FALLBACK, estimated_times
 from microtron.sim.simulate import simulate
 

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.isa.config import small
-from microtron.runtime.compilation import ModelOptions, compile_model
-from microtron.runtime.model import Model
+from microtron.runtime.models.compilation import ModelOptions, compile_model
+from microtron.runtime.models.model import Model
 
 from ..compiler.frontends.onnx_models import graph_model, runtime
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.base.errors import MicrotronError
 from microtron.boards.facts.catalogue import find_board, load_boards
 from microtron.boards.facts.speed import processor_mhz
 from microtron.compiler.graph.graph import Builder
@@ -20,16 +21,15 @@ from microtron.compiler.graph.operations.indexing import Gather
 from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.operations.normalization import Softmax
 from microtron.compiler.graph.types import TensorType
-from microtron.isa.errors import MicrotronError
-from microtron.runtime.layers import inspected
-from microtron.runtime.model_tables import csv_text
+from microtron.runtime.clock import Clock
+from microtron.runtime.reports.layers import inspected
+from microtron.runtime.reports.model_tables import csv_text
+from microtron.runtime.reports.units import duration
 from microtron.runtime.times import measure
-from microtron.runtime.times.end_to_end import Clock
 from microtron.runtime.times.estimate import PROCESSORS, estimated_times, processor_named
 from microtron.runtime.times.host_times import Source
 from microtron.runtime.times.measure import measured_times
 from microtron.runtime.times.operations import Operations, operations_of
-from microtron.runtime.units import duration
 
 from ..command import bad, good
 from .small_model import image, small_graph

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store, Sync
-from microtron.runtime.cycle import CycleDevice
-from microtron.runtime.functional import FunctionalDevice
-from microtron.runtime.rtl import RtlDevice
+from microtron.runtime.devices.cycle import CycleDevice
+from microtron.runtime.devices.functional import FunctionalDevice
+from microtron.runtime.devices.rtl import RtlDevice
 from microtron.sim.functional.order import Adversarial
 
-from .test_rtl import with_code
+from .devices.test_rtl import with_code
 
 L, G, A, S = Engines.LOAD, Engines.GEMM, Engines.ALU, Engines.STORE
 DEVICES = {"functional": FunctionalDevice, "cycle": CycleDevice, "rtl": RtlDevice}

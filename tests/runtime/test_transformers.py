@@ -12,8 +12,8 @@ from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.passes.pipeline import optimized
 from microtron.isa.config import base
-from microtron.runtime.compilation import ModelOptions, compile_model
-from microtron.runtime.model import Model
+from microtron.runtime.models.compilation import ModelOptions, compile_model
+from microtron.runtime.models.model import Model
 
 from ..compiler.frontends.onnx_models import runtime
 from ..models import golden_path, model_path, needs_models

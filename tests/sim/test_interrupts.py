@@ -30,7 +30,7 @@ from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import *
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode
-from microtron.runtime.cycle import CycleDevice
+from microtron.runtime.devices.cycle import CycleDevice
 from microtron.sim.functional.order import Adversarial
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.simulate import simulate

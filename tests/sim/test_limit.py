@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
+from microtron.base.errors import ExecutionError, MicrotronError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError, MicrotronError
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import AluI, Buffer, Gemm, Load, Requantize, Store
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.campaign import long_case, random_config
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.counts import count, total
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.limit import (
@@ -19,6 +17,8 @@ from microtron.sim.limit import (
     work_of,
 )
 from microtron.sim.simulate import simulate
+from microtron.testing.campaign import long_case, random_config
+from microtron.testing.random_programs import random_program
 
 from .functional.support import program
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Buffer, Gemm, Load
-from microtron.isa.timing import MemoryTiming
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.counts import count
 from microtron.sim.report import Report
 from microtron.sim.timeline import empty_timeline

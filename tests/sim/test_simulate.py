@@ -12,18 +12,18 @@ from dataclasses import replace
 import pytest
 
 import microtron
+from microtron.base.errors import ExecutionError, MicrotronError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError, MicrotronError
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import AluI, Engines, Gemm, Load
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.registers import counter_names
-from microtron.isa.timing import MemoryTiming
 from microtron.sim import many
 from microtron.sim import simulate as module
 from microtron.sim.cycle.prepared import prepare
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.many import Job, simulate_many
 from microtron.sim.simulate import simulate
+from microtron.testing.random_programs import random_program
 
 from .functional.support import program
 
@@ -189,7 +189,7 @@ def test_progress_is_shown_on_a_terminal_only(capfd, monkeypatch):
 ENDLESS = """
 import multiprocessing
 from microtron import simulate_many
-from microtron.isa.assembly import assemble
+from microtron.isa.assembly.assembler import assemble
 from microtron.sim import many
 from microtron.sim import simulate as module
 
@@ -253,7 +253,7 @@ def test_no_process_outlives_a_parent_that_was_killed(endless):
 UNGUARDED = """
 from threading import Event, Thread
 from microtron import simulate_many
-from microtron.isa.assembly import assemble
+from microtron.isa.assembly.assembler import assemble
 from microtron.sim import many
 from microtron.sim import simulate as module
 

@@ -4,11 +4,11 @@ import pytest
 
 from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store
-from microtron.runtime.campaign import random_config, right_case, wrong_case
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.simulate import simulate
 from microtron.sim.tokens import listed, most_tokens
+from microtron.testing.campaign import random_config, right_case, wrong_case
 
 from .functional.support import program
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.facts.catalogue import find_board as known
 from microtron.isa.config import tiny
-from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import Sync, SyncAction
 from microtron.isa.program import Program, Segment
 from microtron.isa.stream import encode

@@ -14,7 +14,7 @@ HANGS = 300                 # seconds; what has not ended by then never does
 COMMAND = """
 import runpy, signal, sys
 from pathlib import Path
-import microtron.runtime.soak as soak
+import microtron.testing.soak as soak
 
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -1,7 +1,7 @@
 """The memory of a board as the exact simulator knows it: fitted to what its system really took.
 
-The simulator's memory (isa/timing.py) has latencies, a rate, turns and a chance of stalls; LiteDRAM
-has banks, rows that must be opened and refreshes. Where the first is to stand for the
+The simulator's memory (isa/memory_timing.py) has latencies, a rate, turns and a chance of stalls;
+LiteDRAM has banks, rows that must be opened and refreshes. Where the first is to stand for the
 second, its numbers are those with which whole programs take the time that they take in the system.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
+from ....isa.memory_timing import MemoryTiming
 from ....isa.program import Program
-from ....isa.timing import MemoryTiming
-from ....runtime.cycle import CycleDevice
+from ....runtime.devices.cycle import CycleDevice
 
 # What may change, and by how much at once, coarse steps first.
 STEPS = {"cycles_per_beat": (1,), "turn": (1,), "read_latency": (8, 2, 1),

@@ -18,9 +18,9 @@ import weakref
 from dataclasses import replace
 from pathlib import Path
 
+from ....base.progress import announced
 from ....isa.config import Config
-from ....isa.progress import announced
-from ....runtime.rtl_build import (
+from ....runtime.devices.rtl_build import (
     COMPILER_OPTIONS,
     LINKER_OPTIONS,
     VERILATOR_OPTIONS,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import prod
 
-from ....native.target import Target
+from ....base.processor import Target
 from ...nest.nest import Assign, Buffer, Loop, Statement, shared_loops
 from .entry import Entry, calling, finder, finding, running_all
 from .sharing import HELP_STEPS, RUN_STEPS, running_steps

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ....native.target import Target
+from ....base.processor import Target
 from ...errors import CompileError
 from ...expression.expression import (
     BOOL,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ....native.target import Target
+from ....base.processor import Target
 from ...expression.expression import FLOATS, Axis, Expression
 from ...expression.tensor import Tensor, compute
 from ...nest.nest import Scope

@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from ....isa.values import shown
+from ....base.checked_values import shown
 from ...graph.operation import Operation
 from ...graph.operations.functions import Cast
 from ...graph.operations.shape import Reshape

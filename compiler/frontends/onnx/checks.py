@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, defs
 
-from ....isa.values import shown
+from ....base.checked_values import shown
 from ...graph.types import GraphError
 from .file import number_of, type_name
 from .reader import Reader

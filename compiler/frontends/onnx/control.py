@@ -11,8 +11,8 @@ from ...graph.operations.shape import Concat, Reshape
 from ...graph.types import GraphError
 from .bodies import inlined
 from .call import Call
+from .data_movement import sliced
 from .file import array_of, dtype_of
-from .moves import sliced
 from .nodes import DEEPEST, read_nodes
 from .table import operator
 

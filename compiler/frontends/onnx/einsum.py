@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from ....isa.values import shown
+from ....base.checked_values import shown
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.indexing import Gather
 from ...graph.operations.matrix import MatMul

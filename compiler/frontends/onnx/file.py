@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
-from ....isa.values import shown
+from ....base.checked_values import shown
 from ...graph.types import MOST_AXES, Array, GraphError
 
 # Numbers of a type, and the field of a tensor that holds them unless they are raw bytes.

@@ -14,7 +14,7 @@ from ...graph.operations.shape import Pad, Transpose
 from ...graph.operations.suppression import NonMaxSuppression
 from ...graph.types import GraphError, Shape
 from .call import Call
-from .moves import sliced
+from .data_movement import sliced
 from .reader import LARGEST_FOLDED
 from .table import operator
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from onnx import GraphProto, ValueInfoProto
 
-from ....isa.values import listed, named, shown
+from ....base.checked_values import listed, named, shown
 from ...graph.types import GraphError, TensorType
 from ..given_inputs import GivenInputs, check_shape, value_array
 from .file import dtype_of

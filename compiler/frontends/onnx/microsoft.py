@@ -20,7 +20,7 @@ from ...graph.operations.shape import Concat, Transpose
 from ...graph.operations.window import Pair, Pool, PoolKind
 from ...graph.types import Array, GraphError, Quantization, TensorType
 from .call import Call
-from .moves import axes_of
+from .data_movement import axes_of
 from .parameters import rearranged
 from .quantized import bias_of, quantization_of, quantized, scales_of, stored_type
 from .table import MICROSOFT, operator

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto, TypeProto, defs, helper
 
-from ....isa.values import listed, near_misses, shown
+from ....base.checked_values import listed, near_misses, shown
 from ...graph.types import GraphError
 from .bodies import function_nodes
 from .call import Call

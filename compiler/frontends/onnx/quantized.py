@@ -13,8 +13,8 @@ from ...graph.operations.matrix import MatMul
 from ...graph.operations.quantize import Dequantize, Quantize
 from ...graph.types import Array, GraphError, Quantization
 from .call import Call
+from .data_movement import sliced
 from .file import dtype_of
-from .moves import sliced
 from .table import MICROSOFT, operator
 from .windows import convolve
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto
 
-from ....isa.values import listed, named, shown
+from ....base.checked_values import listed, named, shown
 from ...graph.graph import Builder, Graph
 from ...graph.operations.shape import Reshape
 from ...graph.types import GraphError, Shape
@@ -17,14 +17,14 @@ from . import (  # noqa: F401  (makes operators known)
     bits,
     constants,
     control,
+    data_movement,
     einsum,
+    gather_scatter,
     images,
     integers,
     matrices,
     microsoft,
-    moves,
     norms,
-    picks,
     pools,
     quantized,
     recurrence,

@@ -9,7 +9,7 @@ from math import prod
 
 from onnx import FunctionProto
 
-from ....isa.values import named, shown
+from ....base.checked_values import named, shown
 from ...graph.evaluate import computed
 from ...graph.graph import Builder
 from ...graph.operation import Operation, Value

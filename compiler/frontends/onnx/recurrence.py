@@ -16,7 +16,7 @@ from ...graph.operations.recurrent import Activation, Gru, Lstm, Recurrent
 from ...graph.operations.shape import Concat, Transpose
 from ...graph.types import GraphError, Shape
 from .call import Call
-from .moves import sliced
+from .data_movement import sliced
 from .table import operator
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

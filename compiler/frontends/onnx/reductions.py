@@ -9,7 +9,7 @@ from ...graph.operations.functions import Unary, UnaryKind
 from ...graph.operations.quantize import Clamp
 from ...graph.operations.reduction import Arg, Reduce, ReduceKind
 from .call import Call
-from .moves import axes_of
+from .data_movement import axes_of
 from .table import operator
 
 # What is summed, how, and what becomes of it.

@@ -7,7 +7,7 @@ from math import floor, isfinite
 from ...graph.operations.resize import Coordinates, Nearest, Resize, ResizeKind
 from ...graph.types import GraphError
 from .call import Call
-from .moves import axes_of
+from .data_movement import axes_of
 from .resize_matrices import Filter, give_resized
 from .table import operator
 

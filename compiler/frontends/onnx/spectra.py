@@ -13,7 +13,7 @@ from ...graph.operations.matrix import MatMul
 from ...graph.operations.shape import Transpose
 from ...graph.types import Array, GraphError
 from .call import Call
-from .moves import sliced
+from .data_movement import sliced
 from .table import operator
 
 AXIS_IS_OPERAND = 20            # from this opset on; before, it is an attribute

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tflite
 
-from ....isa.values import named
+from ....base.checked_values import named
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
 from .verifier import verify_flatbuffer
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....isa.values import listed, named
+from ....base.checked_values import listed, named
 from ...graph.graph import Builder, Graph
 from ...graph.types import GraphError, Shape, TensorType
 from ..given_inputs import GivenInputs, check_shape, sizes_text, value_array

@@ -11,8 +11,8 @@ from math import isinf, isnan
 
 import numpy as np
 
+from ....base.errors import MicrotronError
 from ....isa.arithmetic import INT32_HIGH, quantize_scale, scale_array
-from ....isa.errors import MicrotronError
 from ....isa.instructions import Rounding
 from ..operation import Operation
 from ..types import Array, GraphError, TensorType

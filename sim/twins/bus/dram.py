@@ -1,4 +1,4 @@
-"""DRAM timing as defined in isa.timing, with its queues as registers.
+"""DRAM timing as defined in isa.memory_timing, with its queues as registers.
 
 In each cycle `decide` determines what memory offers and accepts, from its registers and those of
 the bus, and `clock` ends the cycle. If memory is `calm`, nothing stalls and no address fails.
@@ -6,7 +6,7 @@ the bus, and `clock` ends the cycle. If memory is `calm`, nothing stalls and no 
 
 from __future__ import annotations
 
-from ....isa.timing import HASH_MIX, HASH_STEP, Channel
+from ....isa.memory_timing import HASH_MIX, HASH_STEP, Channel
 from ..registers import Registers, inlined
 from ..types import Settings, Unit, Wires
 
@@ -35,7 +35,7 @@ def is_calm(timing: Settings) -> bool:
 
 @inlined
 def stalled(timing: Settings, cycle: int, channel: int) -> bool:
-    """isa.timing.stalled, in numbers of 64 bits."""
+    """isa.memory_timing.stalled, in numbers of 64 bits."""
     if timing.stalls == 0:
         return False
     value = timing.seed + (cycle * CHANNELS + channel + 1) * HASH_STEP & WORD

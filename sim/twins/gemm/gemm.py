@@ -7,8 +7,8 @@ which the contents of every stage follow. Indices are checked when an instructio
 
 from __future__ import annotations
 
-from ....isa.bounds import BIAS, DST, SRC, WGT
 from ....isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Engine, GemmFlags
+from ....isa.verification.bounds import BIAS, DST, SRC, WGT
 from ...llvm.marks import called, inlined
 from .. import tokens
 from ..registers import Registers

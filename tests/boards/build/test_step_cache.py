@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.build.step_cache import cache_root, get_or_make
-from microtron.isa.errors import MicrotronError
 
 
 def test_what_was_made_is_kept_and_what_was_stopped_is_not(tmp_path, monkeypatch):

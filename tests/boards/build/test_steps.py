@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from microtron.base import source_digest
+from microtron.base.errors import MicrotronError
 from microtron.boards.build import steps as steps_module
 from microtron.boards.build import tools
 from microtron.boards.build.plan import make_plan
 from microtron.boards.build.steps import Call, Command, Step, Write
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.isa.config import PRESETS
-from microtron.isa.errors import MicrotronError
 
 PYTHON = tools.Need(name="python", programs=("python3",))
 COUNTED = "import os, sys; open(os.environ['COUNT'], 'a').write('x'); "
@@ -147,7 +147,7 @@ def test_a_changed_source_calls_the_function_again(monkeypatch):
     call = Call("microtron.boards.build.cell_count:check_fit", {})
     before = call.identity()
     assert before == call.identity()
-    change(monkeypatch, "isa/values.py")            # boards/facts/toml_table.py imports it
+    change(monkeypatch, "base/checked_values.py")            # boards/facts/toml_table.py imports it
     assert call.identity() != before
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.build import debian_root, tools
-from microtron.isa.errors import MicrotronError
 
 
 @pytest.fixture

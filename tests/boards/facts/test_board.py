@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.build.plan import load_command, make_plan
 from microtron.boards.facts.board import PARTS, RESOURCES, load_board
 from microtron.boards.facts.catalogue import FILES, board_names, find_board, load_boards
 from microtron.boards.facts.errors import BoardError
 from microtron.boards.facts.toml_table import read_toml
 from microtron.isa.config import PRESETS
-from microtron.isa.errors import MicrotronError
 
 GOOD = (FILES / "ulx3s.toml").read_text()
 

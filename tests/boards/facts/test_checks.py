@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.facts.catalogue import FILES, find_board, load_boards
 from microtron.boards.facts.checks import INSIDE_BYTES, check_board
 from microtron.boards.facts.clocks import pll_can_generate
@@ -15,7 +16,6 @@ from microtron.boards.facts.in_package_sdram import INSIDE
 from microtron.boards.facts.pins import GROUPS
 from microtron.boards.soc.system_steps import gateware_steps
 from microtron.isa.config import tiny
-from microtron.isa.errors import MicrotronError
 
 COLUMN_BITS = 8                 # of the memory in a GW2AR-18
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.base.errors import ConfigError
 from microtron.boards.facts.board import RESOURCES
 from microtron.boards.facts.catalogue import find_board, load_boards
 from microtron.boards.facts.errors import BoardError
@@ -22,7 +23,6 @@ from microtron.boards.facts.fit import (
 from microtron.boards.facts.toml_table import read_toml
 from microtron.hw.targets import LANE_MULTIPLIERS, TARGETS
 from microtron.isa.config import PRESETS, base, tiny, wide
-from microtron.isa.errors import ConfigError
 
 
 def test_every_measured_area_has_every_resource_and_a_shell():

@@ -11,7 +11,7 @@ import pytest
 from microtron.boards.facts.catalogue import FILES, find_board
 from microtron.boards.facts.speed import memory_option, speed_of
 from microtron.isa.config import base, small, tiny
-from microtron.isa.timing import MemoryTiming, parse_timing
+from microtron.isa.memory_timing import MemoryTiming, parse_timing
 
 from ...command import bad, good
 
@@ -63,7 +63,7 @@ def test_a_network_that_does_not_fit_is_refused_before_it_is_simulated(monkeypat
     def simulated(*_arguments, **_options):
         raise AssertionError("simulated")
 
-    monkeypatch.setattr("microtron.runtime.profile.profile", simulated)
+    monkeypatch.setattr("microtron.runtime.reports.profile.profile", simulated)
     assert "ulx3s: the configuration does not fit: it takes 196 multipliers" in bad(
         "profile", DIGITS, "--board", "ulx3s", "--config", "base")
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.base.errors import MicrotronError
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.firmware import riscv_gcc
 from microtron.boards.firmware.image import BASE, build_image
 from microtron.boards.firmware.monitor import format_rom, system_header
-from microtron.isa.errors import MicrotronError
 from microtron.runtime.monitor.network import NetworkImage
 
 from ...command import command

@@ -10,6 +10,7 @@ import pytest
 from litedram.dfii import DFIInjector
 from migen import run_simulation
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.processors import NONE
 from microtron.boards.soc.dram.initializer import MARGIN, Starter
@@ -18,11 +19,10 @@ from microtron.boards.soc.file_names import FACTS
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.boards.soc.system_steps import gateware_steps
 from microtron.isa.config import tiny
-from microtron.isa.errors import MicrotronError
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 
 from ...runtime.board.test_bridge_system import PLACE, SimulatedLink, program
-from ...runtime.test_rtl import is_copied
+from ...runtime.devices.test_rtl import is_copied
 from .test_simulate import LEAST
 
 BOARD = replace(board_of("ulx3s"), cpu=NONE)

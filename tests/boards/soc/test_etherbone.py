@@ -25,7 +25,7 @@ from microtron.boards.soc.simulation.simulated_board import TOP, compile_model
 from microtron.isa.config import tiny
 from microtron.runtime.board.etherbone import EtherboneLink
 from microtron.runtime.board.link import LinkError
-from microtron.runtime.rtl_build import QUICK_TO_COMPILE
+from microtron.runtime.devices.rtl_build import QUICK_TO_COMPILE
 
 from .ethernet_host import (
     HOST_IP,

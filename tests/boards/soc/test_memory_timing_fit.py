@@ -14,7 +14,7 @@ from microtron.boards.soc.simulation.memory_timing_fit import (
     simulate_cycles,
     worst_error,
 )
-from microtron.isa.timing import MemoryTiming
+from microtron.isa.memory_timing import MemoryTiming
 
 from ...runtime.small_model import small_graph
 

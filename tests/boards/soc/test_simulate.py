@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.base.errors import ExecutionError
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.firmware.image import Image, build_image
 from microtron.boards.firmware.riscv_gcc import find_tool
 from microtron.boards.soc.simulation.memory_timing_fit import Measured
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.isa.config import Config
-from microtron.isa.errors import ExecutionError
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import Engines, Load
 from microtron.isa.registers import IDENTITY

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.base.errors import ExecutionError
 from microtron.boards.facts.board import Board
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.catalogue import load_boards
@@ -17,8 +18,7 @@ from microtron.boards.firmware.image import build_image
 from microtron.boards.soc.file_names import PINS
 from microtron.boards.soc.simulation.memory_timing_fit import Measured
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
-from microtron.isa.errors import ExecutionError
-from microtron.runtime.model import Model
+from microtron.runtime.models.model import Model
 from microtron.runtime.monitor.client import Monitor
 from microtron.runtime.monitor.network import BoardNetwork
 

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.timing import cell_owners as owners
 from microtron.boards.timing import critical_paths as paths
 from microtron.boards.timing import ecp5_delays as delays
@@ -15,7 +16,6 @@ from microtron.boards.timing import families, sdf
 from microtron.boards.timing import placed_paths as placed
 from microtron.boards.timing import timing_netlist as netlist
 from microtron.boards.timing import unit_synthesis as synthesis
-from microtron.isa.errors import MicrotronError
 
 OUTPUTS = {"Q", "Z", "S0", "S1", "COUT", "DO", "Y"}
 

@@ -16,7 +16,7 @@ from microtron.boards import zynq
 from microtron.boards.facts.zynq7000 import REGISTERS
 from microtron.boards.zynq.shell import RESET_STAGES, Shell
 from microtron.hw.top import MODULE
-from microtron.runtime.rtl_build import cached, generator
+from microtron.runtime.devices.rtl_build import cached, generator
 
 FILE = "shell.v"
 BUFFER = "module BUFG(input I, output O); assign O = I; endmodule\n"

@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import Engines, Gemm, Load, Sync
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.registers import register_map
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.linux import LinuxLink
-from microtron.runtime.device import Address, run
-from microtron.runtime.functional import FunctionalDevice
-from microtron.runtime.rtl import RtlDevice
-from microtron.runtime.rtl_build import library
-from microtron.runtime.rtl_harness import Harness, Window
+from microtron.runtime.devices.device import Address, run
+from microtron.runtime.devices.functional import FunctionalDevice
+from microtron.runtime.devices.rtl import RtlDevice
+from microtron.runtime.devices.rtl_build import library
+from microtron.runtime.devices.rtl_harness import Harness, Window
+from microtron.testing.random_programs import random_program
 
-from ...runtime.test_device import plus_seven
-from ...runtime.test_rtl import FAULTS, copying, is_copied, with_code
+from ...runtime.devices.test_device import plus_seven
+from ...runtime.devices.test_rtl import FAULTS, copying, is_copied, with_code
 from .ps7_model import shell_verilog
 
 PLACE = "board:pynq_z2@/dev/uio0"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.zynq.fasm import parse_fasm
 from microtron.boards.zynq.frames import FRAME_WORDS, build_frames, format_frames, write_frames
 from microtron.boards.zynq.xray import open_xray
-from microtron.isa.errors import MicrotronError
 
 from .small_database import PART, write_database
 

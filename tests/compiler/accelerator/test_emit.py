@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from microtron.base.errors import IsaError
 from microtron.compiler.accelerator import emit as module
 from microtron.compiler.accelerator.emit import Emitter, emit
 from microtron.compiler.accelerator.form_transfers import form_transfers
@@ -32,12 +33,11 @@ from microtron.compiler.nest.nest import (
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import tiny
-from microtron.isa.errors import IsaError
 from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, MicroOp, Sync
 from microtron.isa.program import SEGMENT_BYTES_LIMIT
 from microtron.isa.stream import decode
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 from microtron.sim.simulate import simulate
 
 BLOCK = tiny.block_in

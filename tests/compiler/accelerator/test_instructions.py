@@ -46,8 +46,8 @@ from microtron.isa.instructions import (
     Requantize,
     RequantizeFlags,
 )
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 
 FEW = replace(tiny, uop_bytes=16 * MicroOp.size)        # sums of more than four are divided
 

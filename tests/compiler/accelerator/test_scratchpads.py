@@ -6,7 +6,7 @@ import pytest
 
 from microtron.compiler.accelerator.scratchpads import place_buffers
 from microtron.compiler.compile import compile_op
-from microtron.compiler.operators.conv2d import Conv2d
+from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.config import base
 
 

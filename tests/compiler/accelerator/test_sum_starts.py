@@ -25,8 +25,8 @@ from microtron.compiler.nest.nest import (
 from microtron.isa.config import tiny
 from microtron.isa.instructions import AluI, AluOp, Gemm, GemmFlags
 from microtron.isa.stream import decode
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 
 LANES = tiny.block_out
 ZERO = Constant(0)

@@ -26,8 +26,8 @@ from microtron.compiler.nest.verify import verify_nest
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Load
 from microtron.isa.stream import decode
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 
 TILE = (tiny.batch, tiny.block_out)
 ZERO = Constant(0)

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from microtron.base.machine_code import Library, object_file
+from microtron.base.processor import host
 from microtron.compiler.cpu.code.kernel import Kernel, Module
 from microtron.compiler.cpu.part import compile_part
 from microtron.compiler.expression.evaluate import numpy_type
 from microtron.compiler.nest.run import undefined
-from microtron.native.machine_code import Library, object_file
-from microtron.native.target import host
-from microtron.runtime.compiled_host import CompiledBackend
+from microtron.runtime.models.compiled_host import CompiledBackend
 
 from ...emulated import chosen, given, run_part, unknown, worker
 

@@ -16,7 +16,7 @@ from microtron.compiler.expression.tensor import Tensor, compute
 from microtron.compiler.graph.graph import Builder
 from microtron.compiler.graph.operation import Operation, operand
 from microtron.compiler.graph.types import TensorType
-from microtron.runtime.compiled_host import CompiledBackend
+from microtron.runtime.models.compiled_host import CompiledBackend
 
 @dataclass(frozen=True, kw_only=True)
 class Squareplus(Operation):

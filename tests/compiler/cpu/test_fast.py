@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from microtron.base.processor import host
 from microtron.compiler.cpu.code.dot import DOT
 from microtron.compiler.cpu.fast.block import MOST, block_of
 from microtron.compiler.cpu.operators import matrix, window
@@ -25,8 +26,7 @@ from microtron.compiler.graph.operations.window import Conv, TransposedConv
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
-from microtron.native.target import host
-from microtron.runtime import compiled_host
+from microtron.runtime.models import compiled_host
 
 from .machine import compiled
 

@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from microtron.base.machine_code import assembly
+from microtron.base.processor import TARGETS, Target
 from microtron.compiler.expression.expression import FLOATS
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
-from microtron.native.machine_code import assembly
-from microtron.native.target import TARGETS, Target
 
 from .machine import compiled, run
 

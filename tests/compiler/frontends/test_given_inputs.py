@@ -11,12 +11,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import microtron
-from microtron.cli_options import ModelInputs
+from microtron.base.errors import MicrotronError
+from microtron.cli.options import ModelInputs
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.frontends.tflite import read_tflite
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.types import GraphError
-from microtron.isa.errors import MicrotronError
 
 from ...command import bad, good
 from .onnx_models import graph_model, runtime

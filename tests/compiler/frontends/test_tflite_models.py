@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.compiler.frontends.read import read_model
 from microtron.compiler.graph.evaluate import evaluate
-from microtron.isa.errors import MicrotronError
 
 from ...models import MODELS, golden_path, model_names, model_path, needs_models, suite
 

@@ -22,12 +22,12 @@ from microtron.compiler.graph.operations.quantize import (
 from microtron.compiler.graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
 from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense
-from microtron.compiler.operators.elementwise import Elementwise
-from microtron.compiler.operators.grouped import Grouped
-from microtron.compiler.operators.pool import Pool as PoolSpec
-from microtron.compiler.operators.transposed import Transposed
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.convolution.grouped import Grouped
+from microtron.compiler.operators.convolution.transposed import Transposed
+from microtron.compiler.operators.dense.dense import Dense
+from microtron.compiler.operators.elementwise.elementwise import Elementwise
+from microtron.compiler.operators.pool.pool import Pool as PoolSpec
 from microtron.isa.arithmetic import quantize_scale
 from microtron.isa.instructions import Rounding
 

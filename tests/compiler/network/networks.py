@@ -16,7 +16,7 @@ from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.network.network import HostStep
 from microtron.isa.instructions import Rounding
-from microtron.runtime.device import Address, open_device
+from microtron.runtime.devices.device import Address, open_device
 
 
 class Layers:

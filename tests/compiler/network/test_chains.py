@@ -16,7 +16,7 @@ from microtron.compiler.network.compile import compile_network
 from microtron.compiler.passes.pipeline import optimized
 from microtron.isa.config import base, small, tiny
 from microtron.isa.instructions import Gemm, GemmFlags, Opcode, Store, Window
-from microtron.isa.verifier import verify
+from microtron.isa.verification.verifier import verify
 
 from ..graph.random_graphs import networks, random_inputs
 from .networks import Layers, executed

@@ -17,11 +17,11 @@ from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
 from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.network import AcceleratorStep, Decision, HostStep, Where
-from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import Rounding
-from microtron.isa.timing import MemoryTiming
-from microtron.isa.verifier import verify
+from microtron.isa.memory_timing import MemoryTiming
+from microtron.isa.verification.verifier import verify
 
 from .networks import Layers, block, classifier, executed
 

@@ -22,7 +22,7 @@ from microtron.isa.instructions import (
     Sync,
 )
 from microtron.isa.stream import decode, encode
-from microtron.isa.verifier import verify
+from microtron.isa.verification.verifier import verify
 
 from .networks import Layers, executed
 

@@ -12,8 +12,8 @@ from microtron.compiler.graph.evaluate import evaluate, evaluate_all
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.passes.pipeline import optimized
 from microtron.isa.config import tiny
-from microtron.isa.verifier import verify
-from microtron.runtime.campaign import SMALL
+from microtron.isa.verification.verifier import verify
+from microtron.testing.campaign import SMALL
 
 from ..graph.random_graphs import networks, random_inputs
 from .networks import executed

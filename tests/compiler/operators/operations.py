@@ -12,8 +12,8 @@ from microtron.compiler.expression.tensor import in_order
 from microtron.compiler.operators.packing import checked
 from microtron.isa.arithmetic import quantize_scale
 from microtron.isa.config import tiny
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 
 from .references import expected
 

@@ -6,17 +6,17 @@ import dataclasses
 
 import numpy as np
 
-from microtron.compiler.operators.averaged import AveragedConv2d
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.conv_separable import ConvSeparable
-from microtron.compiler.operators.dense import Dense
-from microtron.compiler.operators.depthwise import Depthwise
-from microtron.compiler.operators.elementwise import Elementwise, Operation
-from microtron.compiler.operators.grouped import Grouped
-from microtron.compiler.operators.pool import Kind, Pool, division
-from microtron.compiler.operators.residual import ResidualConv2d
-from microtron.compiler.operators.separable import Separable
-from microtron.compiler.operators.transposed import Transposed
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
+from microtron.compiler.operators.convolution.grouped import Grouped
+from microtron.compiler.operators.convolution.residual import ResidualConv2d
+from microtron.compiler.operators.convolution.transposed import Transposed
+from microtron.compiler.operators.dense.dense import Dense
+from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
+from microtron.compiler.operators.pool.pool import Kind, Pool, division
 from microtron.isa.arithmetic import quantize_scale, requantize_array, scale_array
 from microtron.isa.instructions import Rounding
 

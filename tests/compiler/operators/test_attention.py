@@ -10,13 +10,19 @@ import pytest
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense, Layout, as_right_side, form_of, pack_data
-from microtron.compiler.operators.dense_schedule import TEMPLATE
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.dense.dense import (
+    Dense,
+    Layout,
+    as_right_side,
+    form_of,
+    pack_data,
+)
+from microtron.compiler.operators.dense.dense_schedule import TEMPLATE
 from microtron.isa.arithmetic import quantize_scale
 from microtron.isa.config import small, tiny
-from microtron.isa.verifier import verify
-from microtron.runtime.device import run
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 
 from .operations import check, check_meaning
 from .references import expected

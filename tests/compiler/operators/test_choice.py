@@ -6,28 +6,20 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.base.errors import ExecutionError
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators import (
-    choice,
-    conv2d,
-    conv2d_schedule,
-    dense,
-    dense_schedule,
-    depthwise,
-    depthwise_schedule,
-    elementwise,
-    elementwise_schedule,
-    grouped,
-    pool,
-    pool_schedule,
-)
+from microtron.compiler.operators import choice
 from microtron.compiler.operators.choice import Candidate, candidates, different, fastest, ranked
+from microtron.compiler.operators.convolution import conv2d, conv2d_schedule, grouped
+from microtron.compiler.operators.dense import dense, dense_schedule
+from microtron.compiler.operators.depthwise import depthwise, depthwise_schedule
+from microtron.compiler.operators.elementwise import elementwise, elementwise_schedule
 from microtron.compiler.operators.form import Template
+from microtron.compiler.operators.pool import pool, pool_schedule
 from microtron.compiler.operators.work import Work
 from microtron.isa.config import Config, base, tiny
-from microtron.isa.errors import ExecutionError
-from microtron.isa.timing import MemoryTiming
+from microtron.isa.memory_timing import MemoryTiming
 
 LAYER = conv2d.Conv2d(height=9, width=8, channels_in=10, channels_out=24, pad=(1, 1, 1, 1))
 STRIDED = conv2d.Conv2d(height=8, width=12, channels_in=10, channels_out=9, kernel=(1, 1),

@@ -9,28 +9,28 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.base.errors import MicrotronError
 from microtron.compiler.compile import bound_of, compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.conv_separable import ConvSeparable
-from microtron.compiler.operators.dense import Dense, Layout, batch_matmul
-from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
+from microtron.compiler.operators.convolution.grouped import Grouped
+from microtron.compiler.operators.convolution.residual import ResidualConv2d
+from microtron.compiler.operators.convolution.transposed import Transposed
+from microtron.compiler.operators.dense.dense import Dense, Layout, batch_matmul
+from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.description import LARGEST, kinds_of
-from microtron.compiler.operators.elementwise import Elementwise, Operation
-from microtron.compiler.operators.grouped import Grouped
+from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
 from microtron.compiler.operators.kernel import Operator
-from microtron.compiler.operators.pool import Kind, Pool
-from microtron.compiler.operators.residual import ResidualConv2d
-from microtron.compiler.operators.separable import Separable
-from microtron.compiler.operators.transposed import Transposed
+from microtron.compiler.operators.pool.pool import Kind, Pool
 from microtron.isa.arithmetic import scale
 from microtron.isa.config import tiny
-from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import Rounding
-from microtron.isa.timing import MemoryTiming
-from microtron.isa.verifier import verify
+from microtron.isa.memory_timing import MemoryTiming
+from microtron.isa.verification.verifier import verify
 
 IMAGE = {"height": 6, "width": 7}
 VALID = {

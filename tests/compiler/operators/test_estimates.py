@@ -6,21 +6,21 @@ import pytest
 
 import microtron
 from microtron.compiler.compile import compile_op
-from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of
 from microtron.compiler.operators.choice import ranked
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.conv_separable import ConvSeparable
-from microtron.compiler.operators.dense import Dense
-from microtron.compiler.operators.depthwise import Depthwise
-from microtron.compiler.operators.elementwise import Elementwise
-from microtron.compiler.operators.grouped import Grouped
-from microtron.compiler.operators.pool import Pool
-from microtron.compiler.operators.residual import ResidualConv2d
-from microtron.compiler.operators.separable import Separable
-from microtron.compiler.operators.transposed import Transposed
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
+from microtron.compiler.operators.convolution.grouped import Grouped
+from microtron.compiler.operators.convolution.residual import ResidualConv2d
+from microtron.compiler.operators.convolution.transposed import Transposed
+from microtron.compiler.operators.dense.dense import Dense
+from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.elementwise import Elementwise
+from microtron.compiler.operators.pool.pool import Pool
 from microtron.isa.config import small
-from microtron.isa.timing import MemoryTiming
+from microtron.isa.memory_timing import MemoryTiming
 
 IMAGE = {"height": 28, "width": 28}
 LAYERS = {

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.campaign import SMALL as CONFIGS
-from microtron.runtime.cycle import CycleDevice
-from microtron.runtime.functional import FunctionalDevice
-from microtron.runtime.rtl import RtlDevice
+from microtron.isa.memory_timing import MemoryTiming
+from microtron.runtime.devices.cycle import CycleDevice
+from microtron.runtime.devices.functional import FunctionalDevice
+from microtron.runtime.devices.rtl import RtlDevice
+from microtron.testing.campaign import SMALL as CONFIGS
 
 from ...examples import examples
 from .operations import check

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.compiler.operators.dense import Dense
-from microtron.compiler.operators.depthwise import Depthwise
+from microtron.compiler.operators.dense.dense import Dense
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import tiny
 from microtron.isa.instructions import MicroOp
 

@@ -8,9 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators import conv2d, dense, depthwise, elementwise, grouped, transposed
+from microtron.compiler.operators.convolution import conv2d, grouped, transposed
+from microtron.compiler.operators.dense import dense
+from microtron.compiler.operators.depthwise import depthwise
+from microtron.compiler.operators.elementwise import elementwise
 from microtron.compiler.operators.packing import (
     Operand,
     checked,
@@ -21,10 +25,9 @@ from microtron.compiler.operators.packing import (
 )
 from microtron.isa.arithmetic import quantize_scale
 from microtron.isa.config import tiny
-from microtron.isa.errors import MicrotronError
 from microtron.isa.instructions import Buffer
-from microtron.runtime.campaign import SMALL
 from microtron.sim.functional.scratchpads import unpack
+from microtron.testing.campaign import SMALL
 
 from .operations import operands_for
 

@@ -9,16 +9,16 @@ import pytest
 
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.dense import Dense
-from microtron.compiler.operators.depthwise import Depthwise
-from microtron.compiler.operators.grouped import Grouped
-from microtron.compiler.operators.residual import ResidualConv2d
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.convolution.grouped import Grouped
+from microtron.compiler.operators.convolution.residual import ResidualConv2d
+from microtron.compiler.operators.dense.dense import Dense
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Buffer, Store
-from microtron.runtime.cycle import CycleDevice
-from microtron.runtime.device import run
-from microtron.runtime.rtl import RtlDevice
+from microtron.runtime.devices.cycle import CycleDevice
+from microtron.runtime.devices.device import run
+from microtron.runtime.devices.rtl import RtlDevice
 
 from .operations import CONFIGS, check
 

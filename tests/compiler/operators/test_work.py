@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 
 import microtron
 from microtron.compiler.compile import bound_of, work_of
-from microtron.compiler.operators.averaged import AveragedConv2d
 from microtron.compiler.operators.catalogue import OPERATORS
-from microtron.compiler.operators.conv2d import Conv2d
-from microtron.compiler.operators.conv_separable import ConvSeparable
-from microtron.compiler.operators.dense import Dense, batch_matmul
-from microtron.compiler.operators.depthwise import Depthwise
-from microtron.compiler.operators.elementwise import Elementwise
-from microtron.compiler.operators.grouped import Grouped
-from microtron.compiler.operators.pool import Pool, global_average
-from microtron.compiler.operators.residual import ResidualConv2d
-from microtron.compiler.operators.separable import Separable
-from microtron.compiler.operators.transposed import Transposed
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
+from microtron.compiler.operators.convolution.grouped import Grouped
+from microtron.compiler.operators.convolution.residual import ResidualConv2d
+from microtron.compiler.operators.convolution.transposed import Transposed
+from microtron.compiler.operators.dense.dense import Dense, batch_matmul
+from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.elementwise import Elementwise
+from microtron.compiler.operators.pool.pool import Pool, global_average
 from microtron.compiler.operators.work import Bound, Work, used
 from microtron.isa.config import base, small, tiny, wide
-from microtron.isa.timing import MemoryTiming
+from microtron.isa.memory_timing import MemoryTiming
 
 INT4 = replace(base, wgt_bits=4)
 ONE_TAP, WINDOWS = replace(base, window_taps=1), replace(base, window_taps=3)

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microtron.cli import app
-from microtron.cli_entry import run_command
+from microtron.base.errors import MicrotronError
+from microtron.cli.entry import run_command
+from microtron.cli.main import app
 from microtron.compiler.errors import InternalError, PassWarning, attributed_to
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.graph import Builder, with_nodes
@@ -20,9 +21,8 @@ from microtron.compiler.network import placement
 from microtron.compiler.passes import pipeline
 from microtron.compiler.passes.pipeline import PASSES, Pass, optimized
 from microtron.isa.config import small
-from microtron.isa.errors import MicrotronError
-from microtron.runtime.compilation import ModelOptions, compile_model
-from microtron.runtime.model import Model
+from microtron.runtime.models.compilation import ModelOptions, compile_model
+from microtron.runtime.models.model import Model
 
 X = np.arange(-30, 30).astype(np.int8).reshape(1, 4, 3, 5)
 

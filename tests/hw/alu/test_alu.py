@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.isa.bounds import check
+from microtron.base.errors import ExecutionError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import (
     Alu,
     AluI,
@@ -18,6 +17,7 @@ from microtron.isa.instructions import (
     Requantize,
     RequantizeFlags,
 )
+from microtron.isa.verification.bounds import check
 
 from ..simulate import simulate
 from .alu_bench import Bench, Model

@@ -12,8 +12,8 @@ from microtron.hw.accumulator import READERS, Accumulator
 from microtron.hw.gemm.gemm import GemmEngine
 from microtron.hw.gemm.gemm_decode import GemmDecoder
 from microtron.hw.scratchpad import Scratchpad
-from microtron.isa.bounds import index_range
 from microtron.isa.instructions import Buffer, Engines, Gemm, GemmFlags, Window
+from microtron.isa.verification.bounds import index_range
 from microtron.sim.functional.scratchpads import Scratchpads, pack, unpack
 from microtron.sim.functional.simulator import compute
 

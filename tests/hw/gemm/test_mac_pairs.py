@@ -9,10 +9,10 @@ import pyosys
 import pytest
 from amaranth.back import rtlil
 
+from microtron.base.errors import MicrotronError
 from microtron.hw.gemm.mac import MacArray, mac_latency
 from microtron.hw.targets import TARGETS, find_target
 from microtron.isa.config import base, small, tiny, wide
-from microtron.isa.errors import MicrotronError
 
 RUNTIME = Path(pyosys.__file__).parent / "share/include/backends/cxxrtl/runtime"
 TWO_BY_TWO = replace(tiny, block_in=2, block_out=2)

@@ -1,8 +1,8 @@
 """Random loads and stores that are valid by construction, and the configurations to try."""
 
-from microtron.isa.bounds import index_range
 from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import Buffer, Engines, Load, Store
+from microtron.isa.verification.bounds import index_range
 
 SMALL = {"uop_bytes": 512, "inp_bytes": 1 << 10, "wgt_bytes": 4 << 10, "acc_bytes": 8 << 10,
          "out_bytes": 2 << 10}

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config
-from microtron.isa.errors import MicrotronError
 from microtron.isa.faults import Fault
 from microtron.isa.instructions import INSTRUCTION_BYTES, SEGMENTS
 from microtron.isa.program import Access, Program, Segment
@@ -17,7 +17,7 @@ from microtron.isa.registers import (
 )
 from microtron.isa.stream import from_bytes
 from microtron.runtime.board.link import poll
-from microtron.runtime.functional import FunctionalDevice
+from microtron.runtime.devices.functional import FunctionalDevice
 
 NAMES = {register.offset: register.name for register in register_map()}
 WRITABLE = {register.name for register in register_map() if register.writable} - {"control"}

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from microtron.base.errors import ExecutionError, MicrotronError
 from microtron.isa.config import PAGE_BYTES, small, tiny
-from microtron.isa.errors import ExecutionError, MicrotronError
 from microtron.isa.instructions import AluI, Load, Sync
 from microtron.isa.registers import Status, counter_names
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.link import LinkError
-from microtron.runtime.device import Address, open_device, run
+from microtron.runtime.devices.device import Address, open_device, run
 
-from ..test_device import plus_seven
-from ..test_rtl import with_code
+from ..devices.test_device import plus_seven
+from ..devices.test_rtl import with_code
 from .fake_board import CYCLES, DirectLink, FakeBoard
 
 PLACE = "board:ulx3s@/dev/null"

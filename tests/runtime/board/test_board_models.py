@@ -8,12 +8,12 @@ import pytest
 import microtron
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.isa.config import small, tiny
-from microtron.isa.image import save
-from microtron.runtime.board import device as board_device
+from microtron.isa.image.program_image import save
+from microtron.runtime.board import board_device as board_device
 
 from ...command import command
+from ..devices.test_device import plus_seven
 from ..small_model import image, small_graph
-from ..test_device import plus_seven
 from .fake_board import CYCLES, DirectLink, FakeBoard
 
 PLACE = "board:pynq_z2@/dev/uio0"

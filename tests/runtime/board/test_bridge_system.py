@@ -2,19 +2,19 @@
 
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import Buffer, Engines, Gemm, Load, Sync
 from microtron.isa.program import Program
 from microtron.isa.stream import encode
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS, link_to, place_of
 from microtron.runtime.board.uart import BridgeLink
-from microtron.runtime.device import Address
+from microtron.runtime.devices.device import Address
 
 from ...boards.soc.test_simulate import BOARD, LEAST
-from ..test_rtl import copying, is_copied
+from ..devices.test_rtl import copying, is_copied
 
 PLACE = "board:ulx3s@/dev/ttyUSB0"
 PATIENCE = 300_000              # cycles

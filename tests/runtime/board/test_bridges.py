@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from microtron.isa.config import tiny
 from microtron.runtime.board import uart
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.etherbone import MOST_WORDS, EtherboneLink
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import LITEX_REGISTERS
 from microtron.runtime.board.uart import UartLink
-from microtron.runtime.device import run
+from microtron.runtime.devices.device import run
 
-from ..test_device import plus_seven
+from ..devices.test_device import plus_seven
 from .fake_board import FakeBoard
 from .peers import network_peer, serial_peer
 

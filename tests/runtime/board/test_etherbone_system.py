@@ -6,24 +6,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.ethernet import Ethernet
 from microtron.boards.facts.processors import NONE, soft_processor
 from microtron.boards.soc.simulation.ethernet_cable import CabledBoard
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import Buffer, Engines, Gemm, Load, Sync
 from microtron.isa.program import Program
 from microtron.isa.registers import IDENTITY
 from microtron.isa.stream import encode
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.etherbone import EtherboneLink
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS, link_to, place_of
-from microtron.runtime.device import Address
+from microtron.runtime.devices.device import Address
 
 from ...boards.soc.ethernet_host import Host, relay
 from ...boards.soc.test_simulate import LEAST
-from ..test_rtl import copying, is_copied
+from ..devices.test_rtl import copying, is_copied
 
 pytestmark = pytest.mark.soak
 

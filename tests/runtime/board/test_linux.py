@@ -10,7 +10,7 @@ import pytest
 
 from microtron.isa.config import tiny
 from microtron.isa.registers import WINDOW_BYTES, identity_of, offset_of
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.linux import (
     LEAST_BYTES,
@@ -19,9 +19,9 @@ from microtron.runtime.board.linux import (
     open_buffer,
     open_linux,
 )
-from microtron.runtime.device import Address
+from microtron.runtime.devices.device import Address
 
-from ..test_device import plus_seven
+from ..devices.test_device import plus_seven
 
 PHYSICAL, SIZE = 0x1800_0000, 1 << 16
 

@@ -9,15 +9,15 @@ import pytest
 
 from microtron.isa.config import tiny
 from microtron.isa.registers import Status, offset_of
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.connection import connected
-from microtron.runtime.board.device import BoardDevice
 from microtron.runtime.board.etherbone import EtherboneLink
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import LITEX_REGISTERS
 from microtron.runtime.board.uart import UartLink
-from microtron.runtime.device import Address, run
+from microtron.runtime.devices.device import Address, run
 
-from ..test_device import plus_seven
+from ..devices.test_device import plus_seven
 from .fake_board import DirectLink, FakeBoard
 from .peers import Noise, network_peer, serial_peer
 

@@ -2,17 +2,17 @@
 
 import pytest
 
+from microtron.base.errors import MicrotronError
 from microtron.boards.facts.board import load_board
 from microtron.boards.facts.errors import BoardError
-from microtron.isa.errors import MicrotronError
-from microtron.isa.image import save
+from microtron.isa.image.program_image import save
 from microtron.runtime.board import places
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import FILES, LITEX_MEMORY, link_to, place_of
-from microtron.runtime.device import open_device
+from microtron.runtime.devices.device import open_device
 
 from ...command import bad
-from ..test_device import plus_seven
+from ..devices.test_device import plus_seven
 
 ULX3S = (FILES / "ulx3s.toml").read_text(encoding="utf-8")
 

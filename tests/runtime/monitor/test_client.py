@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microtron.isa.errors import ExecutionError, ImageError
+from microtron.base.errors import ExecutionError, ImageError
 from microtron.runtime.monitor.client import Monitor, RefusedError
 from microtron.runtime.monitor.network import NetworkImage, reason
 from microtron.runtime.monitor.protocol import Outcome, Status

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
+from microtron.base.errors import ImageError
 from microtron.compiler.graph.types import Quantization, TensorType
-from microtron.isa.errors import ImageError
 from microtron.runtime.monitor.image import HEADER, NETWORK, NetworkImage
 
 from .fake_monitor import BASE, image_bytes

@@ -9,7 +9,7 @@ pytest.importorskip("onnx")
 
 from onnx import helper
 
-from microtron.runtime.onnx_backend import MicrotronBackend
+from microtron.runtime.models.onnx_backend import MicrotronBackend
 
 from .nodes import INTEGERS, Draw
 

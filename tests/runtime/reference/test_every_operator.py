@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime")
 import microtron.compiler.frontends.onnx.read  # noqa: F401  (registers operators)
 from microtron.compiler.frontends.onnx.table import supported
 from microtron.compiler.passes.pipeline import optimized
-from microtron.runtime.onnx_backend import roomy_outputs, specialized, used_rows
+from microtron.runtime.models.onnx_backend import roomy_outputs, specialized, used_rows
 
 from ...compiler.cpu.machine import computed
 from . import elements, images, microsoft, moves, steps, sums  # noqa: F401  (register nodes)

@@ -3,9 +3,9 @@
 import pytest
 
 from microtron.isa.config import tiny
-from microtron.runtime.campaign import right_case, wrong_case
 from microtron.sim.cycle import loop
 from microtron.sim.cycle.run import run_cycles
+from microtron.testing.campaign import right_case, wrong_case
 
 from ..llvm.interpreted import interpreted
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.isa.config import Config, tiny
-from microtron.isa.errors import ExecutionError
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import (
     Alu,
     AluI,
@@ -22,6 +21,7 @@ from microtron.sim.cycle.replay import Replay
 from microtron.sim.functional.memory import Memory
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.timeline import Timeline
+from microtron.testing.random_programs import random_program
 
 from ..functional.support import CONFIGS, SMALL, program
 

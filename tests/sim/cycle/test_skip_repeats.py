@@ -10,10 +10,10 @@ from microtron.isa.faults import Fault
 from microtron.isa.instructions import Alu, AluI, Buffer, Load, Store, Sync
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode
-from microtron.runtime.campaign import long_case, random_config, right_case, wrong_case
-from microtron.runtime.compare import Case
-from microtron.runtime.soak import config_of
 from microtron.sim.cycle.run import run_cycles
+from microtron.testing.campaign import long_case, random_config, right_case, wrong_case
+from microtron.testing.compare import Case
+from microtron.testing.soak import config_of
 
 PART = 60
 SOAK = int(os.environ.get("SOAK_PROGRAMS", "1000"))

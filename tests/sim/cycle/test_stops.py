@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store, Sync, SyncAction
-from microtron.isa.timing import MemoryTiming
-from microtron.runtime.campaign import random_config, wrong_case
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.cycle.stops import not_ended, places_in
 from microtron.sim.functional.order import Adversarial
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.simulate import simulate
+from microtron.testing.campaign import random_config, wrong_case
 
 from ..functional.support import program
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from microtron.base.errors import ExecutionError, IsaError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError, IsaError
 from microtron.isa.instructions import Sync
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode

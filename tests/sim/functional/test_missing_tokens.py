@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.isa.errors import ExecutionError
-from microtron.isa.generator import random_program
-from microtron.isa.verifier import inspect
+from microtron.base.errors import ExecutionError
+from microtron.isa.verification.verifier import inspect
 from microtron.sim.functional.order import Adversarial
 from microtron.sim.functional.simulator import Functional
+from microtron.testing.random_programs import random_program
 
 from .support import CONFIGS
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from microtron.base.errors import ExecutionError
 from microtron.isa.config import Config, tiny
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import (
     AluI,
     AluOp,

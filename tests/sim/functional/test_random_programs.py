@@ -2,9 +2,9 @@
 
 import pytest
 
-from microtron.isa.generator import random_program
 from microtron.sim.functional.order import Adversarial
 from microtron.sim.functional.simulator import Functional
+from microtron.testing.random_programs import random_program
 
 from .reference import Reference
 from .support import CONFIGS, assert_same

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import microtron
+from microtron.base.errors import ExecutionError, IsaError
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError, IsaError
 from microtron.isa.instructions import (
     Alu,
     AluI,

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from microtron.isa.generator import random_program
-from microtron.isa.verifier import inspect
+from microtron.isa.verification.verifier import inspect
 from microtron.sim.functional.order import Adversarial
 from microtron.sim.functional.simulator import Functional
+from microtron.testing.random_programs import random_program
 
 from .support import CONFIGS
 

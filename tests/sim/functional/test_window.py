@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from microtron.base.errors import ExecutionError
 from microtron.isa.config import Config, tiny
-from microtron.isa.errors import ExecutionError
 from microtron.isa.instructions import Gemm, GemmFlags, Sync, Window
 from microtron.isa.program import Program
 from microtron.isa.stream import encode

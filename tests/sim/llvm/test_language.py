@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.native.machine_code import assembly, object_file
+from microtron.base.machine_code import assembly, object_file
 from microtron.sim.llvm.entry import Entry, entry_of, known
 from microtron.sim.llvm.marks import Blank, called, inlined
 from microtron.sim.llvm.values import NUMBER, Array, Record

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from .....base.errors import MicrotronError
 from .....isa.arithmetic import quantize_scale
-from .....isa.errors import MicrotronError
 from ....graph.operation import normalized_axes
 from ....graph.operations.eight_bit import FixedPointReduce
 from ....graph.operations.fixed_point import FRACTION_BITS

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .....base.errors import MicrotronError
 from .....isa.arithmetic import TWICE, quantize_scale, scale_array
-from .....isa.errors import MicrotronError
 from ....graph.operations.fixed_point import (
     FRACTION_BITS,
     inverse_square_root,

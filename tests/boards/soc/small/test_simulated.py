@@ -13,25 +13,25 @@ import numpy as np
 import pytest
 
 import microtron
+from microtron.base.errors import ExecutionError
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.soc.simulation.memory_timing_fit import Measured
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.boards.soc.simulation.simulated_link import SimulatedLink
 from microtron.isa.config import tiny
-from microtron.isa.errors import ExecutionError
-from microtron.isa.generator import random_program
 from microtron.isa.instructions import Load, Sync
 from microtron.isa.program import Program
 from microtron.isa.registers import IDENTITY
 from microtron.isa.stream import encode
-from microtron.runtime.board.device import BoardDevice
+from microtron.runtime.board.board_device import BoardDevice
 from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS
-from microtron.runtime.device import Address
+from microtron.runtime.devices.device import Address
 from microtron.sim.functional.simulator import Functional
+from microtron.testing.random_programs import random_program
 
+from ....runtime.devices.test_rtl import copying, is_copied
 from ....runtime.small_model import image as pixels
 from ....runtime.small_model import small_graph
-from ....runtime.test_rtl import copying, is_copied
 from ..test_simulate import LEAST
 
 BOARD = board_of("tang_nano_20k")
@@ -50,7 +50,7 @@ def line():
 def opened(line, monkeypatch):
     """The driver finds the simulation at the end of any line."""
     link = SimulatedLink(BOARD, line)
-    monkeypatch.setattr("microtron.runtime.board.device.link_to", lambda place: lambda: link)
+    monkeypatch.setattr("microtron.runtime.board.board_device.link_to", lambda place: lambda: link)
     return link
 
 
@@ -108,7 +108,7 @@ def test_random_programs_leave_the_memory_of_the_functional_simulator():
 def test_digits_are_what_the_functional_simulator_says_and_take_the_time_predicted(monkeypatch):
     model = microtron.compile(DIGITS / "digits.onnx", "micro")
     link = SimulatedLink(BOARD, SimulatedBoard(BOARD, model.config))
-    monkeypatch.setattr("microtron.runtime.board.device.link_to", lambda place: lambda: link)
+    monkeypatch.setattr("microtron.runtime.board.board_device.link_to", lambda place: lambda: link)
     name, = model.inputs
     with np.load(DIGITS / "digits_test.npz") as data:
         images = data["images"][:3].astype(np.float32)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import microtron.compiler.cpu.operators  # noqa: F401, registers them
+from microtron.base.processor import host
 from microtron.compiler.cpu.part import compile_part
 from microtron.compiler.cpu.registry import (
     LOWERINGS,
@@ -24,8 +25,7 @@ from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.nest.nest import Buffer
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify import verify_nest
-from microtron.native.target import host
-from microtron.runtime.compiled_host import LoadedPart
+from microtron.runtime.models.compiled_host import LoadedPart
 
 from ....emulated import CHOICE, chosen, run_part
 

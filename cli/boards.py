@@ -1,0 +1,113 @@
+"""Commands for boards: which there are, and building a bitstream for one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .files import AsJson, say
+
+if TYPE_CHECKING:
+    from ..boards.facts.board import Board
+
+BoardName = Annotated[str, typer.Option(
+    "--board", metavar="NAME", help="A board, as `microtron boards` lists them, or a .toml file "
+                                    "that describes one.")]
+
+
+def boards(as_json: AsJson = False) -> None:
+    """List boards: part, memory, processor, the largest preset that fits, and whether this machine
+    can build for them.
+
+    Example: microtron boards
+    """
+    from ..boards.facts.catalogue import load_boards as known
+
+    found = [_facts(board) for board in known()]
+    if as_json:
+        typer.echo(json.dumps({each["name"]: each for each in found}))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("board", "part", "memory", "processor", "largest", "here")
+    for each in found:
+        table.add_row(each["name"], each["device"], each["memory"], each["cpu"],
+                      each["largest_preset"] or "–", "–" if each["missing"] else each["result"])
+    Console().print(table)
+    for flow, reason in dict.fromkeys((each["flow"], each["missing"]) for each in found):
+        if reason:
+            say(f"{flow}: {reason}")
+
+
+def build(board: BoardName,
+          name: Annotated[str, typer.Option(
+              "--config", help="A preset or a .toml file; the board's own preset unless given.",
+          )] = "",
+          flow: Annotated[str, typer.Option(
+              help="The board's own flow unless given; `vivado` makes a project for boards with a "
+                   "Zynq.")] = "",
+          output: Annotated[Path | None, typer.Option(
+              "--output", "-o", metavar="DIR", help="Folder for what is built; build/BOARD-CONFIG "
+                                                    "unless given.")] = None,
+          dry_run: Annotated[bool, typer.Option(
+              "--dry-run", help="Say what would be done, and do nothing.")] = False,
+          as_json: AsJson = False) -> None:
+    """Build a bitstream for a board: the accelerator in a system, placed and routed.
+
+    The folder then holds the bitstream, a report of clock and area, the driver's configuration and
+    load.sh. A build that was stopped goes on where it was. Example: microtron build --board ulx3s
+    """
+    from ..boards.build.plan import (
+        WRITTEN,
+        check_folder,
+        describe,
+        load_command,
+        make_plan,
+        outline,
+    )
+    from ..boards.build.plan import build as carry_out
+    from ..boards.facts.catalogue import find_board as known
+    from ..isa.config_files import load_config
+
+    chosen = known(board)
+    name = name or chosen.preset
+    folder = output or Path("build") / f"{chosen.name}-{Path(name).stem}"
+    check_folder(folder)
+    plan = make_plan(chosen, load_config(name), name, flow)
+    if dry_run and as_json:
+        typer.echo(json.dumps({"folder": str(folder), "board": chosen.name, "config": name,
+                               "product": plan.build.product, "steps": outline(plan, folder),
+                               "writes": list(WRITTEN)}))
+        return
+    if dry_run:
+        for line in describe(plan, folder):
+            say(line)
+        return
+    found = carry_out(plan, folder)
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder), "product": plan.build.product, **found}))
+        return
+    from ..boards.build.report import table_rows
+    from ..runtime.reports.tables import show
+    show(f"{folder / plan.build.product} for {chosen.title}", table_rows(found))
+    if not plan.flow.makes_bitstream:
+        typer.echo("This is a project: the vendor's tools place it and make the bitstream.")
+    say(f"To load it: {folder / 'load.sh'} ({load_command(plan)})")
+
+
+def _facts(board: Board) -> dict[str, Any]:
+    from ..boards.build.flow import flow_of, why_unavailable
+    from ..boards.facts.fit import largest_preset
+
+    flow, size = flow_of(board), board.memory.bytes >> 20
+    return {"name": board.name, "title": board.title, "part": board.part.name,
+            "device": board.part.device,
+            "memory": f"{size >> 10} GiB" if size >= 1 << 10 else f"{size} MiB",
+            "memory_bytes": board.memory.bytes, "cpu": board.cpu, "flow": board.flow,
+            "preset": board.preset, "largest_preset": largest_preset(board),
+            "missing": why_unavailable(board),
+            "result": "bitstream" if flow.makes_bitstream else "project"}

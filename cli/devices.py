@@ -1,0 +1,183 @@
+"""Commands that run programs on devices with a clock, or compare such devices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..base.errors import MicrotronError
+from .files import AsJson, ProgramFile, check_apart, load_program, tensor_files
+from .firmware import is_image, run_image
+from .model import check_unused, is_image_of_model, is_model
+from .networks import profile_model, run_model, show_profiles
+from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of
+
+if TYPE_CHECKING:
+    from ..base.atomic_files import Content
+
+
+
+def run(program: ProgramFile,
+        device: Annotated[str, typer.Option(
+            help="Where to run: functional, cycle (exact timing), rtl (the hardware under "
+                 "Verilator), or a board, as in board:pynq_z2@/dev/uio0 or "
+                 "board:ulx3s@/dev/ttyUSB0. Unless given, functional for a program and cycle for "
+                 "a network.",
+        )] = "",
+        inputs: Annotated[list[str] | None, typer.Option(
+            "--input", "-i", metavar="TENSOR=FILE.npy",
+            help="Fill a tensor before the run. A network also takes a .npz file, whose arrays "
+                 "have its inputs' names.",
+        )] = None,
+        outputs: Annotated[list[str] | None, typer.Option(
+            "--output", "-o", metavar="TENSOR=FILE.npy", help="Save a tensor after the run.",
+        )] = None,
+        seed: Annotated[int | None, typer.Option(
+            help="Interleave the engines adversarially, as the tokens allow.")] = None,
+        memory: Memory = "",
+        trace: Annotated[Path | None, typer.Option(
+            help="With cycle or rtl: write when each instruction ran to a .json file, for "
+                 "Perfetto, or a .npz file.")] = None,
+        waveform: Annotated[Path | None, typer.Option(
+            help="With rtl: write all signals to a .vcd or .fst file.")] = None,
+        limit: Limit = None,
+        check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
+        name: ModelConfig = "",
+        shapes: ModelShapes = None,
+        values: ModelValues = None,
+        allow_nan: Annotated[bool, typer.Option(
+            "--allow-nan", help="Compute with inputs of a network that hold NaN, which are refused "
+                                "otherwise.")] = False,
+        mhz: ClockMhz = None,
+        all_reasons: AllReasons = False,
+        as_json: AsJson = False) -> None:
+    """Run a program or a network on a device and print what it gave and did.
+
+    A network's only input or output may be a file alone, as in `microtron run model.tflite -i
+    image.npy`. A .bin file is firmware, and runs on a board's soft processor.
+    Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
+    """
+    fixed = ModelInputs(shapes, values)
+    if is_image(program):
+        check_unused(name, fixed, f"{program} was compiled already")
+        if device:              # without one, that is what has to be said
+            _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit)
+        run_image(program, device=device, limit=limit, inputs=inputs, outputs=outputs,
+                  allow_nan=allow_nan, as_json=as_json)
+        return
+    if is_model(program):
+        device = device or "cycle"
+        options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
+                           limit=limit) | {"allow_nan": allow_nan}
+        run_model(program, device=device, options=options, inputs=inputs, outputs=outputs,
+                  trace=trace, config=name, fixed=fixed, memory=memory, check=check,
+                  mhz=mhz, all_reasons=all_reasons, as_json=as_json)
+        return
+    _refuse_for_programs(program, mhz, all_reasons)
+    check_unused(name, fixed, f"{program} is a program")
+    if allow_nan:
+        raise MicrotronError(f"--allow-nan is for networks; {program} is a program, of integers")
+    device = device or "functional"
+    from ..base.atomic_files import write_together
+    from ..isa.verification.verifier import verify as prove
+    from ..runtime.devices.device import check_outputs, open_device
+    from ..runtime.devices.device import run as execute
+    from ..runtime.models.tensor_files import array_content, read_tensor
+    from ..runtime.reports.trace import format_for, trace_content
+
+    loaded = load_program(program)
+    wanted = tensor_files("--output", outputs)
+    check_outputs(loaded, wanted)
+    check_apart((*wanted.values(), trace, waveform))
+    if trace is not None:
+        format_for(trace)
+    given = {name: read_tensor(path, loaded.tensor(name))
+             for name, path in tensor_files("--input", inputs).items()}
+    options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
+                       limit=limit)
+    chosen = open_device(device, loaded.config, **options)
+    if check:
+        prove(loaded)
+    results, report = execute(loaded, given, chosen)
+    files: dict[Path, Content] = {path: array_content(results[name])
+                                  for name, path in wanted.items()}
+    if trace is not None:
+        files[trace] = trace_content(trace, loaded, report)
+    write_together(files)
+    if as_json:
+        typer.echo(json.dumps(report.to_dict()))
+    else:
+        from ..runtime.reports.tables import report_rows, show
+        show(f"{program} on {report.device}", report_rows(report))
+
+
+def profile(program: ProgramFile,
+            memory: Memory = "",
+            limit: Limit = None,
+            name: ModelConfig = "",
+            shapes: ModelShapes = None,
+            values: ModelValues = None,
+            board: OnBoard = "",
+            mhz: ClockMhz = None,
+            all_reasons: AllReasons = False,
+            as_json: AsJson = False) -> None:
+    """Say where a program's cycles go: by engine and cause, and how far from the best possible.
+
+    What cannot be proven safe is refused. For a network, each of its programs, and the time of an
+    inference with what the CPU adds. Example: microtron profile matmul.mt --memory read_latency=64
+    """
+    fixed = ModelInputs(shapes, values)
+    chosen, memory = board_and_memory(board, memory)
+    if is_model(program):
+        if chosen is not None and not is_image_of_model(program):
+            name = name or chosen.preset
+        profile_model(program, memory=memory, limit=limit, config=name, fixed=fixed,
+                      board=chosen, mhz=mhz, all_reasons=all_reasons, as_json=as_json)
+        return
+    _refuse_for_programs(program, None, all_reasons)
+    check_unused(name, fixed, f"{program} is a program")
+    from ..isa.memory_timing import parse_timing
+    from ..isa.verification.verifier import verify as prove
+    from ..runtime.reports.profile import profile as measure
+
+    loaded = load_program(program)
+    clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
+    prove(loaded)
+    show_profiles([str(program)], [measure(loaded, parse_timing(memory), limit=limit)], clock,
+                  as_json=as_json)
+
+
+def _refuse_for_programs(program: Path, mhz: float | None, all_reasons: bool) -> None:
+    for option, given in (("--clock", mhz is not None), ("--all", all_reasons)):
+        if given:
+            raise MicrotronError(f"{option} is for networks, but {program} is a program")
+
+
+def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,
+             waveform: Path | None, limit: int | None) -> dict[str, Any]:
+    """What the options of `run` mean to a device; one that it has no use for is refused."""
+    from ..isa.memory_timing import parse_timing
+    from ..sim.functional.order import Adversarial
+
+    timed = ("cycle", "rtl")
+    for option, given, owners in (("--seed", seed is not None, ("functional",)),
+                                  ("--memory", memory != "", timed),
+                                  ("--trace", trace is not None, timed),
+                                  ("--waveform", waveform is not None, ("rtl",))):
+        if given and name not in owners:
+            raise MicrotronError(f"{option} is for the {' or '.join(owners)} device, not for "
+                                 f"{name}")
+    options: dict[str, Any] = {"limit": limit}
+    if seed is not None:
+        if seed < 0:
+            raise MicrotronError(f"--seed is {seed}, but must not be negative")
+        options["order"] = Adversarial(seed)
+    if memory:
+        options["timing"] = parse_timing(memory)
+    if waveform is not None:
+        options["waveform"] = waveform
+    return options

@@ -1,0 +1,146 @@
+"""A network on a board's soft processor: the command that makes its image, and what `microtron run`
+does with one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..base.errors import MicrotronError
+from .boards import BoardName
+from .files import AsJson, check_apart, say
+from .model import ModelFile, check_readable, is_model, opened
+from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .tensors import output_files, read_inputs
+
+if TYPE_CHECKING:
+    from ..boards.facts.board import Board
+    from ..runtime.monitor.image import NetworkImage
+
+
+def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
+             shapes: ModelShapes = None,
+             values: ModelValues = None,
+             output: Annotated[Path | None, typer.Option(
+                 "--output", "-o", metavar="FILE.elf",
+                 help="The program; beside it, the same name with .bin is what the board's monitor "
+                      "loads. Unless given, the model with .elf.")] = None,
+             as_json: AsJson = False) -> None:
+    """Build a network for a board with a soft processor: kernels, driver and programs in an image.
+
+    A .tflite or .onnx file is compiled for the board's preset, unless --config is given, and its
+    memory. Needs gcc and picolibc for RISC-V. Example: microtron firmware model.mt --board ulx3s
+    """
+    from ..base.atomic_files import write_together
+    from ..base.progress import watched
+    from ..boards.facts.catalogue import find_board as board_of
+    from ..boards.facts.speed import memory_option
+    from ..boards.firmware.image import build_image
+
+    chosen = board_of(board)
+    _check_soft(chosen)
+    check_readable(model)
+    target = output or model.with_suffix(".elf")
+    if target.suffix != ".elf":
+        raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
+    fixed = ModelInputs(shapes, values)
+    if is_model(model) and model.suffix == ".mt":
+        network = opened(model, name, fixed, "")
+    else:
+        memory = memory_option(chosen) if chosen.memory.timing else ""
+        network = opened(model, name or chosen.preset, fixed, memory)
+    with watched(f"building firmware for {chosen.name}"):
+        image = build_image(network, chosen)
+    binary = target.with_suffix(".bin")
+    write_together({target: image.elf, binary: image.content})
+    if as_json:
+        typer.echo(json.dumps({"elf": str(target), "image": str(binary),
+                               "bytes": len(image.content), "memory": image.needed}))
+    else:
+        say(f"{binary}: {len(image.content):,} bytes, {image.needed:,} of "
+                   f"{chosen.memory.bytes:,} bytes of memory")
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is firmware and no program, as far as its name tells."""
+    return path.suffix == ".bin"
+
+
+def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] | None,
+              outputs: list[str] | None, allow_nan: bool, as_json: bool) -> None:
+    """What `microtron run` does with firmware: all that can be wrong with it is found out before
+    the board is asked, since loading it takes its time."""
+    from ..base.atomic_files import write_together
+    from ..base.progress import watched
+    from ..runtime.board.places import place_of
+    from ..runtime.devices.device import BOARD
+    from ..runtime.models.tensor_files import array_content
+    from ..runtime.models.tensors import taken
+    from ..runtime.monitor.client import Monitor
+    from ..runtime.monitor.line import BoardLine, serial_of
+    from ..runtime.monitor.network import BoardNetwork
+    from ..sim.limit import checked_limit
+
+    if not device.startswith(BOARD):
+        raise MicrotronError(f"{path} is firmware, which runs on a board's own processor"
+                             f"{f', not on {device}' if device else ''}: give --device as in "
+                             f"board:ulx3s@/dev/ttyUSB0")
+    place = place_of(device)
+    address, speed = serial_of(place)
+    image = _image_in(path)
+    if image.needed > place.memory_bytes:
+        raise MicrotronError(f"{path}: needs {image.needed:,} bytes of memory, but {place.board} "
+                             f"has {place.memory_bytes:,}")
+    wanted = output_files(outputs, image.outputs)
+    check_apart(wanted.values())
+    types = {name: each.type for name, each in image.inputs.items()}
+    given = taken(types, read_inputs(inputs, types), allow_nan=allow_nan)
+    timeout = None if limit is None else checked_limit(limit)
+    with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,
+          watched(f"loading {path}") as tell):
+        network = BoardNetwork(Monitor(line, address), image.content)
+        tell("running")
+        found, outcome = network.run(given, timeout=timeout, allow_nan=allow_nan)
+    write_together({file: array_content(found[name]) for name, file in wanted.items()})
+    if as_json:
+        typer.echo(json.dumps({"device": device, "cycles": outcome.cycles,
+                               "accelerator_cycles": outcome.accelerator_cycles,
+                               "clock_hz": network.clock_hz}))
+        return
+    from ..base.checked_values import named
+    from ..runtime.reports.tables import show
+    time = f"{1000 * outcome.cycles / network.clock_hz:,.3f} ms"
+    show(f"{path} on {device}", [
+        ("cycles", f"{outcome.cycles:,}: {time} at {network.clock_hz / 1e6:g} MHz"),
+        ("on the accelerator", f"{outcome.accelerator_cycles:,}"),
+        *(("output", f"{named(name)}: {each.type}") for name, each in image.outputs.items())])
+
+
+def _image_in(path: Path) -> NetworkImage:
+    from ..base.errors import ImageError
+    from ..runtime.board.places import LITEX_MEMORY
+    from ..runtime.monitor.image import NetworkImage
+
+    check_readable(path)
+    if not path.is_file():
+        raise MicrotronError(f"{path}: a pipe or a device, but must be a file that `microtron "
+                             f"firmware` wrote")
+    try:
+        return NetworkImage(path.read_bytes(), LITEX_MEMORY)
+    except ImageError as error:
+        raise MicrotronError(f"{path}: {error}") from None
+
+
+def _check_soft(board: Board) -> None:
+    """Refuse a board with a hard processor before a network is compiled, and say what runs there
+    instead: `microtron run` has to agree."""
+    from ..runtime.board.places import ON_LINUX, without_driver
+
+    if board.memory.kind == "processor":
+        instead = (f"on its own Linux, --device board:{board.name}@/dev/uio0 runs networks"
+                   if board.flow in ON_LINUX else without_driver(board.flow))
+        raise MicrotronError(f"{board.name}: firmware is for boards with a soft processor, and "
+                             f"this one's is hard; {instead}")

@@ -1,0 +1,234 @@
+"""The command line: a thin skin over functions. Nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from .. import __version__
+from ..base.errors import MicrotronError
+from .boards import boards, build
+from .compare import compare
+from .devices import profile, run
+from .entry import BAD_INPUT, run_command
+from .files import AsJson, ProgramFile, assembled, load_program, say, write_text
+from .firmware import firmware
+from .kernel import add_operators, kernels
+from .model import check_unused, compile_, inspect, is_model
+from .networks import disassembled_model, verdicts_of_model
+from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
+
+if TYPE_CHECKING:
+    from ..isa.verification.verifier import Verdict
+
+app = typer.Typer(
+    name="microtron", add_completion=False, rich_markup_mode=None,
+    help="A co-design kit for small tensor accelerators: compile and run networks; assemble, "
+         "verify and run programs.")
+
+
+@app.callback(invoke_without_command=True)
+def about(context: typer.Context,
+          version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+          ) -> None:
+    if version:
+        typer.echo(f"microtron {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def asm(source: Annotated[Path, typer.Argument(help="Assembly text.")],
+        output: Annotated[Path | None, typer.Option(
+            "--output", "-o", help="Image to write; the source with .mt unless given.")] = None,
+        tokens: Annotated[bool, typer.Option(
+            "--tokens", help="Derive waits and posts from the data, replacing those written.",
+        )] = False) -> None:
+    """Assemble a text into a program image.
+
+    Example: microtron asm matmul.asm -o matmul.mt
+    """
+    from ..isa.image import program_image
+
+    program = assembled(source)
+    if tokens:
+        from ..isa.verification.derive_tokens import with_tokens
+        program = with_tokens(program)
+    target = output or source.with_suffix(".mt")
+    program_image.save(program, target)
+    say(f"{target}: {len(program.code)} instructions, {len(program.segments)} segments")
+
+
+@app.command()
+def disasm(program: ProgramFile,
+           output: Annotated[Path | None, typer.Option(
+               "--output", "-o", help="File to write; the terminal unless given.")] = None,
+           name: ModelConfig = "",
+           shapes: ModelShapes = None,
+           values: ModelValues = None) -> None:
+    """Print a program as assembly that assembles to the same image; all programs of a network.
+
+    Example: microtron disasm matmul.mt
+    """
+    from ..isa.assembly.disassembler import disassemble
+
+    if is_model(program):
+        text = disassembled_model(program, name, ModelInputs(shapes, values))
+    else:
+        check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
+        text = disassemble(load_program(program))
+    write_text(text, output)
+
+
+@app.command()
+def verify(program: ProgramFile,
+           name: ModelConfig = "",
+           shapes: ModelShapes = None,
+           values: ModelValues = None,
+           as_json: AsJson = False) -> None:
+    """Prove that a program cannot deadlock, race, overflow a token counter or leave its buffers.
+
+    Every finding names the instructions, the range and the order that is missing. Exit code 2
+    if there is one. Of a network, every program. Example: microtron verify matmul.mt
+    """
+    from ..isa.verification.verifier import inspect as judge
+
+    if is_model(program):
+        verdicts = verdicts_of_model(program, name, ModelInputs(shapes, values))
+    else:
+        check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
+        verdicts = [(str(program), judge(load_program(program)))]
+    if as_json:
+        found = [{"file": place, "safe": not each.findings, **vars(each)}
+                 for place, each in verdicts]
+        typer.echo(json.dumps({"file": str(program), "programs": found,
+                               "safe": not any(each.findings for _, each in verdicts)}
+                              if is_model(program) else found[0]))
+    for place, verdict in verdicts:
+        if not as_json and not verdict.findings:
+            _print_safe(place, verdict)
+        for finding in verdict.findings if not as_json else ():
+            say(f"{place}: {finding}", err=True)
+    if any(each.findings for _, each in verdicts):
+        raise typer.Exit(BAD_INPUT)
+
+
+app.command("compile")(compile_)
+app.command()(inspect)
+app.command()(run)
+app.command()(profile)
+app.command()(compare)
+app.command()(boards)
+app.command()(build)
+app.command()(firmware)
+app.add_typer(kernels, name="kernel")
+
+
+@app.command()
+def config(name: Annotated[str, typer.Argument(
+               help="A preset, a .toml file, or VTA's vta_config.json.")] = "",
+           output: Annotated[Path | None, typer.Option(
+               "--output", "-o", help="Save it as TOML.")] = None,
+           as_json: AsJson = False) -> None:
+    """Show a configuration, or all presets; convert VTA's.
+
+    Example: microtron config vta_config.json -o mine.toml
+    """
+    from ..isa.config import PRESETS
+    from ..isa.config_files import format_toml, load_with_notes, save_config
+
+    chosen = dict(PRESETS)
+    if name:
+        found, notes = load_with_notes(name)
+        chosen = {name: found}
+        for note in notes:
+            say(note, err=True)
+    if output is not None:
+        if not name:
+            raise MicrotronError("--output needs the name of one configuration to save")
+        save_config(chosen[name], output)
+    elif as_json:
+        typer.echo(json.dumps({each: {**found.to_dict(), "digest": found.digest}
+                               for each, found in chosen.items()}))
+    elif name:
+        write_text(format_toml(chosen[name]))
+    else:
+        from ..runtime.reports.tables import show_configs
+        show_configs(chosen)
+
+
+@app.command()
+def verilog(name: Annotated[str, typer.Option(
+                "--config", help="A preset, a .toml file, or VTA's vta_config.json.")] = "base",
+            target: Annotated[str | None, typer.Option(
+                help="Arrange multipliers for an FPGA: xc7, ecp5 or gowin.")] = None,
+            output: Annotated[Path | None, typer.Option(
+                "--output", "-o", help="File to write; the terminal unless given.")] = None,
+            ) -> None:
+    """Write the accelerator as Verilog: module `microtron`, an AXI4 master and an AXI4-Lite slave.
+
+    Needs the extra `hw`. Example: microtron verilog --config small --target xc7 -o small.v
+    """
+    from ..hw.targets import check_target
+    from ..isa.config_files import load_config
+    from ..runtime.devices.rtl_build import cache_folder
+    from ..runtime.devices.verilog import write_verilog
+
+    check_target(target)
+    text = write_verilog(load_config(name), cache_folder().parent / "verilog.log", target)
+    write_text(text, output)
+
+
+@app.command()
+def isa(instruction: Annotated[str, typer.Argument(
+            help="One instruction to explain; all in short if left out.")] = "",
+        as_manual: Annotated[bool, typer.Option(
+            "--manual", help="Print the whole manual as Markdown.")] = False,
+        as_header: Annotated[bool, typer.Option(
+            "--header", help="Print the C header.")] = False) -> None:
+    """Explain the instruction set: a summary, one instruction, the manual or a C header.
+
+    Example: microtron isa gemm
+    """
+    from ..isa import c_header, manual
+
+    if as_manual:
+        write_text(manual.manual())
+    elif as_header:
+        write_text(c_header.c_header())
+    elif instruction:
+        from ..runtime.reports.tables import show_section
+        show_section(manual.explain(instruction))
+    else:
+        from ..runtime.reports.tables import show
+        show("Instructions", manual.summary())
+
+
+def _print_safe(path: str, verdict: Verdict) -> None:
+    most = max(verdict.most_tokens.values(), default=0)
+    say(f"{path}: safe: {verdict.instructions} instructions, {verdict.tokens} tokens, at "
+               f"most {most} in a counter, {verdict.accesses} accesses")
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Entry point. Bad input is one line on standard error and exit code 2."""
+    given = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run_command(lambda: _parser(given[:1] == ["kernel"]), given))
+
+
+@cache
+def _parser(with_operators: bool) -> Any:
+    """All commands, read from the functions' signatures."""
+    if with_operators:
+        add_operators()
+    return typer.main.get_command(app)
+
+
+if __name__ == "__main__":
+    main()

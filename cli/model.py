@@ -1,0 +1,214 @@
+"""Commands for whole networks, and what the commands for programs do with a network."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..base.errors import MicrotronError
+from .files import AsJson, say, write_text
+from .objects import check_objects, write_network, written_objects
+from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of, host_timer
+
+if TYPE_CHECKING:
+    from ..compiler.graph.graph import Graph
+    from ..runtime.models.model import Model
+
+PARTS = ("graph", "passes", "placement", "plan")
+
+ModelFile = Annotated[Path, typer.Argument(
+    metavar="MODEL", help="A network: a .tflite or .onnx file, or a model image (.mt).")]
+
+
+def compile_(
+        model: Annotated[Path, typer.Argument(
+            metavar="MODEL", help="A network: a .tflite or .onnx file.")],
+        output: Annotated[Path | None, typer.Option(
+            "--output", "-o", help="Image to write; unless given, the model with .mt, or none with "
+                                   "--show.")] = None,
+        name: ModelConfig = "",
+        shapes: ModelShapes = None,
+        values: ModelValues = None,
+        require_accelerator: Annotated[bool, typer.Option(
+            "--require-accelerator", help="Refuse a network of which the CPU would have to "
+                                          "compute something.")] = False,
+        show: Annotated[str, typer.Option(
+            metavar="PART,…", help=f"What to print: {', '.join(PARTS)}.")] = "",
+        cpu: Annotated[str, typer.Option(
+            metavar="PROCESSOR", help="The board's processor, for --emit-objects: x86-64, aarch64, "
+                                      "armv7-neon, rv32imac or rv32im.")] = "",
+        objects: Annotated[Path | None, typer.Option(
+            "--emit-objects", metavar="DIR", help="Write the network for that processor into a "
+                                                  "folder: object files, C tables, a header.")
+            ] = None,
+        force: Annotated[bool, typer.Option(
+            "--force", help="With --emit-objects: write over files that microtron did not "
+                            "write.")] = False,
+        memory: Memory = "",
+        as_json: AsJson = False) -> None:
+    """Compile a network into a model image, for the other commands and for runtimes.
+
+    Example: microtron compile model.tflite -o model.mt --config base
+    """
+    check_objects(cpu, objects)
+    fixed = ModelInputs(shapes, values)
+    parts = [part for part in show.split(",") if part]
+    for part in parts:
+        if part not in PARTS:
+            raise MicrotronError(f"--show: there is no {part!r}; there are {', '.join(PARTS)}")
+    if is_model(model) and model.suffix == ".mt":
+        if objects is None:
+            raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
+        write_network(opened(model, name, fixed, memory), cpu, objects, force=force,
+                      as_json=as_json)
+        return
+    _check_is_file_of_model(model)
+    from ..base.progress import watched
+    graphs: list[tuple[str, Graph]] = []
+    compiled = _compiled(model, name, fixed, memory, require_accelerator=require_accelerator,
+                         observe=lambda label, graph: graphs.append((label, graph)))
+    target = output or (None if parts else model.with_suffix(".mt"))
+    if target is not None:
+        with watched(f"saving {target}"):
+            compiled.save(target)
+    if as_json:
+        from ..runtime.reports.layers import inspected
+        written = [] if objects is None else written_objects(
+            compiled, cpu, objects, force=force)
+        typer.echo(json.dumps({"image": str(target) if target else None, "objects": written,
+                               **inspected(compiled).to_dict()}))
+        return
+    if objects is not None:
+        write_network(compiled, cpu, objects, force=force)
+    if parts:
+        _show_parts(parts, graphs, compiled)
+    if target is not None:
+        hosted = len(compiled.host_nodes)
+        count = len(compiled.programs)
+        say(f"{target}: {count} program{'s' * (count != 1)}; the CPU computes {hosted} of "
+            f"{len(compiled.nodes)} nodes"
+            f"{f': microtron inspect {target} says why' if hosted else ''}")
+
+
+def inspect(model: ModelFile,
+            name: ModelConfig = "",
+            shapes: ModelShapes = None,
+            values: ModelValues = None,
+            memory: Memory = "",
+            limit: Limit = None,
+            board: OnBoard = "",
+            mhz: ClockMhz = None,
+            all_reasons: AllReasons = False,
+            as_csv: Annotated[bool, typer.Option(
+                "--csv", help="Print a line for each node, for spreadsheets.")] = False,
+            as_json: AsJson = False) -> None:
+    """Print the layers of a network: where each runs and why, its work, cycles, traffic and time.
+
+    A layer's cycles are those from the end of the layers before it to its own end. The CPU's
+    times are measured on this machine, or estimated for a board's processor with --board.
+    Example: microtron inspect model.tflite --config base
+    """
+    if as_json and as_csv:
+        raise MicrotronError("--json and --csv are two ways to print the same; take one")
+    chosen, memory = board_and_memory(board, memory)
+    if chosen is not None and not name and not is_image_of_model(model):
+        name = chosen.preset
+    loaded = opened(model, name, ModelInputs(shapes, values), memory)
+    clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
+    from ..base.progress import watched
+    from ..runtime.reports.layers import inspected
+
+    with watched("simulating") as tell:
+        found = inspected(loaded, timing_of(memory), limit=limit, clock=clock,
+                          time_host=host_timer(chosen, clock), progress=tell)
+    if as_json:
+        typer.echo(json.dumps({"file": str(model), **found.to_dict()}))
+        return
+    from ..runtime.reports.model_tables import csv_text, show_layers
+    if as_csv:
+        write_text(csv_text(found))
+    else:
+        show_layers(str(model), found, all_reasons=all_reasons)
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a network and not a program, as far as its name and first bytes tell."""
+    from ..isa.image.program_image import first_section
+    return path.suffix in (".tflite", ".onnx") or first_section(path) == "model"
+
+
+def is_image_of_model(path: Path) -> bool:
+    """Whether a file holds a network that was compiled already."""
+    from ..runtime.models.model_image import holds_model
+    return holds_model(path)
+
+
+def opened(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
+    """The model in an image, or the one that is compiled from a file."""
+    from ..runtime.models.model import load_model
+
+    if is_image_of_model(path):
+        check_unused(config, fixed, f"{path} was compiled already")
+        return load_model(path)
+    _check_is_file_of_model(path)
+    return _compiled(path, config, fixed, memory)
+
+
+def check_unused(config: str, fixed: ModelInputs, reason: str) -> None:
+    """Refuse options for model files where there is none."""
+    for option, given in (("--config", config), ("--shape", fixed.shapes),
+                          ("--value", fixed.values)):
+        if given:
+            raise MicrotronError(f"{option} is for .tflite and .onnx files; {reason}")
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a file that is not there, before anything is said about its content. A pipe is not
+    waited for."""
+    try:
+        open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)).close()
+    except (OSError, ValueError) as error:      # the last: a path with a zero byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MicrotronError(f"{path}: cannot be read: {reason}") from None
+
+
+def _check_is_file_of_model(path: Path) -> None:
+    if path.suffix == ".mt":
+        check_readable(path)
+        raise MicrotronError(f"{path}: not a network but an image of a program, or none; networks "
+                             f"are .tflite and .onnx files and images that microtron compile wrote")
+
+
+def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str,
+              **options: Any) -> Model:
+    from .. import compile as compiled
+    from ..base.progress import watched
+
+    with watched(f"reading {path}") as tell:
+        return compiled(path, config or "base", memory=timing_of(memory), **fixed.parsed(),
+                        progress=tell, **options)
+
+
+def timing_of(memory: str) -> Any:
+    """How memory behaves, as the option has it; None unless given."""
+    from ..isa.memory_timing import parse_timing
+    return parse_timing(memory) if memory else None
+
+
+def _show_parts(parts: list[str], graphs: list[tuple[str, Graph]], model: Model) -> None:
+    from ..runtime.reports.model_tables import placement_lines, plan_lines
+
+    shown: dict[str, Iterable[str]] = {
+        "graph": graphs[0][1].lines() if graphs else (),
+        "passes": (line for label, graph in graphs[1:]
+                   for line in (f"after {label}: {len(graph.nodes)} nodes",
+                                *(f"    {each}" for each in graph.lines()))),
+        "placement": placement_lines(model), "plan": plan_lines(model)}
+    for number, part in enumerate(part for part in PARTS if part in parts):
+        say(("\n" if number else "") + "\n".join([f"{part}:", *shown[part]]))

@@ -1,0 +1,172 @@
+"""What the commands for programs do with a network: run, profile, verify, compare and print it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..base.errors import MicrotronError
+from .files import check_apart
+from .model import opened, timing_of
+from .tensors import output_files, read_inputs
+from .times import clock_of, host_timer
+
+if TYPE_CHECKING:
+    from ..base.atomic_files import Content
+    from ..boards.facts.board import Board
+    from ..isa.verification.verifier import Verdict
+    from ..runtime.clock import Clock
+    from ..runtime.models.model import Model
+    from ..runtime.reports.profile import Profile
+    from .options import ModelInputs
+
+
+def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[str] | None,
+              outputs: list[str] | None, trace: Path | None, config: str,
+              fixed: ModelInputs, memory: str, check: bool, mhz: float | None,
+              all_reasons: bool, as_json: bool) -> None:
+    """What `microtron run` does with a network."""
+    from ..base.atomic_files import write_together
+    from ..base.progress import watched
+    from ..runtime.models.tensor_files import array_content
+    from ..runtime.reports.layers import end_to_end
+    from ..runtime.reports.result_tables import show_result
+    from ..runtime.reports.trace import format_for, trace_content
+
+    model = opened(path, config, fixed, memory)
+    wanted = output_files(outputs, model.outputs)
+    check_apart((*wanted.values(), trace))
+    if (trace is not None or "waveform" in options) and len(model.programs) != 1:
+        raise MicrotronError(f"--trace and --waveform show one program, but {path} has "
+                             f"{len(model.programs)}")
+    if trace is not None:
+        format_for(trace)
+    clock = _clock_of_device(device, mhz, model)
+    given = read_inputs(inputs, model.inputs)
+    if check:
+        check_safe(model)
+    with watched(f"running on {device}"):
+        result = model.run(given, device, **options)
+    files: dict[Path, Content] = {file: array_content(result[name])
+                                  for name, file in wanted.items()}
+    if trace is not None:
+        files[trace] = trace_content(trace, model.programs[0], result.reports[0])
+    write_together(files)
+    time = end_to_end(model, result.cycles, clock, host_timer(None, clock))
+    if as_json:
+        seconds = {name: (each.seconds, each.source.value)
+                   for name, each in time.host.nodes.items()}
+        found = {**result.to_dict(), **time.to_dict()}
+        for each in found["nodes"]:
+            each["seconds"], each["time_source"] = seconds.get(each["name"], (None, ""))
+        typer.echo(json.dumps(found))
+    else:
+        show_result(f"{path} on {device}", model, result, time, all_reasons=all_reasons)
+
+
+def _clock_of_device(device: str, mhz: float | None, model: Model) -> Clock:
+    """The clock of a board that runs a network, or the one that was given."""
+    board = None
+    if mhz is None and device.startswith("board:"):
+        from ..boards.facts.catalogue import board_names, find_board
+        name = device.removeprefix("board:").partition("@")[0]
+        board = find_board(name) if name in board_names() else None
+    return clock_of(mhz, board, model.config)
+
+
+def check_safe(model: Model) -> None:
+    """Refuse a network of which a program cannot be proven safe."""
+    from ..base.progress import watched
+    from ..isa.verification.verifier import verify
+
+    with watched("verifying") as tell:
+        for number, program in enumerate(model.programs, 1):
+            tell(f"verifying program {number} of {len(model.programs)}")
+            verify(program)
+
+
+def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
+                  fixed: ModelInputs, board: Board | None, mhz: float | None,
+                  all_reasons: bool, as_json: bool) -> None:
+    """What `microtron profile` does with a network: a profile of each program, and the time of an
+    inference."""
+    from ..base.progress import watched
+    from ..runtime.reports.layers import end_to_end
+    from ..runtime.reports.profile import profile
+    from ..runtime.reports.result_tables import show_end_to_end
+
+    model = opened(path, config, fixed, memory)
+    clock = clock_of(mhz, board, model.config)      # before minutes of simulation
+    check_safe(model)
+    timing, count = timing_of(memory) or model.memory, len(model.programs)
+    found: list[Profile] = []
+    with watched("simulating") as tell:
+        for number, program in enumerate(model.programs, 1):
+            tell(f"simulating program {number} of {count}")
+            found.append(profile(program, timing, limit=limit))
+    time = end_to_end(model, sum(each.report.cycles or 0 for each in found), clock,
+                      host_timer(board, clock))
+    if as_json:
+        typer.echo(json.dumps({
+            "programs": [_with_time(each, clock) for each in found], "network": {
+                **time.to_dict(),
+                "cpu_nodes": [{"name": name, "seconds": each.seconds, "inside": each.inside,
+                               "time_source": each.source.value}
+                              for name, each in time.host.nodes.items()]}}))
+        return
+    show_profiles([numbered(path, number, count) for number in range(count)], found, clock)
+    show_end_to_end(f"{path}, the whole network", model, time, all_reasons=all_reasons)
+
+
+def show_profiles(places: list[str], found: list[Profile], clock: Clock, *,
+                  as_json: bool = False) -> None:
+    """Profiles of programs, each with the time that it takes at a clock."""
+    from ..runtime.reports.tables import show_profile
+
+    for place, each in zip(places, found, strict=True):
+        if as_json:
+            typer.echo(json.dumps(_with_time(each, clock)))
+        else:
+            time = clock.seconds(each.report.cycles or 0) * 1e3
+            show_profile(place, each, f"{time:,.3f} ms at {clock}")
+
+
+def _with_time(profile: Profile, clock: Clock) -> dict[str, Any]:
+    milliseconds = clock.seconds(profile.report.cycles or 0) * 1e3
+    return {**profile.to_dict(), "mhz": clock.mhz, "clock_source": clock.source,
+            "milliseconds": milliseconds}
+
+
+def numbered(path: Path, number: int, count: int) -> str:
+    """What messages call a program of a network."""
+    return f"{path}, program {number + 1} of {count}" if count > 1 else str(path)
+
+
+def verdicts_of_model(path: Path, config: str,
+                      fixed: ModelInputs) -> list[tuple[str, Verdict]]:
+    """What `microtron verify` says about each program of a network."""
+    from ..base.progress import watched
+    from ..isa.verification.verifier import inspect as judge
+
+    model = opened(path, config, fixed, "")
+    found, count = [], len(model.programs)
+    with watched("verifying") as tell:
+        for number, program in enumerate(model.programs):
+            tell(f"verifying program {number + 1} of {count}")
+            found.append((numbered(path, number, count), judge(program)))
+    return found
+
+
+def disassembled_model(path: Path, config: str, fixed: ModelInputs) -> str:
+    """What `microtron disasm` prints for a network: its programs, one after the other."""
+    from ..isa.assembly.disassembler import disassemble
+
+    model = opened(path, config, fixed, "")
+    texts = [disassemble(program) for program in model.programs]
+    if len(texts) == 1:
+        return texts[0]
+    return "".join(f"; program {number} of {len(texts)}\n{text}"
+                   for number, text in enumerate(texts, 1))

@@ -1,0 +1,72 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from ..base.errors import MicrotronError
+
+EXTENT = r"\d{1,10}"
+INTEGER = r"[+-]?\d{1,20}"
+NUMBER = rf"{INTEGER}|[+-]?(\d{{1,40}}\.?\d{{0,40}}|\.\d{{1,40}})(e[+-]?\d{{1,3}})?|(?i:true|false)"
+
+Memory = Annotated[str, typer.Option(
+    metavar="NAME=VALUE,…",
+    help="How memory behaves, for devices with a clock: as read_latency=64,stalls=9.")]
+
+Limit = Annotated[int | None, typer.Option(
+    help="Refuse or give up a run that takes more: cycles, or tile operations on the functional "
+         "device. 10,000,000,000 unless given.")]
+
+ModelConfig = Annotated[str, typer.Option(
+    "--config", help="For a .tflite or .onnx file: the accelerator to compile for, a preset or a "
+                     ".toml file; base unless given.")]
+
+ModelShapes = Annotated[list[str] | None, typer.Option(
+    "--shape", metavar="INPUT=N,N,…",
+    help="For a .tflite or .onnx file: the shape of an input that it leaves open, as "
+         "x=1,3,224,224.")]
+
+ModelValues = Annotated[list[str] | None, typer.Option(
+    "--value", metavar="INPUT=N,…",
+    help="For a .tflite or .onnx file: a constant in the place of an input, as rate=16000.")]
+
+
+class ModelInputs(NamedTuple):
+    """What options say about the inputs of a model file."""
+
+    shapes: list[str] | None = None
+    values: list[str] | None = None
+
+    def parsed(self) -> dict[str, dict[str, Any]]:
+        """The options of `microtron.compile`."""
+        shapes = _split("--shape", self.shapes, EXTENT, "whole numbers, as in x=1,3,224,224")
+        values = _split("--value", self.values, NUMBER, "numbers, as in rate=16000")
+        return {"shapes": {name: tuple(map(int, parts)) for name, parts in shapes.items()},
+                "values": {name: _numbers(parts) for name, parts in values.items()}}
+
+
+def _split(option: str, given: list[str] | None, pattern: str,
+           wanted: str) -> dict[str, list[str]]:
+    """Names of inputs and the parts of what is said of them."""
+    found: dict[str, list[str]] = {}
+    for each in given or []:
+        name, _, text = each.rpartition("=")
+        parts = text.split(",")
+        if not name or not all(re.fullmatch(pattern, part, re.ASCII) for part in parts):
+            raise MicrotronError(f"{option} {each[:60]!r} must be an input and {wanted}")
+        if name in found:
+            raise MicrotronError(f"{option} names the input {name!r} twice")
+        found[name] = parts
+    return found
+
+
+def _numbers(parts: list[str]) -> Any:
+    """Numbers of the type that their text has: truth values, integers or reals."""
+    if {"true", "false"} & set(map(str.lower, parts)):
+        return [{"true": True, "false": False}.get(part.lower(), part) for part in parts]
+    integers = all(re.fullmatch(INTEGER, part) for part in parts)
+    return [int(part) if integers else float(part) for part in parts]

@@ -1,0 +1,136 @@
+"""Tensors of networks in files that the command line names: .npy, and .npz with several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import MicrotronError
+
+if TYPE_CHECKING:
+    from ..compiler.graph.types import TensorType
+
+
+def read_inputs(given: list[str] | None, types: Mapping[str, TensorType]) -> dict[str, Any]:
+    """The inputs that the option names, as arrays that the model takes.
+
+        image.npy           the only input
+        x=x.npy             one of several
+        x=inputs.npz        the array x of a file with several, or its only one
+        inputs.npz          all arrays of a file, each for the input of its name
+    """
+    found: dict[str, Any] = {}
+    for name, file in _named_files(given, types):
+        for each, array in _arrays(file, name, types):
+            if each in found:
+                raise _twice("--input", each)
+            found[each] = array
+    return found
+
+
+def output_files(given: list[str] | None, types: Iterable[str]) -> dict[str, Path]:
+    """Files for outputs: y=y.npy, or y.npy if there is only one."""
+    names = list(types)
+    found: dict[str, Path] = {}
+    for each in given or []:
+        name, file = _split("--output", each, names)
+        if name is None or not file:
+            raise _malformed("--output", each, names)
+        if name in found:
+            raise _twice("--output", name)
+        found[name] = Path(file)
+    return found
+
+
+def _named_files(given: list[str] | None,
+                 types: Mapping[str, TensorType]) -> Iterable[tuple[str | None, Path]]:
+    names = list(types)
+    for each in given or []:
+        name, file = _split("--input", each, names)
+        if not file or (name is None and not file.endswith(".npz")):
+            raise _malformed("--input", each, names)
+        yield name, Path(file)
+
+
+def _split(option: str, given: str, names: list[str]) -> tuple[str | None, str]:
+    """The tensor and the file that an option means. Names and files may have any character, so
+    that a name that the model has counts first, then a file that is there."""
+    fitting = [name for name in names if given.startswith(f"{name}=")]
+    if fitting:
+        name = max(fitting, key=len)
+        return name, given[len(name) + 1:]
+    before, equals, _ = given.partition("=")
+    if equals and not (option == "--input" and Path(given).is_file()):
+        raise _unknown(option, before, names)
+    if given.endswith(".npz") and option == "--input":
+        return None, given
+    if len(names) == 1 and given.endswith(".npy"):
+        return names[0], given
+    return None, given
+
+
+def _arrays(file: Path, name: str | None,
+            types: Mapping[str, TensorType]) -> Iterable[tuple[str, Any]]:
+    from ..runtime.models.tensor_files import npz_names, read_array, read_npz_array
+
+    if file.suffix != ".npz":
+        assert name is not None, "only .npz files have names of their own"
+        yield name, read_array(file, *_wanted(name, types[name]))
+        return
+    members = npz_names(file)
+    if name is not None:
+        chosen = {name: _member(file, name, members)}
+    elif len(members) == 1 == len(types):
+        chosen = {next(iter(types)): members[0]}        # np.savez calls it arr_0
+    else:
+        for each in members:
+            if each not in types:
+                raise _unknown(f"{file}", each, list(types))
+        chosen = {each: each for each in members}
+    for each, member in chosen.items():
+        yield each, read_npz_array(file, member, *_wanted(each, types[each]))
+
+
+def _member(file: Path, name: str, members: list[str]) -> str:
+    from ..base.checked_values import listed, named
+
+    if name in members:
+        return name
+    if len(members) == 1:
+        return members[0]
+    raise MicrotronError(f"{file}: holds no array {named(name)}; it has "
+                         f"{listed([named(each) for each in members]) or 'none'}")
+
+
+def _wanted(name: str, type_: TensorType) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+    """What a file must hold for an input: its place, its shape and its types."""
+    from ..base.checked_values import named
+    from ..runtime.models.tensors import taken_types
+    return f"input {named(name)}", type_.shape, taken_types(type_)
+
+
+def _unknown(place: str, name: str, names: list[str]) -> MicrotronError:
+    """What resembles the name comes first."""
+    import difflib
+
+    from ..base.checked_values import listed, named
+    kind = "output" if place == "--output" else "input"
+    near = difflib.get_close_matches(name, names, 3, 0.5)
+    order = [*near, *(each for each in names if each not in near)]
+    return MicrotronError(f"{place}: there is no {kind} {named(name)}; the model has "
+                          f"{listed([named(each) for each in order]) or 'none'}"
+                          f"{f'; did you mean {named(near[0])}?' if near else ''}")
+
+
+def _malformed(option: str, given: str, names: list[str]) -> MicrotronError:
+    from ..base.checked_values import listed, named
+    example = next(iter(names), "x")
+    return MicrotronError(f"{option} {named(given)} must be a tensor and a file, as in "
+                          f"{named(example)}={option.strip('-')}.npy; the model has "
+                          f"{listed([named(name) for name in names])}")
+
+
+def _twice(option: str, name: str) -> MicrotronError:
+    from ..base.checked_values import named
+    return MicrotronError(f"{option} names the tensor {named(name)} twice")

@@ -1,0 +1,1 @@
+"""Convolutions: plain, grouped, transposed, and fused with what follows them."""

@@ -1,0 +1,254 @@
+"""Schedules of convolutions, plain or in groups: the template, its knobs, and their costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....isa.instructions import PARAMETER_TILES, Buffer
+from ....isa.memory_timing import MemoryTiming
+from ...expression.tensor import Tensor
+from ...schedule.schedule import Schedule
+from ..cost_model import Steps
+from ..divisions import even_sizes, fair_sizes, grid, some_sizes
+from ..form import Template, blocks_of
+from ..kernel import Operator
+from ..layout import ways_of
+from .conv2d import Conv2d, Conv2dForm
+from .first_layer import forms_of
+from .output_tiles import first_of_all, tiled
+
+# Tokens that nobody has taken yet are counted, up to a limit. So there are no more buffers of one
+# kind than this part of it, and gemms of single blocks in a program.
+MOST_KEPT, MOST_PARTS = 0.5, 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """How much is computed at once: output blocks, rows and columns, input blocks, rows and
+    columns of the kernel, where 0 is all of them, and groups. Output blocks may be taken one by
+    one, so that the first begins before all weights are there, and goes out before the last is
+    done."""
+
+    blocks: int
+    rows: int
+    columns: int
+    depth: int
+    tap_rows: int = 0
+    tap_columns: int = 0
+    groups: int = 1
+    one_by_one: bool = False
+
+    def taps(self, kernel: tuple[int, int]) -> tuple[int, int]:
+        return self.tap_rows or kernel[0], self.tap_columns or kernel[1]
+
+
+def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
+    """The template: weights of some output blocks stay while the image passes by; every step
+    loads input rows, sums, requantizes and stores, each in buffers that are used in turn."""
+    plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one,
+                                between=form.between)
+    summed(plan, form, knobs, weights, sums)
+    return plan
+
+
+def summed(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tensor, sums: Tensor) -> None:
+    """Schedule the sums of a step, in pieces that each load what they need."""
+    stage = plan[sums]
+    *leaves, k = stage.leaves
+    planes = [leaves.pop()] if form.spec.planes > 1 else []
+    n, *groups, o, y, x, b, j, c, ky, kx = leaves
+    tap_rows, tap_columns = knobs.taps(form.spec.kernel)
+    c_far, c_near = stage.split(c, knobs.depth)
+    ky_far, ky_near = stage.split(ky, tap_rows)
+    kx_far, kx_near = stage.split(kx, tap_columns)
+    outer = (*groups, o, n) if knobs.one_by_one else (n, *groups, o)
+    stage.reorder(c_far, ky_far, kx_far, *outer, y, x, c_near, ky_near, kx_near, *planes, b, j, k)
+    stage.tensorize(b, "gemm")
+    if knobs.one_by_one:
+        for axis in (*groups, o):
+            stage.unroll(axis)
+    plan[form.padded].compute_at(stage, kx_far)
+    plan[form.padded].keep(int(_kept_inputs(form, knobs)))
+    plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
+    plan[weights].keep(int(_kept_weights(form, knobs)))
+    if _has_room_ahead(form, knobs):
+        first_of_all(plan, weights)         # inputs that wait for their buffers do not delay them
+
+
+def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any, Any]:
+    """Groups of output blocks, steps in each, and pieces of a step."""
+    spec, (groups, outputs, depth) = form.spec, form.extents
+    tap_rows, tap_columns = knobs.taps(spec.kernel)
+    return (blocks_of(groups, knobs.groups) * blocks_of(outputs, knobs.blocks),
+            form.output.shape[0] * blocks_of(spec.out_height, knobs.rows)
+            * blocks_of(spec.out_width, knobs.columns),
+            blocks_of(depth, knobs.depth) * blocks_of(spec.kernel[0], tap_rows)
+            * blocks_of(spec.kernel[1], tap_columns))
+
+
+def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any]:
+    """Rows and columns of the input that a piece needs."""
+    height, width = (
+        np.minimum((outputs - 1) * step + (taps - 1) * dilation + 1, size)
+        for outputs, step, taps, dilation, size in zip(
+            (knobs.rows, knobs.columns), form.steps, knobs.taps(form.spec.kernel),
+            form.spec.dilation, form.spec.padded, strict=True))
+    return height, width
+
+
+def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Any]:
+    """Tiles of one buffer in each scratchpad: of a piece, or of the sums or results of a step."""
+    (height, width), taps = _window(form, knobs), prod(knobs.taps(form.spec.kernel))
+    taps = taps * form.spec.planes
+    pixels = knobs.groups * knobs.rows * knobs.columns
+    config, (_, outputs, every) = form.config, form.extents
+    depth, blocks = knobs.depth, knobs.blocks
+    if "data" not in form.spread:
+        depth = _filled(ways_of(config, config.block_in), depth, every)
+    if "output" not in form.spread:
+        blocks = _filled(ways_of(config, config.block_out), blocks, outputs)
+    return {Buffer.INP: knobs.groups * depth * height * width,
+            Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
+            Buffer.ACC: pixels * knobs.blocks, Buffer.OUT: pixels * blocks}
+
+
+def _parts(knobs: Knobs) -> Any:
+    """Gemms and requantizations that a piece is cut into."""
+    return np.where(knobs.one_by_one, knobs.groups * knobs.blocks, 1)
+
+
+def _kept_weights(form: Conv2dForm, knobs: Knobs) -> Any:
+    """How many pieces of the weights stay on the chip: all of them, or as many as fit."""
+    (groups, _, pieces), parts = _far(form, knobs), _parts(knobs)
+    room = form.config.tiles(Buffer.WGT) // (_tiles(form, knobs)[Buffer.WGT] // parts)
+    most = np.minimum(room, _most_kept(form))
+    return np.maximum(1, np.minimum(groups * pieces * parts, most))
+
+
+def _most_kept(form: Conv2dForm) -> int:
+    return max(2, int(MOST_KEPT * form.config.token_limit))
+
+
+def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Any:
+    """Whether weights of the next group can be loaded while those of this one are in use."""
+    groups, _, pieces = _far(form, knobs)
+    return (_kept_weights(form, knobs) > pieces * _parts(knobs)) | (groups == 1)
+
+
+def _kept_inputs(form: Conv2dForm, knobs: Knobs) -> Any:
+    """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
+    else two."""
+    _, steps, pieces = _far(form, knobs)
+    count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
+    fit = count * _tiles(form, knobs)[Buffer.INP] <= form.config.tiles(Buffer.INP)
+    return np.where(fit & (count <= _most_kept(form)), count, 2)
+
+
+def largest(form: Conv2dForm) -> Knobs:
+    groups, outputs, depth = form.extents
+    return Knobs(groups=groups, blocks=outputs, rows=form.spec.out_height,
+                 columns=form.spec.out_width, depth=depth, tap_rows=form.spec.kernel[0],
+                 tap_columns=form.spec.kernel[1])
+
+
+def grids(form: Conv2dForm) -> Iterator[Knobs]:
+    """The kernel is taken apart only if it does not fit."""
+    groups, outputs, depth = form.extents
+    for tap_rows, tap_columns in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        every = grid(Knobs, groups=even_sizes(groups), blocks=even_sizes(outputs),
+                     depth=some_sizes(depth), columns=fair_sizes(form.spec.out_width),
+                     rows=fair_sizes(form.spec.out_height), one_by_one=[False, True])
+        yield replace(every, tap_rows=tap_rows, tap_columns=tap_columns)
+
+
+def fits(form: Conv2dForm, knobs: Knobs) -> Any:
+    """Whether all buffers find room, twice. Several groups are computed at once only if each is
+    computed as a whole, and blocks one by one only if there are several, in few enough pieces."""
+    need, blocks = _tiles(form, knobs), knobs.groups * knobs.blocks
+    need[Buffer.ACC] = need[Buffer.ACC] + blocks * PARAMETER_TILES
+    if form.result_buffer == Buffer.ACC:
+        need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
+    room = np.all([2 * tiles <= form.config.tiles(buffer) for buffer, tiles in need.items()], 0)
+    whole = (knobs.blocks == form.extents[1]) & (knobs.depth == form.extents[2])
+    groups, steps, pieces = _far(form, knobs)
+    most = MOST_PARTS * form.config.token_limit
+    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most)
+    return room & ((knobs.groups == 1) | whole) & (parts | np.logical_not(knobs.one_by_one))
+
+
+def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly."""
+    return steps_of(form, knobs).cycles(form.config, memory)
+
+
+def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
+    """What the engines do in each step."""
+    config, spec = form.config, form.spec
+    groups, steps, pieces = _far(form, knobs)
+    even, last = _even(form, knobs)
+    (height, width), tiles, parts = _window(form, even), _tiles(form, even), _parts(knobs)
+    size = {buffer: count * config.tile_bytes(buffer) for buffer, count in tiles.items()}
+    runs = height * width if form.skips_columns else np.where(width >= spec.width, 1, height)
+    out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
+    _, outputs, depth = form.extents
+    runs = np.where(_is_in_groups(ways_of(config, config.block_in), knobs.depth, depth)
+                    & ("data" not in form.spread),
+                    runs, height * width)
+    together = np.where(knobs.one_by_one, 1, knobs.blocks)
+    out_runs = np.where(_is_in_groups(ways_of(config, config.block_out), together, outputs)
+                        & ("output" not in form.spread),
+                        out_runs, even.rows * even.columns)
+    kept = _kept_weights(form, knobs)
+    inputs_kept = _kept_inputs(form, knobs) >= steps * pieces
+    return Steps(
+        groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
+        products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns * spec.planes,
+        vectors=tiles[Buffer.ACC], inp=size[Buffer.INP], runs=even.groups * even.depth * runs,
+        wgt=size[Buffer.WGT], out=form.result_bytes * size[Buffer.OUT],
+        out_runs=even.groups * even.blocks * out_runs,
+        parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
+        inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
+        wgt_stays=kept >= pieces * parts,
+        wgt_ahead=_has_room_ahead(form, knobs))
+
+
+def _is_in_groups(ways: int, blocks: Any, every: int) -> Any:
+    """Whether blocks that are moved at once are whole tiles of memory; if not, they are moved tile
+    by tile."""
+    return (blocks >= ways) & ((blocks % ways == 0) | (blocks == every))
+
+
+def _filled(ways: int, blocks: Any, every: int) -> Any:
+    """The blocks that take room on the chip: those of whole tiles of memory, if they are moved
+    so."""
+    return blocks if ways == 1 else np.where(_is_in_groups(ways, blocks, every),
+                                             -(-blocks // ways) * ways, blocks)
+
+
+def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:
+    """Knobs as if all parts of an extent had the same size, and the size of the last step relative
+    to the others."""
+    tap_rows, tap_columns = knobs.taps(form.spec.kernel)
+    groups, outputs, depth = form.extents
+    extents: dict[str, tuple[int, Any]] = {
+        "groups": (groups, knobs.groups), "blocks": (outputs, knobs.blocks),
+        "rows": (form.spec.out_height, knobs.rows), "columns": (form.spec.out_width, knobs.columns),
+        "depth": (depth, knobs.depth), "tap_rows": (form.spec.kernel[0], tap_rows),
+        "tap_columns": (form.spec.kernel[1], tap_columns)}
+    mean: dict[str, Any] = {name: extent / blocks_of(extent, size)
+                            for name, (extent, size) in extents.items()}
+    last: Any = 1.0
+    for name in ("groups", "blocks", "rows", "columns"):
+        extent, size = extents[name]
+        last = last * ((extent - 1) % size + 1) / mean[name]
+    return Knobs(**mean), last
+
+
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
+OPERATOR = Operator(description=Conv2d, forms=forms_of, template=TEMPLATE)

@@ -1,0 +1,91 @@
+"""The part of a template that convolutions share: boxes of the output, each in one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...accelerator.intrinsic import Intrinsic
+from ...expression.expression import Axis
+from ...expression.tensor import Tensor
+from ...nest.nest import Scope
+from ...schedule.schedule import Schedule, Stage
+
+
+@dataclass(frozen=True)
+class AluSteps:
+    """What the ALU computes between sums and results: tensors in order, each with its intrinsic;
+    the tensors loaded for them; and the parameters that all boxes share. Each step overwrites the
+    last tensor that it reads."""
+
+    steps: dict[Tensor, Intrinsic]
+    wide: Tensor
+    parameters: Tensor
+
+
+def tiled(form: Any, knobs: Any, *, one_by_one: bool = False, kept_parameters: int = 2,
+          between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
+    """A schedule in which sums, results and the output are computed box by box, with channel
+    blocks in the outer loops; how the sums of a box are computed is left to the template. Results
+    are requantized and stored as a whole, or block by block. Returns the schedule, the weights on
+    the chip, and the sums."""
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, form.result_scope)
+    parameters = _cached(plan, form.parameters, inside, between)
+    if between is not None:
+        _cached(plan, between.parameters, inside, between)      # once for all
+    weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
+    sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
+    plan[form.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
+
+    last = plan[output]
+    n, *groups, o, y, x, b, j = last.leaves
+    split = [last.split(each, knobs.groups) for each in groups]
+    o_far, o_near = last.split(o, knobs.blocks)
+    y_far, y_near = last.split(y, knobs.rows)
+    x_far, x_near = last.split(x, knobs.columns)
+    last.reorder(*(far for far, _ in split), o_far, n, y_far, x_far,
+                 *(near for _, near in split), o_near, y_near, x_near, b, j)
+    for stage, axis in ((plan[sums], x_far), (plan[inside], o_near if one_by_one else x_far)):
+        stage.compute_at(last, axis)
+        stage.double_buffer(axis)
+    plan[parameters].compute_at(last, o_far)
+    plan[parameters].keep(kept_parameters)
+    plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
+    for loaded in (form.padded, weights, parameters):
+        plan[loaded].dma(plan[loaded].leaves[0])
+    last.dma(y_near if one_by_one else last.leaves[last.leaves.index(x_far) + 1])
+    if between is not None:
+        _through_the_alu(plan, last, x_far, between)
+    return plan, weights, sums
+
+
+def _cached(plan: Schedule, parameters: Tensor, inside: Tensor,
+            between: AluSteps | None) -> Tensor:
+    """Put parameters on the chip for all stages that read them, the last reader first."""
+    steps = reversed(between.steps) if between is not None else ()
+    readers = [plan.renewed(each) for each in (inside, *steps)]
+    return plan.cache_read(parameters, Scope.ACC, *(
+        each for each in readers if parameters in each.inputs()))
+
+
+def _through_the_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps) -> None:
+    """Run the steps on a whole box, in place. Tensors loaded for them have two buffers."""
+    wide = plan[between.wide]
+    wide.scope = Scope.ACC
+    wide.compute_at(last, axis)
+    wide.double_buffer(axis)
+    wide.dma(wide.leaves[0])
+    for step, intrinsic in between.steps.items():
+        each = plan[plan.renewed(step)]
+        each.scope = Scope.ACC
+        each.compute_at(last, axis)
+        each.compute_in_place(next(
+            source for source in each.tensor.inputs()
+            if source in plan.stages and source.shape == each.tensor.shape))
+        each.tensorize(each.leaves[-2], intrinsic.name)
+
+
+def first_of_all(plan: Schedule, tensor: Tensor) -> None:
+    """Load a tensor before everything else that the same loop loads."""
+    plan.stages = {tensor: plan[tensor], **plan.stages}

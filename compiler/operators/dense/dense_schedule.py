@@ -1,0 +1,226 @@
+"""Schedules of matrix products: the template, its knobs, and how to choose them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ....isa.instructions import PARAMETER_TILES, Buffer
+from ....isa.memory_timing import MemoryTiming
+from ...expression.expression import Axis
+from ...expression.tensor import Tensor
+from ...nest.nest import Scope
+from ...schedule.schedule import Schedule, Stage
+from ..cost_model import Steps
+from ..divisions import grid, some_sizes
+from ..form import Template
+from ..kernel import Operator
+from .dense import Dense, DenseForm, Layout, form_of
+from .zero_points import Correction
+
+SCRATCHPADS = (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
+MICRO_KERNELS = 16          # sequences of micro-ops to keep: three buffers, whole and rest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """How much is computed at once, in tiles, and what stays on the chip meanwhile."""
+
+    rows: int
+    blocks: int                 # of outputs
+    depth: int                  # of inputs
+    data_stays: bool = False    # data stay while weights pass by; otherwise weights stay
+    resident: bool = False      # all parameters are loaded once
+    doubled: bool = True        # two buffers each, so that engines overlap
+
+
+def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
+    """The template: one side stays while the other passes by; sums over inputs that do not fit are
+    made in steps, for which both sides pass by."""
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, form.result_scope)
+    parameters = plan.cache_read(form.parameters, Scope.ACC, inside)
+    data = plan.cache_read(form.data, Scope.INP, *_readers(plan, form, knobs, form.data))
+    weights = plan.cache_read(form.weights, Scope.WGT,
+                              *_readers(plan, form, knobs, form.weights))
+    own = [_own_caches(plan, form, knobs, each) for each in form.corrections]
+    sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
+    plan[sums].scope = Scope.ACC
+    numbers = copies(form, knobs)
+
+    def attach(tensor: Tensor, reader: Stage, axis: Axis, scratchpad: Buffer) -> None:
+        plan[tensor].compute_at(reader, axis)
+        if numbers[scratchpad] > 1:
+            plan[tensor].double_buffer(axis)
+
+    last = plan[output]
+    m, n, o, b, j = last.leaves
+    if form.spec.layout == Layout.BLOCKS:
+        n, o = o, n
+    n_far, n_near = last.split(n, knobs.rows)
+    o_far, o_near = last.split(o, knobs.blocks)
+    outer = (n_far, o_far) if knobs.data_stays else (o_far, n_far)
+    last.reorder(m, *outer, n_near, o_near, b, j)
+    attach(inside, last, outer[1], Buffer.OUT)
+    attach(sums, last, outer[1], Buffer.ACC)
+    if not knobs.resident:
+        attach(parameters, last, o_far, Buffer.ACC)
+    plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
+
+    stage = plan[sums]
+    m, n, o, b, j, c, k = stage.leaves
+    c_far, c_near = stage.split(c, knobs.depth)
+    stage.reorder(c_far, m, n, o, c_near, b, j, k)
+    stage.tensorize(b, "gemm")
+    if c_far.extent == 1:
+        attach(data, last, n_far, Buffer.INP)
+        attach(weights, last, o_far, Buffer.WGT)
+    else:
+        attach(data, stage, c_far, Buffer.INP)
+        attach(weights, stage, c_far, Buffer.WGT)
+    for correction, side in zip(form.corrections, own, strict=True):
+        axis = n_far if correction.side is form.data else o_far
+        attach(plan.renewed(correction.sums), last, axis, Buffer.ACC)
+        plan[plan.renewed(correction.result)].compute_at(last, outer[1])
+        _correct(plan, correction, side, knobs)
+    return plan
+
+
+def _readers(plan: Schedule, form: DenseForm, knobs: Knobs, side: Tensor) -> list[Tensor]:
+    """Who reads data or weights from one buffer: sums over one side alone do, if it comes whole."""
+    whole = pieces(form, knobs)[2] == 1
+    return [plan.renewed(form.sums), *(plan.renewed(each.sums) for each in form.corrections
+                                       if whole and each.side is side)]
+
+
+def _own_caches(plan: Schedule, form: DenseForm, knobs: Knobs,
+                correction: Correction) -> Tensor | None:
+    """Caches for the zero points of a correction, and for its side if no cache holds that whole."""
+    scopes = (Scope.INP, Scope.WGT) if correction.side is form.data else (Scope.WGT, Scope.INP)
+    plan.cache_read(correction.zeros, scopes[1], plan.renewed(correction.sums))
+    if pieces(form, knobs)[2] == 1:
+        return None
+    return plan.cache_read(correction.side, scopes[0], plan.renewed(correction.sums))
+
+
+def _correct(plan: Schedule, correction: Correction, side: Tensor | None, knobs: Knobs) -> None:
+    """Schedule the sums over one side, and their subtraction by the ALU."""
+    result, sums = plan[plan.renewed(correction.result)], plan[plan.renewed(correction.sums)]
+    result.scope = sums.scope = Scope.ACC
+    result.tensorize(result.leaves[-2], "alu.sub")
+    m, other, b, j, c, k = sums.leaves
+    far, near = sums.split(c, knobs.depth)
+    sums.reorder(far, m, other, near, b, j, k)
+    sums.tensorize(b, "gemm")
+    if side is not None:
+        plan[side].compute_at(sums, far)
+
+
+def pieces(form: DenseForm, knobs: Knobs) -> tuple[Any, Any, Any]:
+    """Into how many parts rows, outputs and inputs are divided."""
+    _, rows, outputs, depth = form.extents
+    return -(-rows // knobs.rows), -(-outputs // knobs.blocks), -(-depth // knobs.depth)
+
+
+def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
+    """How often each scratchpad is filled; ACC and OUT: with sums and results. What passes by
+    comes again and again, unless two buffers hold all of it."""
+    n, o, c = pieces(form, knobs)
+    matrices, held = form.extents[0], 2 if knobs.doubled else 1
+    whole, stays = c == 1, np.asarray(knobs.data_stays, bool)
+    data_once = (n * c <= held) | (whole & stays)
+    weights_once = (o * c <= held) | (whole & ~stays)
+    return {Buffer.INP: matrices * n * c * np.where(data_once, 1, o),
+            Buffer.WGT: matrices * o * c * np.where(weights_once, 1, n),
+            Buffer.ACC: matrices * n * o, Buffer.OUT: matrices * n * o}
+
+
+def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
+    """How many buffers take turns: two where there is something to load next."""
+    return {buffer: np.where(knobs.doubled & (times > 1), 2, 1)
+            for buffer, times in loads(form, knobs).items()}
+
+
+def tiles(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
+    """Tiles of one buffer in each scratchpad; of ACC the sums alone."""
+    return {Buffer.INP: knobs.rows * knobs.depth, Buffer.WGT: knobs.blocks * knobs.depth,
+            Buffer.ACC: knobs.rows * knobs.blocks, Buffer.OUT: knobs.rows * knobs.blocks}
+
+
+def largest(form: DenseForm) -> Knobs:
+    _, rows, outputs, depth = form.extents
+    return Knobs(rows=rows, blocks=outputs, depth=depth)
+
+
+def grids(form: DenseForm) -> Iterator[Knobs]:
+    """Double buffers are given up only if nothing fits with them."""
+    _, rows, outputs, depth = form.extents
+    for doubled in (True, False):
+        yield replace(grid(Knobs, rows=some_sizes(rows), blocks=some_sizes(outputs),
+                           depth=some_sizes(depth), data_stays=[False, True],
+                           resident=[True, False]), doubled=doubled)
+
+
+def fits(form: DenseForm, knobs: Knobs) -> Any:
+    """Whether all buffers find room, and micro-ops stay in their scratchpad unless it is smaller
+    than any sum. Parameters are resident only where they would be loaded again."""
+    config, whole = form.config, pieces(form, knobs)[2] == 1
+    sizes, numbers = tiles(form, knobs), copies(form, knobs)
+    need = {buffer: sizes[buffer] * numbers[buffer] for buffer in SCRATCHPADS}
+    need[Buffer.ACC] = need[Buffer.ACC] + PARAMETER_TILES * np.where(
+        knobs.resident, form.extents[2], knobs.blocks * numbers[Buffer.ACC])
+    for each in form.corrections:
+        own, other = ((Buffer.INP, Buffer.WGT) if each.side is form.data
+                      else (Buffer.WGT, Buffer.INP))
+        size = knobs.rows if each.side is form.data else knobs.blocks
+        need[own] = need[own] + np.where(whole, 0, size * knobs.depth)
+        need[other] = need[other] + 1
+        need[Buffer.ACC] = (need[Buffer.ACC] + size * numbers[Buffer.ACC]
+                            + knobs.rows * knobs.blocks)
+    if form.result_buffer == Buffer.ACC:
+        need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
+    again = (form.extents[2] > knobs.blocks) & (
+        np.asarray(knobs.data_stays, bool) | (form.extents[0] > 1))
+    return (np.all([count <= config.tiles(buffer) for buffer, count in need.items()], 0)
+            & (knobs.depth <= max(1, config.tiles(Buffer.UOP) // MICRO_KERNELS))
+            & (np.logical_not(knobs.resident) | again))
+
+
+def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly, as if all parts of an extent had the same size. The side that stays is what
+    weights are to a convolution; without double buffers, nothing overlaps."""
+    config, (matrices, rows, outputs, depth) = form.config, form.extents
+    n, o, c = pieces(form, knobs)
+    even = replace(knobs, rows=rows / n, blocks=outputs / o, depth=depth / c)
+    size = {buffer: count * config.tile_bytes(buffer)
+            for buffer, count in tiles(form, even).items()}
+    stays = np.asarray(knobs.data_stays, bool)
+    runs = {Buffer.INP: np.where(c > 1, even.rows, 1), Buffer.WGT: np.where(c > 1, even.blocks, 1)}
+    (passing, passing_runs), (staying, staying_runs) = (
+        [np.where(stays, table[Buffer.WGT], table[Buffer.INP]) for table in (size, runs)],
+        [np.where(stays, table[Buffer.INP], table[Buffer.WGT]) for table in (size, runs)])
+    parameters = PARAMETER_TILES * config.tile_bytes(Buffer.ACC) * even.blocks
+    again = np.where(knobs.resident, 0, np.where(stays, parameters, 0))     # with each step
+    steps = Steps(
+        groups=matrices * np.where(stays, n, o), steps=np.where(stays, o, n), pieces=c,
+        products=even.rows * even.blocks * even.depth, vectors=even.rows * even.blocks,
+        inp=passing + again / c, runs=passing_runs, wgt=staying,
+        wgt_runs=staying_runs, wgt_stays=c == 1,
+        inp_stays=(np.where(stays, o, n) * c <= 2) & (matrices == 1),
+        out=form.result_bytes * size[Buffer.OUT], out_runs=np.where(o > 1, even.rows, 1),
+        parameters=np.where(knobs.resident, o, 1) * parameters).cycles(config, memory)
+    if knobs.doubled:
+        return steps
+    size[Buffer.OUT] *= form.result_bytes
+    moved = sum(times * size[buffer] for buffer, times in loads(form, knobs).items()
+                if buffer != Buffer.ACC)
+    return steps + moved * memory.cycles_per_beat / config.bus_bytes
+
+
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
+OPERATOR = Operator(description=Dense, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)

@@ -1,0 +1,1 @@
+"""Depthwise convolutions, alone and fused with their neighbours."""

@@ -1,0 +1,261 @@
+"""Depthwise convolution: every output channel sums over a window of one input channel.
+
+A tile product multiplies lane by lane, with one row of a weight tile for each tap of the window.
+Tensors are packed in blocks of `depthwise_lanes` channels: activations as (n, block, y, x, batch,
+lane), weights as (block, chunk y, chunk x, row, lane), where a chunk holds the rows of some taps of
+the window and is filled up to whole tiles; one chunk is the whole window, unless that does not fit.
+With a channel multiplier, the packed input repeats each channel for every output that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ....isa.config import Config
+from ....isa.instructions import PARAMETER_TILES, WINDOW_ROWS, WINDOW_TAPS
+from ...accelerator.intrinsic import lane_product
+from ...expression.expression import Axis, Element, Expression, both, select, total
+from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ...nest.nest import Interleave
+from ..convolution.conv2d import Conv2d, convolution_bytes
+from ..form import TensorForm, blocks_of, requantized
+from ..layout import Layout, Stage, interleaves, memory_block, tiled_images, wide_tiles
+from ..packing import (
+    Array,
+    Operand,
+    bias_with_zero_point,
+    filled,
+    pack_activations,
+    pack_parameters,
+    parameter_operands,
+    unpack_activations,
+    weight_operand,
+    weights_in_dram,
+)
+from ..work import Work
+from .weight_chunks import Chunks, chunks_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depthwise(Conv2d):
+    """A depthwise convolution. `channels_out` is a multiple of `channels_in`: output channel o
+    reads input channel o // multiplier. Weights are (channels_out, 1, y, x)."""
+
+    operator: ClassVar[str] = "depthwise"
+
+    def check(self) -> None:
+        super().check()
+        if self.channels_out % self.channels_in:
+            raise self.wrong("channels_out", self.channels_out,
+                             f"a multiple of channels_in, which is {self.channels_in}")
+
+    @property
+    def multiplier(self) -> int:
+        return self.channels_out // self.channels_in
+
+    @property
+    def macs(self) -> int:
+        return (self.images * self.out_height * self.out_width * self.channels_out
+                * self.kernel[0] * self.kernel[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthwiseForm(TensorForm):
+    """A depthwise convolution in tensors."""
+
+    spec: Depthwise
+    chunks: Chunks
+    data: Tensor
+    padded: Tensor
+    weights: Tensor
+    parameters: Tensor
+    sums: Tensor
+
+    @property
+    def work(self) -> Work:
+        spec, config = self.spec, self.config
+        vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
+                   * blocks_of(spec.channels_out, config.depthwise_lanes))
+        products = vectors * spec.kernel[0] * spec.kernel[1] * spec.planes
+        if self.chunks.slide is not None:
+            products = (blocks_of(spec.images, config.batch)
+                        * blocks_of(spec.channels_out, config.depthwise_lanes)
+                        * self.chunks.cycles(spec.stride, *spec.out_shape))
+        return Work(macs=spec.macs, products=products,
+                    bytes=convolution_bytes(spec, 1, config), passes=vectors)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
+                weight_operand((spec.channels_out, 1, *spec.kernel), self.config, spec.planes),
+                *parameter_operands(spec.channels_out))
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        """Each input channel is repeated for every output that reads it, and unused lanes are
+        filled with zeros."""
+        spec, config = self.spec, self.config
+        found = {"data": self._in_lanes(spec.channels_in, spec.multiplier, spec.height, spec.width,
+                                        config.block_in),
+                 "output": self._in_lanes(spec.channels_out, 1, *spec.out_shape,
+                                          config.block_out)}
+        if "data" in self.interleaves:
+            found["data"] = tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
+                                         config.batch, memory_block(config, config.block_in))
+        if "output" in self.interleaves:
+            found["output"] = tiled_images(spec.images, spec.channels_out, *spec.out_shape,
+                                           config.batch, memory_block(config, config.block_out))
+        return found
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        """Tensors in tiles of the smaller block lie in those of the larger one; in tiles of the
+        larger one, blocks have the first lanes of a tile each."""
+        return interleaves(self.config) if multiplies_lanes(self.spec, self.config) else {}
+
+    def _in_lanes(self, channels: int, copies: int, height: int, width: int,
+                  block: int) -> Layout:
+        spec, config, lanes = self.spec, self.config, self.config.depthwise_lanes
+        source = (spec.images, channels, height, width)
+        stages = []
+        if copies > 1:
+            stages.append(Stage(source, (spec.images, channels, copies, height, width),
+                                ((0, 1), (1, 1), (1, 0), (2, 1), (3, 1)), (0,) * 4))
+        tiles, = tiled_images(spec.images, channels * copies, height, width, config.batch,
+                              lanes).stages
+        stages.append(tiles)
+        if block > lanes:
+            stages.append(Stage(tiles.shape, (*tiles.shape[:-1], block),
+                                tuple((axis, 1) for axis in range(len(tiles.shape))),
+                                (0,) * len(tiles.shape)))
+        return Layout(tuple(stages))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """Each input channel is repeated for every output channel that reads it."""
+        repeated = np.repeat(given["data"], self.spec.multiplier, axis=1)
+        if "data" in self.interleaves:
+            data = pack_activations(repeated, self.config,
+                                    memory_block(self.config, self.config.block_in))
+            return {"data": data.reshape(self.shapes["data"]), **self.pack_constants(given)}
+        data = pack_activations(repeated, self.config, self.config.depthwise_lanes)
+        return {"data": self._with_lanes(data, self.config.block_in), **self.pack_constants(given)}
+
+    def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """Pack every input except the data."""
+        spec, config = self.spec, self.config
+        bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
+        bias, multiplier, shift = (self._with_lanes(filled(
+            each, 0, config.depthwise_lanes).reshape(-1, config.depthwise_lanes),
+            config.block_out).reshape(-1)
+            for each in (bias, given["multiplier"], given["shift"]))
+        return {"weights": self._packed_weights(given["weights"][:, 0]),
+                "parameters": pack_parameters(bias, multiplier, shift, config)}
+
+    def _packed_weights(self, weights: Array) -> Array:
+        """(channels, y, x) → (block, chunk y, chunk x, row, lane), in whole tiles"""
+        config, chunks = self.config, self.chunks
+        rows = chunks.packed(weights, config.depthwise_lanes)
+        tiles = self._with_lanes(filled(rows, 3, chunks.rows(config)), config.block_in)
+        return weights_in_dram(np.ascontiguousarray(tiles), config)
+
+    def unpack(self, output: Array) -> Array:
+        if "output" in self.interleaves:
+            output = wide_tiles(output, self.config, self.config.block_out)
+        else:
+            output = output[..., :self.config.depthwise_lanes]
+        return unpack_activations(output, self.spec.images, self.spec.channels_out)
+
+    @staticmethod
+    def _with_lanes(tiles: Array, lanes: int) -> Array:
+        """Fill the last axis with zeros up to a number of lanes."""
+        return filled(tiles, tiles.ndim - 1, lanes)
+
+
+def multiplies_lanes(spec: Depthwise, config: Config) -> bool:
+    """Whether both tensors may lie in tiles of the larger block, of which one has other lanes."""
+    return config.batch == 1 and config.block_in != config.block_out and spec.multiplier == 1
+
+
+class Before(NamedTuple):
+    """What a preceding layer in the same program provides: its result, and the parameters of both
+    layers, those of the second first."""
+
+    data: Tensor
+    parameters: Tensor
+
+
+def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> DepthwiseForm:
+    """The tensors of the layer. Its input is in DRAM unless another layer precedes it."""
+    chunks = chunks_of(spec, config)
+    images = blocks_of(spec.images, config.batch)
+    blocks = blocks_of(spec.channels_out, config.depthwise_lanes)
+    shape = (images, blocks, spec.height, spec.width, config.batch, config.block_in)
+    data = before.data if before else placeholder("data", shape, "int8")
+    weights = placeholder("weights", (blocks, *chunks.counts, chunks.rows(config),
+                                      config.block_in), "int8")
+    parameters = before.parameters if before else placeholder("parameters", (
+        blocks, PARAMETER_TILES, config.batch, config.block_out), "int32")
+    padded = _padded(spec, config, chunks, data)
+    (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
+    ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
+                                                              strict=True))
+    taps, ky, kx, row = _taps(chunks)
+    tile = config.batch, config.block_out
+    heights, widths = chunks.sums(spec.stride, *spec.out_shape)
+    sums = compute("sums", (images, blocks, heights, widths, *tile),
+                   lambda n, o, y, x, b, j: total(lane_product(
+        config, j, padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j],
+        weights[o, ty, tx, row, j]), ty, tx, *taps))
+    function = spec.requantization()
+    output = compute("output", (images, blocks, *spec.out_shape, *tile),
+                     lambda n, o, y, x, b, j: requantized(
+        function, sum_at(spec, chunks, sums, n, o, y, x, b, j), parameters, (o,), (b, j)))
+    return DepthwiseForm(spec=spec, config=config, chunks=chunks, function=function, data=data,
+                         padded=padded, weights=weights, parameters=parameters, sums=sums,
+                         output=output)
+
+
+def sum_at(spec: Depthwise, chunks: Chunks, sums: Tensor, *indices: Expression) -> Element:
+    """The sum for one output. Sliding windows also compute the sums between outputs."""
+    n, o, y, x, *tile = indices
+    skip_y, skip_x = (full // step for full, step in zip(spec.stride, chunks.strides(spec.stride),
+                                                         strict=True))
+    return sums[(n, o, y * skip_y, x * skip_x, *tile)]
+
+
+def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expression]:
+    """The taps of a chunk: loops over them, the offset of each along y and x, and its row of
+    weights."""
+    (height, width), slide = chunks.taps, chunks.slide
+    planes = [reduce_axis("plane", chunks.planes)] if chunks.planes > 1 else []
+    if slide is None:
+        ky, kx = reduce_axis("ky", height), reduce_axis("kx", width)
+        return [ky, kx, *planes], ky, kx, sum(planes, (ky * width + kx) * chunks.planes)
+    names = ("kx", "ky") if slide == 0 else ("ky", "kx")
+    groups = chunks.taps[slide] // WINDOW_TAPS
+    across, near = reduce_axis(names[0], chunks.taps[1 - slide]), reduce_axis(names[1], WINDOW_TAPS)
+    group = reduce_axis("group", groups)
+    along = group * WINDOW_TAPS + near
+    row = sum(planes, (across * groups + group) * chunks.planes) * WINDOW_ROWS + near
+    both_ways: tuple[Expression, Expression] = (
+        (along, across) if slide == 0 else (across, along))
+    return [across, group, *planes, near], *both_ways, row
+
+
+def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:
+    """The input within its border, which is wider where chunks extend beyond the window: the
+    weights there are zero."""
+    top, _, left, _ = spec.pad
+    sizes = [max(size, (out - 1) * stride + (count * taps - 1) * dilation + 1)
+             for size, out, stride, count, taps, dilation in zip(
+                 spec.padded, (spec.out_height, spec.out_width), spec.stride, chunks.counts,
+                 chunks.taps, spec.dilation, strict=True)]
+    shape = (*data.shape[:2], *sizes, config.batch, config.block_in)
+    return compute("padded", shape, lambda n, c, y, x, b, i: select(
+        both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
+        data[n, c, y - top, x - left, b, i], spec.zero_point_in))

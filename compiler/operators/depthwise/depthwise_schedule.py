@@ -1,0 +1,139 @@
+"""The schedule template of a depthwise convolution, its knobs, and what each choice costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....isa.instructions import PARAMETER_TILES, Buffer
+from ....isa.memory_timing import MemoryTiming
+from ...schedule.schedule import Schedule
+from ..convolution.output_tiles import first_of_all, tiled
+from ..cost_model import Steps
+from ..divisions import even_sizes, grid
+from ..form import Template, blocks_of
+from ..kernel import Operator
+from .depthwise import Depthwise, DepthwiseForm, form_of
+
+FAR_AHEAD = 8                   # parameter buffers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """How much one step computes: channel blocks, rows and columns."""
+
+    blocks: int
+    rows: int
+    columns: int
+
+
+def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
+    """The template: channel blocks are processed one after another. Each step loads input rows,
+    sums, requantizes and stores; every buffer is doubled."""
+    plan, weights, sums = tiled(form, knobs, kept_parameters=int(_kept_parameters(form, knobs)))
+    plan[weights].address_rows(form.config.block_out)
+    plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
+    stage = plan[sums]
+    n, o, y, x, b, j, ty, tx, *taps = stage.leaves
+    stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
+    stage.tensorize(b, "depthwise")
+    plan[form.padded].compute_at(stage, tx)
+    plan[form.padded].double_buffer(tx)
+    plan[weights].compute_at(stage, tx)
+    plan[weights].keep(int(_kept_weights(form, knobs)))
+    first_of_all(plan, weights)             # inputs wait for their buffers
+    return plan
+
+
+def _kept_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
+    """All chunks of the current blocks and one more, or as many as fit (at least two)."""
+    piece = knobs.blocks * form.chunks.rows(form.config) // form.config.block_out
+    return np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
+
+
+def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
+    """How many parameter buffers to use. Steps are short, and a load that waits for its buffer
+    delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
+    results = 0 if form.result_buffer == Buffer.OUT else _vectors(knobs)
+    room = form.config.tiles(Buffer.ACC) - 2 * (_sums(form, knobs) + results)
+    return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
+
+
+def largest(form: DepthwiseForm) -> Knobs:
+    return Knobs(blocks=form.output.shape[1], rows=form.spec.out_height,
+                 columns=form.spec.out_width)
+
+
+def grids(form: DepthwiseForm) -> Iterator[Knobs]:
+    yield grid(Knobs, blocks=even_sizes(form.output.shape[1]),
+               columns=even_sizes(form.spec.out_width), rows=even_sizes(form.spec.out_height))
+
+
+def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
+    """Whether all buffers fit when doubled. Some knobs always do, because chunks are cut so that
+    one output tile fits."""
+    config, (height, width) = form.config, _window(form, knobs)
+    need = {Buffer.WGT: knobs.blocks * form.chunks.rows(config) // config.block_out,
+            Buffer.INP: knobs.blocks * height * width, Buffer.OUT: _vectors(knobs),
+            Buffer.ACC: _sums(form, knobs) + knobs.blocks * PARAMETER_TILES}
+    if form.result_buffer == Buffer.ACC:
+        need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
+    return np.all([2 * tiles <= config.tiles(buffer) for buffer, tiles in need.items()], 0)
+
+
+def _vectors(knobs: Knobs) -> Any:
+    """Tiles of results that one step has."""
+    return knobs.blocks * knobs.rows * knobs.columns
+
+
+def _sums(form: DepthwiseForm, knobs: Knobs) -> Any:
+    """Tiles of sums that one step holds."""
+    rows, columns = form.chunks.sums(form.spec.stride, knobs.rows, knobs.columns)
+    return knobs.blocks * rows * columns
+
+
+def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
+    """Rows and columns of input that one step needs for each chunk."""
+    height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
+                     for count, stride, taps, dilation, size in zip(
+                         (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
+                         form.spec.dilation, form.padded.shape[2:4], strict=True))
+    return height, width
+
+
+def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """A rough number of cycles. Weights and parameters are small and loaded well ahead, so their
+    cost is spread over all steps."""
+    spec, config, chunks = form.spec, form.config, form.chunks
+    images, blocks = form.output.shape[:2]
+    groups = blocks_of(blocks, knobs.blocks)
+    steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
+        spec.out_width, knobs.columns)
+    (height, width), vectors = _window(form, knobs), _vectors(knobs)
+    parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
+    products = images * blocks * _cycles(form, knobs)
+    return Steps(
+        groups=1, steps=groups * steps, pieces=prod(chunks.counts),
+        products=products / (groups * steps), vectors=vectors,
+        inp=knobs.blocks * height * width * config.tile_bytes(Buffer.INP),
+        runs=knobs.blocks * height, out_runs=knobs.blocks * knobs.rows,
+        wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
+        out=vectors * config.tile_bytes(form.result_buffer) + parameters / steps,
+        parameters=parameters, wgt_stays=False).cycles(config, memory)
+
+
+def _cycles(form: DepthwiseForm, knobs: Knobs) -> Any:
+    """MAC array cycles for one channel block and chunk of an image. Each step slides on its own."""
+    rows, columns = form.spec.out_shape
+    across, down = blocks_of(rows, knobs.rows), blocks_of(columns, knobs.columns)
+    return across * down * form.chunks.cycles(form.spec.stride, rows / across, columns / down)
+
+
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
+OPERATOR = Operator(description=Depthwise, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)

@@ -1,0 +1,1 @@
+"""Operations lane by lane."""

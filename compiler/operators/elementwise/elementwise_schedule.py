@@ -1,0 +1,94 @@
+"""Schedules of lane-wise operators: the template, its knobs, and how to choose them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ....isa.instructions import PARAMETER_TILES, Buffer
+from ....isa.memory_timing import MemoryTiming
+from ...nest.nest import Scope
+from ...schedule.schedule import Schedule
+from ..divisions import even_sizes, grid
+from ..form import Template
+from ..kernel import Operator
+from .elementwise import Elementwise, form_of
+from .lanewise import LanewiseForm
+
+STEP_START = 40             # cycles that a step costs beside its work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """How many tiles are computed at once."""
+
+    tiles: int
+    doubled: bool = True        # two buffers each, so that engines overlap
+
+
+def schedule(form: LanewiseForm, knobs: Knobs) -> Schedule:
+    """The template: operands come in, pass through the ALU step by step, and go out. What is
+    loaded and stored has two buffers; the ALU alone uses what lies between."""
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, Scope.OUT)
+    readers = [inside, *(step for step in reversed(form.steps) if form.parameters in step.inputs())]
+    parameters = plan.cache_read(form.parameters, Scope.ACC, *readers)
+    inside, output = plan.renewed(inside), plan.renewed(form.output)
+    last = plan[output]
+    far, _ = last.split(last.leaves[0], knobs.tiles)
+    for step, intrinsic in form.steps.items():
+        stage = plan[plan.renewed(step)]
+        stage.scope = Scope.ACC
+        stage.compute_at(last, far)
+        stage.tensorize(stage.leaves[1], intrinsic.name)
+    for tensor, scope in (*((each, Scope.ACC) for each in form.wide), (inside, Scope.OUT)):
+        plan[tensor].scope = scope
+        plan[tensor].compute_at(last, far)
+        if knobs.doubled and far.extent > 1:
+            plan[tensor].double_buffer(far)
+    plan[inside].tensorize(plan[inside].leaves[1], form.function.name)
+    assert plan[parameters].attach is None, "parameters are loaded once"
+    return plan
+
+
+def _copies(form: LanewiseForm, knobs: Knobs) -> Any:
+    return np.where(knobs.doubled & (knobs.tiles < form.output.shape[0]), 2, 1)
+
+
+def largest(form: LanewiseForm) -> Knobs:
+    return Knobs(tiles=form.output.shape[0])
+
+
+def grids(form: LanewiseForm) -> Iterator[Knobs]:
+    """Double buffers are given up only if nothing fits with them."""
+    for doubled in (True, False):
+        yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0])), doubled=doubled)
+
+
+def fits(form: LanewiseForm, knobs: Knobs) -> Any:
+    """Whether all buffers find room."""
+    config, copies = form.config, _copies(form, knobs)
+    used = PARAMETER_TILES * form.parameters.shape[0] + knobs.tiles * (
+        len(form.steps) + copies * len(form.wide))
+    return ((used <= config.tiles(Buffer.ACC))
+            & (knobs.tiles * copies <= config.tiles(Buffer.OUT)))
+
+
+def estimate(form: LanewiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
+    config, tiles = form.config, form.output.shape[0]
+    pieces = -(-tiles // knobs.tiles)
+    moved = ((len(form.wide) + 1) * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat
+             / config.bus_bytes)
+    passes = (len(form.steps) + 1) * config.vector_cycles
+    apart = (moved + passes) * knobs.tiles * (1 if knobs.doubled else pieces)
+    return max(moved, passes) * tiles + pieces * STEP_START + apart
+
+
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
+OPERATOR = Operator(description=Elementwise, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)

@@ -1,0 +1,292 @@
+"""Maximum and average over windows of int8 tensors, and over whole images.
+
+Tensors are packed as (n, channel block, y, x, batch, lane) with block_out lanes. The ALU does it:
+tiles are widened on their way into the accumulator, combined there and requantized. A large window
+is combined along y first, then along x, which is less work where windows overlap.
+
+At a border, an average counts the elements that are there: then every position has parameters of
+its own, (y, x, set, 3, batch, lane); where a dimension makes no difference, its extent is 1.
+
+Ties that go to the even neighbour need more than one multiplication: 1/6 has no exact multiplier,
+so that no sum would ever lie on a tie. Two products, with the multiplier rounded up and rounded
+down, differ by one just there, and half of their sum, rounded to even, is what is wanted:
+
+    51 / 6:    up 9, down 8    →    17 / 2 = 8.5 → 8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from ....base.errors import MicrotronError
+from ....isa.arithmetic import quantize_scale
+from ....isa.config import Config
+from ....isa.instructions import PARAMETER_TILES, AluOp, Rounding
+from ...accelerator.intrinsic import Intrinsic, element_wise, requantize, scale_function
+from ...errors import CompileError
+from ...expression.expression import Expression, Function, both, largest, select, total
+from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ...nest.nest import Interleave
+from ..description import activation, extent, setting
+from ..form import TensorForm, blocks_of, requantized
+from ..layout import Layout, interleaves, memory_block, tiled_images, wide_tiles
+from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
+from ..sliding_window import Windowed
+from ..work import Work, used
+
+LATENCY = 12                # cycles until the ALU's result can be its operand, about
+LARGEST_WINDOW = 1 << 21    # elements of an average: sums and divisions are exact up to here
+UP, DOWN = range(2)         # the first sets of parameters where ties go to even
+
+
+class Kind(Enum):
+    MAX = "max"
+    AVERAGE = "average"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool(Windowed):
+    """A maximum or an average over windows.
+
+    An average is divided by the number of elements inside the image, or by that of the whole
+    window with `count_include_pad`; what is padded then is `zero_point_in`. With the defaults for
+    scales, zero points and rounding the result is TFLite's, which leaves zero points in.
+    """
+
+    operator: ClassVar[str] = "pool"
+
+    kind: Kind = setting("max or average")
+    channels: int = extent("channels")
+    zero_point_in: int = activation("zero point of the input of an average")
+    count_include_pad: bool = setting("an average counts what is padded", False)
+    scale_in: float = setting("scale of the input of an average", 1.0)
+    scale_out: float = setting("scale of the result of an average", 1.0)
+    rounding: Rounding = setting("how averages are rounded: away, even or twice", Rounding.AWAY)
+
+    def check(self) -> None:
+        super().check()
+        for name in ("zero_point_in", "scale_in", "scale_out"):
+            right = type(self).__dataclass_fields__[name].default
+            if self.kind == Kind.MAX and getattr(self, name) != right:
+                raise self.wrong(name, getattr(self, name), f"{right} for a maximum")
+        if min(self.counts(0).min(), self.counts(1).min()) < 1:
+            raise CompileError(f"pool: with pad {self.pad} there are windows that lie outside the "
+                               f"image altogether; take less padding")
+        try:
+            quantize_scale(self.scale_in / self.scale_out)
+        except MicrotronError as error:
+            raise CompileError(f"pool: {error}; scales are {self.scale_in} and "
+                               f"{self.scale_out}") from None
+        size = self.kernel[0] * self.kernel[1]
+        if self.kind == Kind.AVERAGE and size > LARGEST_WINDOW:
+            raise self.wrong("kernel", self.kernel,
+                             f"{LARGEST_WINDOW} elements at most, not {size}, for an average")
+
+    def counts(self, axis: int) -> Array:
+        """Elements of each window inside the image, along rows (0) or columns (1)."""
+        before, size = self.pad[2 * axis], (self.height, self.width)[axis]
+        dilation = self.dilation[axis]
+        first = np.arange(self.out_shape[axis]) * self.stride[axis] - before
+        begin = np.maximum(0, -(first // dilation))
+        end = np.minimum(self.kernel[axis] - 1, (size - 1 - first) // dilation)
+        counts: Array = np.maximum(0, end - begin + 1)
+        return counts
+
+    def sides(self) -> tuple[Array, Array]:
+        """What divides a sum: the product of a number for its row and one for its column; one
+        number for all where it makes no difference."""
+        if self.kind == Kind.MAX:
+            return np.ones(1, np.int64), np.ones(1, np.int64)
+        sides = [np.full(1, self.kernel[axis]) if self.count_include_pad else self.counts(axis)
+                 for axis in range(2)]
+        rows, columns = (side[:1] if (side == side[0]).all() else side for side in sides)
+        return rows, columns
+
+    @property
+    def ties_to_even(self) -> bool:
+        """Whether sums can be ties that no single multiplication recognizes."""
+        if self.rounding != Rounding.EVEN or self.scale_in != self.scale_out:
+            return False
+        rows, columns = (np.unique(side) for side in self.sides())
+        counts = rows[:, None] * columns
+        return bool(((counts % 2 == 0) & (counts & counts - 1 != 0)).any())
+
+    @property
+    def padding(self) -> int:
+        """The value of the padding."""
+        if self.kind == Kind.MAX:
+            return -128
+        return self.zero_point_in if self.count_include_pad else 0
+
+
+def global_average(*, height: int, width: int, channels: int, images: int = 1) -> Pool:
+    """The average of each channel of an image."""
+    return Pool(kind=Kind.AVERAGE, height=height, width=width, channels=channels, images=images,
+                kernel=(height, width))
+
+
+def division(count: int, *, up: bool = True) -> tuple[int, int]:
+    """Multiplier and shift that divide by a count. With the multiplier rounded up, what lies on a
+    tie does not fall short of it, and rounded down, it does not reach it; up to LARGEST_WINDOW
+    elements nothing else is lifted to a tie, or below one."""
+    shift = 30 + (count - 1).bit_length()
+    return -(-(1 << shift) // count) if up else (1 << shift) // count, shift
+
+
+def parameters(spec: Pool, config: Config) -> Array:
+    """What the program takes as `parameters`."""
+    rows, columns = spec.sides()
+    divisors = rows[:, None] * columns
+    sets = 3 if spec.ties_to_even else 1
+    tiles = np.empty((*divisors.shape, sets, PARAMETER_TILES, config.batch, config.block_out),
+                     np.int32)
+    for count in sorted(set(divisors.ravel().tolist())):
+        for number, numbers in enumerate(_sets(spec, count)):
+            bias, multiplier, shift = (np.full(config.block_out, each) for each in numbers)
+            tiles[divisors == count, number] = pack_parameters(bias, multiplier, shift, config)[0]
+    return tiles
+
+
+def _sets(spec: Pool, count: int) -> list[tuple[int, int, int]]:
+    """Bias, multiplier and shift of each step from a sum to a result."""
+    bias, ratio = -count * spec.zero_point_in, spec.scale_in / spec.scale_out
+    if spec.ties_to_even:
+        return [(bias, *division(count)), (bias, *division(count, up=False)), (0, *division(2))]
+    return [(bias, *(division(count) if ratio == 1 else quantize_scale(ratio / count)))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolForm(TensorForm):
+    """A pool in tensors. `steps` are what the ALU computes between sums and results."""
+
+    spec: Pool
+    data: Tensor
+    padded: Tensor
+    parameters: Tensor
+    columns: Tensor | None      # combined along y, if that is done apart
+    sums: Tensor                # or maxima
+    steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
+
+    @property
+    def intrinsics(self) -> list[Intrinsic]:
+        return [*super().intrinsics, *self.steps.values()]
+
+    @property
+    def work(self) -> Work:
+        """Windows are combined as a whole, or along one axis before the other."""
+        spec, config = self.spec, self.config
+        (height, width), (rows, columns) = spec.kernel, spec.out_shape
+        used_rows, used_columns = (
+            used(size, *each) for size, *each in zip(
+                (spec.height, spec.width), spec.out_shape, spec.kernel, spec.stride,
+                spec.dilation, spec.pad[::2], strict=True))
+        combined = min(rows * columns * (height * width - 1),
+                       rows * used_columns * (height - 1) + rows * columns * (width - 1),
+                       used_rows * columns * (width - 1) + rows * columns * (height - 1))
+        blocks = blocks_of(spec.images, config.batch) * blocks_of(spec.channels, config.block_out)
+        return Work(macs=0, products=0, bytes=spec.images * spec.channels * (
+            used_rows * used_columns + rows * columns),
+            passes=blocks * (combined + rows * columns * (1 + len(self.steps))))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        spec = self.spec
+        return (Operand("data", (spec.images, spec.channels, spec.height, spec.width)),)
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        spec, config = self.spec, self.config
+        block = memory_block(config, config.block_out)
+        return {"data": tiled_images(spec.images, spec.channels, spec.height, spec.width,
+                                     config.batch, block),
+                "output": tiled_images(spec.images, spec.channels, *spec.out_shape, config.batch,
+                                       block)}
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        return interleaves(self.config, read=(), written=("data", "output"))
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        config = self.config
+        data = pack_activations(given["data"], config, memory_block(config, config.block_out))
+        return {"data": data.reshape(self.shapes["data"]),
+                "parameters": parameters(self.spec, config)}
+
+    def unpack(self, output: Array) -> Array:
+        return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
+                                  self.spec.images, self.spec.channels)
+
+
+def separable(spec: Pool) -> bool:
+    """Whether to combine along y first, for all columns of the input."""
+    (height, width), outputs = spec.kernel, spec.out_shape[1]
+    columns = min((outputs - 1) * spec.stride[1] + spec.reach(1), width * outputs)
+    apart = columns * (height + 1) + outputs * width
+    few = outputs * spec.out_shape[0] < LATENCY     # the ALU would wait for its own results
+    return height > 1 and width > 1 and (few or apart < outputs * height * width)
+
+
+def form_of(spec: Pool, config: Config) -> PoolForm:
+    """What is computed."""
+    images, blocks = (blocks_of(spec.images, config.batch),
+                      blocks_of(spec.channels, config.block_out))
+    tile = (config.batch, config.block_out)
+    (top, _, left, _), (height, width) = spec.pad, spec.padded
+    data = placeholder("data", (images, blocks, spec.height, spec.width, *tile), "int8")
+    padded = compute("padded", (images, blocks, height, width, *tile),
+                     lambda n, c, y, x, b, j: select(
+                         both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
+                         data[n, c, y - top, x - left, b, j].cast("int32"), spec.padding))
+    ky, kx = reduce_axis("ky", spec.kernel[0]), reduce_axis("kx", spec.kernel[1])
+    (sy, sx), (dy, dx) = spec.stride, spec.dilation
+    combine = largest if spec.kind == Kind.MAX else total
+    shape = (images, blocks, *spec.out_shape, *tile)
+    columns = None
+    if separable(spec):
+        columns = column = compute(
+            "columns", (images, blocks, spec.out_shape[0], width, *tile),
+            lambda n, c, y, x, b, j: combine(padded[n, c, y * sy + ky * dy, x, b, j], ky))
+        sums = compute("sums", shape, lambda n, c, y, x, b, j: combine(
+            column[n, c, y, x * sx + kx * dx, b, j], kx))
+    else:
+        sums = compute("sums", shape, lambda n, c, y, x, b, j: combine(
+            padded[n, c, y * sy + ky * dy, x * sx + kx * dx, b, j], ky, kx))
+    sides = tuple(len(side) for side in spec.sides())
+    sets = 3 if spec.ties_to_even else 1
+    given = placeholder("parameters", (*sides, sets, PARAMETER_TILES, *tile), "int32")
+    function, steps, value = spec.requantization(), {}, sums
+    if spec.ties_to_even:
+        steps = halves(config, sums, given)
+        value = list(steps)[-1]
+    return PoolForm(spec=spec, config=config, function=function, data=data, padded=padded,
+                    parameters=given, columns=columns, sums=sums, steps=steps,
+                    output=scaled("output", function, value, given, sets - 1))
+
+
+def scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
+            number: int) -> Tensor:
+    """Values scaled with one set of the parameters of their position."""
+    by_row, by_column = (size > 1 for size in parameters.shape[:2])
+
+    def element(n: Expression, c: Expression, y: Expression, x: Expression, b: Expression,
+                j: Expression) -> Expression:
+        at = (y if by_row else 0, x if by_column else 0, number)
+        return requantized(function, value[n, c, y, x, b, j], parameters, at, (b, j))
+
+    return compute(name, value.shape, element)
+
+
+def halves(config: Config, sums: Tensor, parameters: Tensor) -> dict[Tensor, Intrinsic]:
+    """Averages rounded up and down at ties, and their sum, which is twice the average."""
+    scale = scale_function(Rounding.EVEN)
+    up, down = (scaled(name, scale, sums, parameters, number)
+                for name, number in (("up", UP), ("down", DOWN)))
+    twice = compute("twice", sums.shape, lambda n, c, y, x, b, j: (
+        up[n, c, y, x, b, j] + down[n, c, y, x, b, j]))
+    return {up: requantize(config, scale), down: requantize(config, scale),
+            twice: element_wise(config, AluOp.ADD)}

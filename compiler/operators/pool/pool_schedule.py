@@ -1,0 +1,212 @@
+"""Schedules of pools: the template, its knobs, and how to choose them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ....isa.config import Config
+from ....isa.instructions import PARAMETER_TILES, Buffer
+from ....isa.memory_timing import MemoryTiming
+from ...expression.expression import Axis
+from ...nest.nest import Scope
+from ...schedule.schedule import Schedule, Stage
+from ..divisions import even_sizes, grid, some_sizes
+from ..form import Template
+from ..kernel import Operator
+from .pool import LATENCY, Kind, Pool, PoolForm, form_of
+
+STEP_START = 40             # cycles that a step costs beside its work, measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """How much is computed at once: channel blocks, rows, columns, and rows and columns of the
+    window."""
+
+    blocks: int
+    rows: int
+    columns: int
+    window: tuple[int, int] = (1, 1)
+    doubled: bool = True        # two buffers each, so that engines overlap
+
+
+def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
+    """The template: a box of the input comes in, is combined shift by shift, and goes out. A
+    window that does not fit is combined part by part."""
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, Scope.OUT)
+    readers = [step for step in reversed(form.steps) if form.parameters in step.inputs()]
+    parameters = plan.cache_read(form.parameters, Scope.ACC, inside, *readers)
+    inside, output = plan.renewed(inside), plan.renewed(form.output)
+
+    last = plan[output]
+    n, c, y, x, b, j = last.leaves
+    c_far, c_near = last.split(c, knobs.blocks)
+    y_far, y_near = last.split(y, knobs.rows)
+    x_far, x_near = last.split(x, knobs.columns)
+    last.reorder(y_far, x_far, n, c_far, c_near, y_near, x_near, b, j)
+    if max(form.parameters.shape[:2]) > 1:
+        plan[parameters].compute_at(last, x_far)
+        if copies(form, knobs) > 1:
+            plan[parameters].double_buffer(x_far)
+    plan[inside].compute_at(last, c_far)
+    plan[inside].tensorize(plan[inside].leaves[4], form.function.name)
+    plan[form.sums].compute_at(last, c_far)     # one buffer: the ALU alone uses it
+    for step, intrinsic in form.steps.items():
+        stage = plan[plan.renewed(step)]
+        stage.scope = Scope.ACC
+        stage.compute_at(last, c_far)
+        stage.tensorize(stage.leaves[4], intrinsic.name)
+
+    stage, axis = _combined(plan, form, knobs)
+    plan[form.padded].scope = Scope.ACC
+    plan[form.padded].compute_at(stage, axis)
+    if copies(form, knobs) > 1:
+        plan[form.padded].double_buffer(axis)
+        plan[inside].double_buffer(c_far)
+    return plan
+
+
+def _combined(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple[Stage, Axis]:
+    """Schedule the combination of elements. Returns the loop that needs one box of the input."""
+    intrinsic = "pool" if form.spec.kind == Kind.MAX else "pool_sum"
+    stage = plan[form.sums]
+    stage.scope = Scope.ACC
+    n, c, y, x, b, j, *window = stage.leaves
+    sizes = knobs.window if form.columns is None else knobs.window[1:]
+    parts = [stage.split(axis, size) for axis, size in zip(window, sizes, strict=True)]
+    # Shifts outside, so that the ALU need not wait for what it has just computed.
+    stage.reorder(*(far for far, _ in parts), *(near for _, near in parts), n, y, x, c, b, j)
+    stage.tensorize(b, intrinsic)
+    if form.columns is None:
+        return stage, parts[-1][0]
+    column = plan[form.columns]
+    column.scope = Scope.ACC
+    column.compute_at(stage, parts[-1][0])
+    n, c, y, x, b, j, ky = column.leaves
+    far, near = column.split(ky, knobs.window[0])
+    column.reorder(far, near, n, y, x, c, b, j)
+    column.tensorize(b, intrinsic)
+    return column, far
+
+
+def boxes(form: PoolForm, knobs: Knobs) -> Any:
+    """How many boxes of the input are loaded."""
+    images, blocks, rows, columns = form.output.shape[:4]
+    count: Any = images
+    for extent, size in ((blocks, knobs.blocks), (rows, knobs.rows), (columns, knobs.columns),
+                         *zip(form.spec.kernel, knobs.window, strict=True)):
+        count = count * -(-extent // size)
+    return count
+
+
+def copies(form: PoolForm, knobs: Knobs) -> Any:
+    """How many buffers take turns: two if another box follows."""
+    return np.where(knobs.doubled & (boxes(form, knobs) > 1), 2, 1)
+
+
+def box(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
+    """Rows and columns of one box."""
+    spec = form.spec
+    height, width = (np.minimum((outputs - 1) * spec.stride[axis]
+                                + (knobs.window[axis] - 1) * spec.dilation[axis] + 1,
+                                spec.padded[axis])
+                     for axis, outputs in enumerate((knobs.rows, knobs.columns)))
+    return height, width
+
+
+def accumulators(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
+    """Accumulator tiles: for the results and their parameters, and for a box of input."""
+    height, width = box(form, knobs)
+    rows, columns = (size if extent > 1 else 1 for size, extent in zip(
+        (knobs.rows, knobs.columns), form.parameters.shape[:2], strict=True))
+    own = knobs.blocks * knobs.rows * (knobs.columns * (1 + len(form.steps))
+                                       + (width if form.columns else 0))
+    if max(form.parameters.shape[:2]) > 1:
+        rows = rows * copies(form, knobs)
+    sets = form.parameters.shape[2]
+    return own + sets * PARAMETER_TILES * rows * columns, knobs.blocks * height * width
+
+
+def largest(form: PoolForm) -> Knobs:
+    _, blocks, rows, columns = form.output.shape[:4]
+    return Knobs(blocks=blocks, rows=rows, columns=columns, window=form.spec.kernel)
+
+
+def grids(form: PoolForm) -> Iterator[Knobs]:
+    """A window is divided, and double buffers are given up, only if nothing fits otherwise."""
+    spec = form.spec
+    windows = [*((size, spec.kernel[1]) for size in even_sizes(spec.kernel[0])),
+               *((1, size) for size in even_sizes(spec.kernel[1])[1:])]
+    blocks, rows, columns = (some_sizes(extent) for extent in form.output.shape[1:4])
+    for doubled, window in product((True, False), windows):
+        # Of equals, wide boxes come first: whoever reads the result row by row begins earlier.
+        yield replace(grid(Knobs, blocks=blocks, columns=columns, rows=rows), window=window,
+                      doubled=doubled)
+
+
+def fits(form: PoolForm, knobs: Knobs) -> Any:
+    """Whether all buffers find room."""
+    config = form.config
+    number = copies(form, knobs)
+    own, loaded = accumulators(form, knobs)
+    results = knobs.blocks * knobs.rows * knobs.columns
+    return ((own + number * loaded <= config.tiles(Buffer.ACC))
+            & (number * results <= config.tiles(Buffer.OUT)))
+
+
+def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+    """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
+    config, spec = form.config, form.spec
+    count, images = boxes(form, knobs), form.output.shape[0]
+    tile = config.tile_bytes(Buffer.OUT)
+    results = knobs.blocks * knobs.rows * knobs.columns
+    own, loaded = accumulators(form, knobs)
+    rate = config.bus_bytes / memory.cycles_per_beat
+    load = loaded * tile / rate
+    outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
+    passes = _passes(form, knobs, shared=np.where(_apart(config, own, loaded), 0, 1))
+    alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
+    ends = load + results * (passes + tile / rate)
+    return np.maximum(alu, bus) + count * STEP_START + (
+        ends if knobs.doubled else np.minimum(alu, bus))
+
+
+def _parameter_bytes(form: PoolForm) -> int:
+    """Bytes of the parameters of all positions, each loaded once."""
+    rows, columns, sets = form.parameters.shape[:3]
+    return rows * columns * sets * PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
+
+
+def _passes(form: PoolForm, knobs: Knobs, *, shared: Any) -> Any:
+    """Cycles of the ALU for one tile of the output. A vector takes one cycle more where both
+    operands share a bank."""
+    height, width = form.spec.kernel
+    results, vector = knobs.blocks * knobs.rows * knobs.columns, form.config.vector_cycles
+    late = np.maximum(1.0, LATENCY / (results * vector))
+    ends = vector * (2 + len(form.steps)) + (
+        PARAMETER_TILES / knobs.blocks if max(form.parameters.shape[:2]) > 1 else 0)
+    if form.columns is None:
+        return height * width * late * (vector + shared) + ends
+    columns = box(form, knobs)[1] * -(-width // knobs.window[1]) / knobs.columns
+    return (columns * (height * (vector + shared) + vector)
+            + width * np.maximum(late * vector, vector + 1) + ends)
+
+
+def _apart(config: Config, own: Any, loaded: Any) -> Any:
+    """Whether the input lies in other banks than what it is combined with: the ALU reads both in
+    one cycle, and a bank gives one."""
+    bank = config.acc_bank_tiles
+    first = -(-own // bank) * bank
+    return (config.tiles(Buffer.ACC) - first) // 2 // bank * bank >= loaded
+
+
+TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
+                    schedule=schedule)
+OPERATOR = Operator(description=Pool, forms=lambda spec, config: [form_of(spec, config)],
+                    template=TEMPLATE)

@@ -1,0 +1,103 @@
+"""Programs of kernels that were compiled before, by any process.
+
+A program follows from the form, the knobs and the sources of the compiler. All three are in the
+name under which it is kept: a form as pickle writes it down, of which nothing is ever read back.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ...base.result_cache import STORE, is_used, name_of, sources
+from ...isa.config import Config
+from ...isa.program import Access, Program, Segment, Tensor
+from ...isa.stream import as_bytes, from_bytes
+
+KIND = "kernel"
+FOLDERS = ("base", "isa", "compiler/expression", "compiler/nest", "compiler/schedule",
+           "compiler/accelerator", "compiler/operators")
+WATCHED = (__name__.partition(".")[0], "builtins", "numpy")     # packages, or fixed with Python
+
+
+class ForeignError(Exception):
+    """Code from elsewhere, whose sources are not watched: nothing made with it is kept."""
+
+
+def kept(make: Callable[[], Program], config: Config, *made_from: Any) -> Program:
+    """The program that `make` returns, taken from the cache if it is there. It depends on nothing
+    but the configuration, `made_from` and the compiler's sources."""
+    name = _name((config, *made_from)) if is_used() else None
+    if name is None:
+        return make()
+    content = STORE.get(name)
+    if content is not None:
+        return _unpacked(content, config)
+    program = make()
+    STORE.put(name, _packed(program))
+    return program
+
+
+def _packed(program: Program) -> bytes:
+    """What it takes to rebuild one of our programs. Only its first segment has data."""
+    micro_ops, *others = program.segments
+    assert micro_ops.data is not None, "micro-ops are known"
+    assert all(each.data is None for each in others), "an operator's constants are given later"
+    code = as_bytes(program.code).tobytes()
+    facts = {"segments": [(each.name, each.size, each.access.value) for each in program.segments],
+             "tensors": [(each.name, each.segment, each.offset, each.shape, each.dtype)
+                         for each in program.tensors], "code": len(code)}
+    return json.dumps(facts).encode() + b"\n" + code + micro_ops.data.tobytes()
+
+
+def _unpacked(content: bytes, config: Config) -> Program:
+    """The program again. It was checked when it was made, and its bytes are as they were then."""
+    text, _, rest = content.partition(b"\n")
+    facts = json.loads(text)
+    code, micro_ops = rest[:facts["code"]], np.frombuffer(rest, np.uint8)[facts["code"]:]
+    segments = [Segment(name, size, Access(access)) for name, size, access in facts["segments"]]
+    return Program(config, from_bytes(code), (replace(segments[0], data=micro_ops), *segments[1:]),
+                   tuple(Tensor(*each) for each in facts["tensors"]))
+
+
+def _name(made_from: tuple[Any, ...]) -> str | None:
+    """The name under which a program is kept, or None if it is not certain what the program depends
+    on."""
+    text = io.BytesIO()
+    try:
+        _Writer(text, pickle.HIGHEST_PROTOCOL).dump(made_from)
+    except (ForeignError, pickle.PicklingError, TypeError, AttributeError, RecursionError):
+        return None
+    return name_of(KIND, sources(FOLDERS), text.getvalue())
+
+
+class _Writer(pickle.Pickler):
+    """Writes down what an object consists of: for a function, its name and what it closes over; for
+    a record, its fields, but no properties that were computed from them since."""
+
+    def reducer_override(self, value: Any) -> Any:
+        kind: Any = type(value)
+        names = _fields(kind)
+        if names is not None:
+            return kind, tuple([getattr(value, each) for each in names])
+        if kind is FunctionType or issubclass(kind, type):
+            if value.__module__.partition(".")[0] not in WATCHED:
+                raise ForeignError
+            if kind is FunctionType:
+                bound = tuple(cell.cell_contents for cell in value.__closure__ or ())
+                return str, (value.__qualname__, value.__module__, bound, value.__defaults__)
+        return NotImplemented
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a type, if it is a dataclass."""
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else None

@@ -1,0 +1,1 @@
+"""Programs as text: assembler and disassembler."""

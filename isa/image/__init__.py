@@ -1,0 +1,1 @@
+"""Programs as files: the program image."""

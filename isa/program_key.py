@@ -1,0 +1,17 @@
+"""What caches of results know a program by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .instructions import INSTRUCTION_BYTES
+from .program import Program
+
+
+def program_parts(program: Program) -> list[bytes]:
+    """All that running a program depends on. Data is part of it, since micro-ops are data."""
+    parts = [repr(program.config).encode(), program.code.view(f"V{INSTRUCTION_BYTES}").tobytes()]
+    for segment in program.segments:
+        parts += [repr((segment.name, segment.size, segment.access)).encode(),
+                  b"" if segment.data is None else np.ascontiguousarray(segment.data).tobytes()]
+    return parts

@@ -1,0 +1,1 @@
+"""Proof before execution: bounds, order, and the tokens that data demand."""

@@ -1,0 +1,50 @@
+"""Compiling with numba: three ways to do it, and a checksum of sources for its cache.
+
+numba drops a cached function when its file changes, but not when a function that it calls in
+another file does. A parameter whose default is a checksum of those files is part of the signature
+by which a cached function is found.
+
+Functions that create no arrays need not count who holds one; counting took most of their time.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numba
+
+from ....base.numba_cache import enable_cache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+njit: Any = numba.njit
+OPTIONS = {"error_model": "numpy", "_nrt": False}
+NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def entry(function: Function) -> Function:
+    """A compiled function for Python to call, kept in numba's cache."""
+    compiled: Function = njit(**OPTIONS)(function)
+    enable_cache(compiled, "verifier", needs_numba=False)
+    return compiled
+
+
+def helper(function: Function) -> Function:
+    """A function that only compiled functions call: less to compile."""
+    compiled: Function = njit(**OPTIONS, **NOT_FOR_PYTHON)(function)
+    return compiled
+
+
+def inlined(function: Function) -> Function:
+    """A helper that becomes part of its only caller, which is not optimized twice then."""
+    compiled: Function = njit(inline="always", **OPTIONS, **NOT_FOR_PYTHON)(function)
+    return compiled
+
+
+def checksum(*modules: ModuleType) -> int:
+    """Different when the text of any of these modules is."""
+    return zlib.crc32(b"".join(Path(str(module.__file__)).read_bytes() for module in modules))

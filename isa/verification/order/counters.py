@@ -1,0 +1,60 @@
+"""How many tokens each counter of a stream can hold, under any timing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...instructions import Engine
+from ...program import Program, engines_of
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Counter:
+    """The tokens from one engine to another. The k-th of `posters` gives what the k-th of `takers`
+    waits for; `held` is the most that the counter can hold when each of them posts."""
+
+    source: Engine
+    target: Engine
+    posters: Numbers
+    takers: Numbers
+    held: Numbers
+
+    @property
+    def name(self) -> str:
+        return f"{self.source.name.lower()} → {self.target.name.lower()}"
+
+
+def sequences_of(program: Program) -> Numbers:
+    """The number of each instruction among those of its engine, from 1 on."""
+    engine = engines_of(program)
+    sequence = np.zeros(len(engine), np.int64)
+    for each in Engine:
+        mine = np.flatnonzero(engine == each)
+        sequence[mine] = np.arange(1, len(mine) + 1)
+    return sequence
+
+
+def counters(program: Program, clocks: Numbers) -> Iterator[Counter]:
+    """All counters that are used. `clocks` say what is complete before each instruction starts.
+
+    When an instruction posts its k-th token to an engine, that engine has surely taken those
+    awaited by the instructions which are complete by then, and perhaps no others.
+    """
+    engine, sequence = engines_of(program), sequences_of(program)
+    for source in Engine:
+        posts = np.where(engine == source, program.code["post"], 0)
+        everyone = int(np.bitwise_or.reduce(posts, initial=0))
+        for target in Engine:
+            if not everyone >> target & 1:
+                continue
+            posters = np.flatnonzero(posts >> target & 1)
+            takers = np.flatnonzero((engine == target) & (program.code["wait"] >> source & 1))
+            taken = np.searchsorted(sequence[takers], clocks[posters, target], side="right")
+            yield Counter(source, target, posters, takers,
+                          np.arange(1, len(posters) + 1) - taken)

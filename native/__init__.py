@@ -1,1 +1,0 @@
-"""Machine code: LLVM modules optimized for a target, as object files that are kept and loaded."""

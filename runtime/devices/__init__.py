@@ -1,0 +1,1 @@
+"""Devices that run programs: functional, cycle-exact, and the RTL."""

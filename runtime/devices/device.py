@@ -1,0 +1,164 @@
+"""Devices: anything that holds a program's memory and runs it. Nothing above can tell them apart.
+
+A program is loaded once and run as often as wanted; between runs the host exchanges inputs and
+outputs by segment and offset. Devices are known by name and imported when one is asked for, so
+that a board's driver needs no simulator and a simulator no driver.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...base.checked_values import shown
+from ...base.errors import ExecutionError, MicrotronError
+from ...isa.config import Config, tiny
+from ...isa.memory_timing import MemoryTiming
+from ...isa.program import Access, Program, Tensor
+from ...sim.arguments import check_program, check_type, chosen_config
+from ...sim.functional.memory import from_bytes, to_bytes
+from ...sim.report import Report
+
+# Name → module beside this one and class in it.
+DEVICES = {"functional": ("functional", "FunctionalDevice"), "cycle": ("cycle", "CycleDevice"),
+           "rtl": ("rtl", "RtlDevice")}
+# Boards are known by what they are called and where they are: board:pynq_z2@/dev/uio0.
+BOARD, BOARD_FORM = "board:", "board:NAME@ADDRESS"
+
+Bytes = npt.NDArray[np.uint8]
+Values = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A byte of a program's memory. Where a segment really lies is the device's own affair."""
+
+    segment: str
+    offset: int = 0
+
+
+class Device(Protocol):
+    """Runs one program at a time."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in `DEVICES`."""
+
+    def load(self, program: Program) -> None:
+        """Take over a program: its segments now hold what they hold at the start.
+
+        A program for another configuration than the device's is refused.
+        """
+
+    def write(self, address: Address, data: Bytes | bytes) -> None:
+        """Change memory of the loaded program. Every segment may be written by the host."""
+
+    def read(self, address: Address, size: int) -> Bytes:
+        """A copy of memory of the loaded program."""
+
+    def run(self) -> Report:
+        """Run the loaded program to its end, or raise ExecutionError."""
+
+
+def open_device(name: str, config: Config | str | None = None, **options: Any) -> Device:
+    """The device of that name, for one configuration or, where possible, for any. Its class
+    explains the other options: `open_device("cycle", "base", limit=1000)`."""
+    fixed: dict[str, Any] = {}
+    if isinstance(name, str) and name.startswith(BOARD):
+        module, kind = ".board.board_device", "BoardDevice"
+        fixed["place"] = name
+    elif isinstance(name, str) and name in DEVICES:
+        module, kind = DEVICES[name]
+    else:
+        near = difflib.get_close_matches(str(name)[:40], DEVICES, 1)
+        raise MicrotronError(f"there is no device {shown(name)}; there are {', '.join(DEVICES)} "
+                             f"and {BOARD_FORM}{f'; did you mean {near[0]}?' if near else ''}")
+    make = getattr(import_module(f".{module}", __package__), kind)
+    known_options = [each for each in list(inspect.signature(make).parameters)[1:]
+                     if each not in fixed]
+    for option in options:
+        if option not in known_options:
+            raise MicrotronError(f"the {name} device has no option {option!r}; it has "
+                                 f"{', '.join(known_options)}")
+    device: Device = make(config, **fixed, **options)
+    return device
+
+
+def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
+        device: str | Device = "functional") -> tuple[dict[str, Values], Report]:
+    """Write inputs, run, and read every tensor that lies where the accelerator may write.
+
+    Inputs that are not given keep what the program's image holds.
+    """
+    check_program(program)
+    check_type("inputs", inputs, Mapping, "a mapping from tensors' names to their values")
+    if isinstance(device, str):
+        device = open_device(device, program.config)
+    if not callable(getattr(device, "load", None)):
+        raise MicrotronError(f"device is {shown(device)}, but must be a device or the name of one: "
+                             f"{', '.join(DEVICES)}, {BOARD_FORM}")
+    given = {name: to_bytes(program.tensor(name), _array(name, values))
+             for name, values in inputs.items()}
+    device.load(program)
+    for name, data in given.items():
+        tensor = program.tensor(name)
+        device.write(Address(tensor.segment, tensor.offset), data)
+    report = device.run()
+    outputs = {}
+    for tensor in outputs_of(program):
+        data = device.read(Address(tensor.segment, tensor.offset), tensor.size)
+        outputs[tensor.name] = from_bytes(tensor, data)
+    return outputs, report
+
+
+def outputs_of(program: Program) -> list[Tensor]:
+    """The tensors that a run can change: those that lie where the accelerator may write."""
+    return [tensor for tensor in program.tensors
+            if program.segment(tensor.segment).access == Access.WRITE]
+
+
+def check_outputs(program: Program, names: Iterable[str]) -> None:
+    """Refuse to read tensors after a run that it does not write."""
+    outputs = [tensor.name for tensor in outputs_of(program)]
+    for name in names:
+        if program.tensor(name).name not in outputs:
+            raise MicrotronError(f"tensor {name!r} is no output: the accelerator may only read it; "
+                                 f"outputs are {', '.join(outputs) or 'none'}")
+
+
+def _array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise MicrotronError(f"tensor {name}: the values are no array: {shown(values)}") from None
+
+
+def device_config(config: Config | str | None) -> Config | None:
+    """The configuration that a device is for, also by its name or file; None if for any."""
+    return None if config is None else chosen_config(config, tiny)
+
+
+def device_timing(timing: MemoryTiming | None) -> MemoryTiming:
+    """How memory behaves; the reference system unless told otherwise."""
+    if timing is None:
+        return MemoryTiming()
+    check_type("timing", timing, MemoryTiming, "a MemoryTiming")
+    return timing
+
+
+def check_config(program: Program, config: Config | None) -> None:
+    """Refuse a program compiled for another configuration than a device has, if it has one."""
+    check_program(program)
+    ours, theirs = (config or program.config).to_dict(), program.config.to_dict()
+    differing = [f"{name} {theirs[name]} (here {ours[name]})" for name in ours
+                 if ours[name] != theirs[name]]
+    if differing:
+        raise ExecutionError(f"the program is for another configuration than this device has: "
+                             f"{', '.join(differing)}")

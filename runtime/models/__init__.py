@@ -1,0 +1,1 @@
+"""Compiled models and kernels: images, sessions, inference, and the CPU half."""

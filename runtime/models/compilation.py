@@ -1,0 +1,154 @@
+"""From a model file, or a graph, to a compiled model: read, simplify, compile, and note where it
+came from."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ...base.checked_values import integer, named, shown
+from ...base.errors import ImageError, MicrotronError
+from ...compiler.errors import InternalError, PassWarning, attributed_to
+from ...compiler.frontends.given_inputs import number_array
+from ...compiler.frontends.read import read_model
+from ...compiler.graph.graph import Graph
+from ...compiler.network.compile import compile_network
+from ...compiler.network.network import Network
+from ...compiler.operators.choice import Cost
+from ...compiler.passes.pipeline import optimized
+from ...isa.config import Config
+from ...isa.config_files import load_config
+from ...isa.memory_timing import MemoryTiming
+from ...sim.arguments import check_type
+from .compiled_model import CompiledModel, compiled_model
+from .model_checks import check_model
+
+PIECE = 1 << 20             # bytes of a file that are read at once
+
+Observer = Callable[[str, Graph], None]             # a pass, and the graph after it
+Progress = Callable[[str], None]                    # what is being done now
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """How to compile a model, whatever it is."""
+
+    memory: MemoryTiming = field(default_factory=MemoryTiming)  # it will run with
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)     # of inputs left open
+    values: Mapping[str, Any] = field(default_factory=dict)     # constants in place of inputs
+    require_accelerator: bool = False       # refuse what the CPU would have to compute
+    optimize: bool = True                   # run the passes; a graph may have been through them
+    cost: Cost | None = None                # cycles of a program; without it, estimates decide
+
+    def __post_init__(self) -> None:
+        check_type("memory", self.memory, MemoryTiming, "a MemoryTiming")
+        for name in ("require_accelerator", "optimize"):
+            check_type(name, getattr(self, name), bool, "True or False")
+        if self.cost is not None and not callable(self.cost):
+            raise MicrotronError(f"cost is {shown(self.cost)}, but must be a function of a program")
+        check_type("shapes", self.shapes, Mapping, "a mapping from names of inputs to shapes")
+        object.__setattr__(self, "shapes", {name: _shape(name, each)
+                                            for name, each in self.shapes.items()})
+        check_type("values", self.values, Mapping, "a mapping from names of inputs to numbers")
+        object.__setattr__(self, "values", {name: number_array(name, each)
+                                            for name, each in self.values.items()})
+
+    def text(self) -> str:
+        """For people who want to compile the same again."""
+        timing = ",".join(f"{name}={int(value)}" for name, value in asdict(self.memory).items())
+        shapes = "".join(f" shape:{name}={','.join(map(str, shape))}"
+                         for name, shape in sorted(self.shapes.items()))
+        values = "".join(f" value:{name}={','.join(map(str, array.ravel().tolist()))}"
+                         for name, array in sorted(self.values.items()))
+        return (f"memory:{timing} optimize={int(self.optimize)} "
+                f"require_accelerator={int(self.require_accelerator)} "
+                f"timed={int(self.cost is not None)}{shapes}{values}")
+
+
+def _shape(name: str, shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, tuple | list):
+        extents = [integer(each) for each in shape]
+        if all(each is not None and each > 0 for each in extents):
+            return tuple(each or 0 for each in extents)
+    raise MicrotronError(f"the shape of {named(name)} is {shown(shape)}, but must be whole numbers "
+                         f"from 1 on, as in (1, 3, 224, 224)")
+
+
+def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
+                  options: ModelOptions, *, version: str, observe: Observer | None = None,
+                  progress: Progress | None = None) -> CompiledModel:
+    """A model for a configuration, which may be named. `observe` gets every graph on the way,
+    `progress` what is being done."""
+    network = compiled_network(model, config, options, version=version, observe=observe,
+                               progress=progress)
+    if progress is not None:
+        progress("checking the compiled model")
+    compiled = compiled_model(network, options.memory)
+    try:
+        check_model(compiled)
+    except ImageError as error:
+        raise InternalError("the compiled model", str(error)) from error
+    return compiled
+
+
+def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
+                     options: ModelOptions, *, version: str, observe: Observer | None = None,
+                     progress: Progress | None = None) -> Network:
+    """The same, with all that the compiler knows of it."""
+    say, see = progress or _silent, observe or _unseen
+    target = load_config(config) if isinstance(config, str) else config
+    check_type("config", target, Config, "a Config, or a preset's or file's name")
+    provenance = {"microtron": version, "config": target.digest, "options": options.text()}
+    if isinstance(model, Graph):
+        if options.shapes or options.values:
+            raise MicrotronError("shapes and values are for models that are read from a file: a "
+                                 "graph has its own")
+        graph = model
+        provenance["model"] = graph.name or "a graph"
+    elif isinstance(model, str | PathLike):
+        path = Path(model)
+        say(f"reading {path.name}")
+        graph = read_model(path, options.shapes, options.values)
+        provenance |= {"model": path.name, "sha256": file_digest(path)}
+    else:
+        raise MicrotronError(f"model is {shown(model)}, but must be a Graph or the path of a "
+                             f".tflite or .onnx file")
+    see("graph", graph)
+    if options.optimize:
+        say("simplifying")
+        failed: list[str] = []
+
+        def left_out(name: str, error: InternalError) -> None:
+            failed.append(name)
+            warnings.warn(f"{error}; compiling without this pass", PassWarning, stacklevel=2)
+
+        graph = optimized(graph, see, left_out)
+        if failed:
+            provenance["left_out"] = ", ".join(failed)
+    with attributed_to(named(provenance["model"])):
+        return compile_network(
+            graph, target, cost=options.cost, memory=options.memory,
+            require_accelerator=options.require_accelerator, provenance=provenance,
+            progress=say)
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _silent(doing: str) -> None:
+    """Nobody wants to know."""
+
+
+def _unseen(name: str, graph: Graph) -> None:
+    """Nobody looks at it."""

@@ -1,0 +1,138 @@
+"""One inference, in stages: what the CPU does and what the accelerator does, in turns.
+
+    pack (CPU) ─► run a program (accelerator) ─► unpack (CPU) ─► nodes (CPU) ─► pack (CPU) ─► …
+
+Devices keep their programs; between inferences only inputs change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from time import thread_time
+from typing import Any
+
+from ...compiler.graph.types import Array
+from ...isa.program import Program
+from ...sim.report import Report
+from ..devices.device import Address, Bytes, Device, open_device
+from .compiled_model import CompiledModel, HostStep, ProgramStep
+from .host import HostBackend
+
+TIMED = ("cycle", "rtl")        # devices whose memory takes time
+
+
+class Unit(Enum):
+    """Who works on a stage. Each works on one at a time."""
+
+    CPU = "cpu"
+    ACCELERATOR = "accelerator"
+
+
+@dataclass
+class Inference:
+    """The tensors that are known so far, and what the accelerator's runs did."""
+
+    values: dict[str, Array]
+    tiles: dict[str, Bytes] = field(default_factory=dict)       # of the program that comes next
+    reports: list[Report] = field(default_factory=list)
+    cpu_seconds: float = 0.0            # for nodes
+    repack_seconds: float = 0.0         # for moving tensors in and out of tiles
+
+
+@dataclass(frozen=True)
+class Stage:
+    unit: Unit
+    work: Callable[[Inference], None]
+    repacks: bool = False
+
+    def run(self, inference: Inference) -> None:
+        """Do the work, and note the time of this thread that the CPU's takes. Waiting does not
+        count: a kernel may have to be compiled before it runs for the first time."""
+        start = thread_time()
+        self.work(inference)
+        if self.unit == Unit.CPU:
+            seconds = thread_time() - start
+            if self.repacks:
+                inference.repack_seconds += seconds
+            else:
+                inference.cpu_seconds += seconds
+
+
+class LoadedProgram:
+    """A device that holds one program. After an error it is loaded anew."""
+
+    def __init__(self, program: Program, device: Device) -> None:
+        self.program = program
+        self.device = device
+        self.is_loaded = False
+        self.load()
+
+    def load(self) -> None:
+        self.device.load(self.program)
+        self.is_loaded = True
+
+    def run(self, tiles: Mapping[str, Bytes],
+            outputs: list[str]) -> tuple[dict[str, Bytes], Report]:
+        if not self.is_loaded:
+            self.load()
+        self.is_loaded = False
+        for name, data in tiles.items():
+            self.device.write(self._address(name), data)
+        report = self.device.run()
+        found = {name: self.device.read(self._address(name), self.program.tensor(name).size)
+                 for name in outputs}
+        self.is_loaded = True
+        return found, report
+
+    def _address(self, name: str) -> Address:
+        tensor = self.program.tensor(name)
+        return Address(tensor.segment, tensor.offset)
+
+
+def stages_of(model: CompiledModel, device: str, backend: HostBackend,
+              options: Mapping[str, Any]) -> tuple[Stage, ...]:
+    """The stages of a model, with devices that hold its programs."""
+    if device in TIMED:
+        options = {"timing": model.memory, **options}
+    stages: list[Stage] = []
+    for step in model.steps:
+        if isinstance(step, HostStep):
+            stages.append(_nodes(step, backend))
+        else:
+            opened = open_device(device, model.config, **options)
+            stages += _program(step, LoadedProgram(step.program, opened), backend)
+    if not model.programs:              # so that a wrong name is wrong for every model
+        open_device(device, model.config, **options)
+    return tuple(stages)
+
+
+def _nodes(step: HostStep, backend: HostBackend) -> Stage:
+    run = backend.nodes(step.part)
+    needed = tuple(step.part.inputs)
+
+    def compute(inference: Inference) -> None:
+        inference.values |= run({name: inference.values[name] for name in needed})
+    return Stage(Unit.CPU, compute)
+
+
+def _program(step: ProgramStep, loaded: LoadedProgram, backend: HostBackend) -> list[Stage]:
+    packs = [(each.name, each.tensor, backend.pack(each.layout, each.type))
+             for each in step.inputs]
+    unpacks = [(each.name, each.tensor, backend.unpack(each.layout, each.type))
+               for each in step.outputs]
+    outputs = [each.name for each in step.outputs]
+
+    def pack(inference: Inference) -> None:
+        inference.tiles = {name: work(inference.values[tensor]) for name, tensor, work in packs}
+
+    def run(inference: Inference) -> None:
+        inference.tiles, report = loaded.run(inference.tiles, outputs)
+        inference.reports.append(report)
+
+    def unpack(inference: Inference) -> None:
+        inference.values |= {tensor: work(inference.tiles[name])
+                             for name, tensor, work in unpacks}
+    return [Stage(Unit.CPU, pack, repacks=True), Stage(Unit.ACCELERATOR, run),
+            Stage(Unit.CPU, unpack, repacks=True)]

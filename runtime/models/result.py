@@ -1,0 +1,87 @@
+"""What a model gave: outputs by name, what the accelerator's runs did, and what ran where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...base.checked_values import listed, named
+from ...base.errors import MicrotronError
+from ...compiler.graph.types import Array, TensorType
+from ...compiler.network.network import Where
+from ...sim.report import Report
+from ..clock import DEFAULT_MHZ, Clock
+from .compiled_model import NodeReport
+from .tensors import real
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """One inference. Outputs have the model's own types: `real` gives the numbers that quantized
+    ones stand for."""
+
+    outputs: Mapping[str, Array]
+    types: Mapping[str, TensorType]
+    reports: tuple[Report, ...]             # of the programs, in order
+    device: str
+    nodes: tuple[NodeReport, ...]           # what ran where, and why
+    cpu_seconds: float = 0.0                # that the CPU's nodes took in this run, on this machine
+    repack_seconds: float = 0.0             # that moving tensors in and out of tiles took
+
+    def __repr__(self) -> str:
+        """In a line: what came out, and after how long."""
+        outputs = ", ".join(f"{named(name)}: {type_.plain()}" for name, type_ in self.types.items())
+        time = "" if self.cycles is None else f", {self.cycles:,} cycles"
+        return f"<Result ({outputs}) of the {self.device} device{time}>"
+
+    def __getitem__(self, name: str) -> Array:
+        """An output."""
+        return self.outputs[self._known(name)]
+
+    def real(self, name: str | None = None) -> Array:
+        """The real numbers of an output; of the only one, if none is named."""
+        if name is None:
+            if len(self.outputs) != 1:
+                raise MicrotronError(f"there are {len(self.outputs)} outputs, so one must be "
+                                     f"named: {listed(list(map(named, self.outputs)))}")
+            name = next(iter(self.outputs))
+        return real(self.outputs[self._known(name)], self.types[name])
+
+    def _known(self, name: str) -> str:
+        if name not in self.outputs:
+            raise MicrotronError(f"there is no output {named(name)}; there are "
+                                 f"{listed(list(map(named, self.outputs)))}")
+        return name
+
+    @property
+    def cycles(self) -> int | None:
+        """Of all programs together; None on a device without a clock."""
+        cycles = [each.cycles for each in self.reports]
+        return None if None in cycles else sum(each or 0 for each in cycles)
+
+    @property
+    def utilization(self) -> float | None:
+        """Of the accelerator alone: multiplications that its layers need, of those that the MAC
+        array could have done while it ran. What the CPU computes does not count."""
+        if not self.cycles:
+            return None
+        macs = sum(each.macs for each in self.nodes if each.where == Where.ACCELERATOR)
+        return macs / (self.cycles * self.reports[0].config.macs_per_cycle)
+
+    def end_to_end_seconds(self, mhz: float = DEFAULT_MHZ) -> float | None:
+        """From inputs to outputs, with the accelerator at a clock and the CPU as in this run; None
+        on a device without a clock."""
+        if self.cycles is None:
+            return None
+        return Clock(mhz).seconds(self.cycles) + self.cpu_seconds + self.repack_seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the outputs, fit for JSON."""
+        return {"device": self.device, "cycles": self.cycles,
+                "accelerator_utilization": self.utilization,
+                "cpu_seconds": self.cpu_seconds, "repack_seconds": self.repack_seconds,
+                "programs": [each.to_dict() for each in self.reports],
+                "nodes": [{"name": each.name, "origin": each.origin, "operator": each.operator,
+                           "where": each.where.value, "reason": each.reason}
+                          for each in self.nodes]}

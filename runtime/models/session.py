@@ -1,0 +1,187 @@
+"""A model that stays loaded, for one inference after the other.
+
+Each unit, the CPU and the accelerator, has a queue of its own: while the accelerator runs a program
+for one inference, the CPU prepares the next and finishes the last. Inferences pass each stage in
+the order in which they were submitted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any
+
+from ...base.errors import MicrotronError
+from ...sim.arguments import check_type
+from .compiled_model import CompiledModel
+from .host import HostBackend
+from .inference import Inference, Unit, stages_of
+from .result import Result
+from .tensors import taken
+
+AHEAD = 4                   # inferences that `run_many` keeps in flight
+
+
+@dataclass
+class _Submitted:
+    """An inference on its way, and the stage that comes next."""
+
+    inference: Inference
+    future: Future[Result]
+    stage: int = 0
+
+
+class Session:
+    """Programs loaded on devices of one kind. Close it, or use it with `with`."""
+
+    def __init__(self, model: CompiledModel, device: str = "cycle", *,
+                 backend: HostBackend | None = None, allow_nan: bool = False,
+                 **options: Any) -> None:
+        """`options` are those of the device, such as `limit`; `backend` runs the CPU's nodes: by
+        default as machine code, with as many threads as MICROTRON_THREADS says. Inputs with NaN
+        are refused unless `allow_nan`."""
+        check_type("allow_nan", allow_nan, bool, "True or False")
+        self.model = model
+        self.allow_nan = allow_nan
+        self.device = device
+        self.backend = _compiled() if backend is None else backend
+        self._stages = stages_of(model, device, self.backend, options)
+        self._turns = {unit: threading.Lock() for unit in Unit}
+        self._queues: dict[Unit, SimpleQueue[_Submitted | None]] = {}
+        self._threads: list[threading.Thread] = []
+        self._in_flight = 0
+        self._state = threading.Condition()
+        self._is_closed = False
+        self._is_abandoned = False          # what has not begun a stage will not
+
+    def run(self, inputs: Any) -> Result:
+        """The outputs for some inputs, computed here and now."""
+        self._check_open()
+        inference = self._begun(inputs)
+        for stage in self._stages:
+            with self._turns[stage.unit]:
+                stage.run(inference)
+        return self._result(inference)
+
+    def submit(self, inputs: Any) -> Future[Result]:
+        """The same, later: a future that will have the result, or the error. Wrong inputs are
+        refused at once."""
+        submitted = _Submitted(self._begun(inputs), Future())
+        with self._state:
+            self._check_open()
+            self._start()
+            self._in_flight += 1
+        self._pass_on(submitted)
+        return submitted.future
+
+    def run_many(self, batches: Iterable[Any]) -> list[Result]:
+        """The results for many inputs, in their order, CPU and accelerator working side by side.
+        The first error ends it."""
+        results: list[Result] = []
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for inputs in batches:
+                waiting.append(self.submit(inputs))
+                if len(waiting) > AHEAD:
+                    results.append(waiting.popleft().result())
+            while waiting:
+                results.append(waiting.popleft().result())
+        finally:
+            for future in waiting:
+                future.cancel()
+        return results
+
+    def close(self) -> None:
+        """Wait for what was submitted, then let go of everything."""
+        with self._state:
+            self._is_closed = True
+            self._state.wait_for(lambda: not self._in_flight)
+        for queue in self._queues.values():
+            queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._queues, self._threads, self._stages = {}, [], ()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._is_abandoned = error is not None
+        self.close()
+
+    def _begun(self, inputs: Any) -> Inference:
+        constants = {name: each.array for name, each in self.model.constants.items()}
+        return Inference({**taken(self.model.inputs, inputs, allow_nan=self.allow_nan),
+                          **constants})
+
+    def _result(self, inference: Inference) -> Result:
+        return Result(outputs={name: inference.values[name] for name in self.model.outputs},
+                      types=self.model.outputs, reports=tuple(inference.reports),
+                      device=self.device, nodes=self.model.nodes,
+                      cpu_seconds=inference.cpu_seconds,
+                      repack_seconds=inference.repack_seconds)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise MicrotronError("the session is closed; open another with Model.session")
+
+    def _start(self) -> None:
+        """A thread for each unit, once something is submitted."""
+        if not self._threads:
+            self._queues = {unit: SimpleQueue() for unit in Unit}
+            self._threads = [threading.Thread(target=self._serve, args=(unit,), daemon=True,
+                                              name=f"microtron {unit.value}") for unit in Unit]
+            for thread in self._threads:
+                thread.start()
+
+    def _pass_on(self, submitted: _Submitted) -> None:
+        """To whoever works on its next stage; models without stages are the CPU's."""
+        unit = (self._stages[submitted.stage].unit if submitted.stage < len(self._stages)
+                else Unit.CPU)
+        self._queues[unit].put(submitted)
+
+    def _serve(self, unit: Unit) -> None:
+        while (submitted := self._queues[unit].get()) is not None:
+            if submitted.stage == 0 and not submitted.future.set_running_or_notify_cancel():
+                self._finished()
+                continue
+            try:
+                if self._advance(submitted, unit):
+                    self._pass_on(submitted)
+                    continue
+                result = self._result(submitted.inference)
+            except BaseException as error:      # whoever waits is to know
+                submitted.future.set_exception(error)
+            else:
+                submitted.future.set_result(result)
+            self._finished()
+
+    def _advance(self, submitted: _Submitted, unit: Unit) -> bool:
+        """Work on all stages that are this unit's. Returns whether there are others after them."""
+        while submitted.stage < len(self._stages):
+            if self._is_abandoned:
+                raise MicrotronError("the session ended before this inference did")
+            stage = self._stages[submitted.stage]
+            if stage.unit != unit:
+                return True
+            with self._turns[unit]:
+                stage.run(submitted.inference)
+            submitted.stage += 1
+        return False
+
+    def _finished(self) -> None:
+        with self._state:
+            self._in_flight -= 1
+            self._state.notify_all()
+
+
+def _compiled() -> HostBackend:
+    from .compiled_host import CompiledBackend  # which loads LLVM
+
+    return CompiledBackend()

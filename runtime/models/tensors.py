@@ -1,0 +1,137 @@
+"""Numbers that users hand to a model, or get from it: checked, quantized, and real again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...base.checked_values import listed, named, shown
+from ...base.errors import MicrotronError
+from ...compiler.graph.operation import Value
+from ...compiler.graph.operations.quantize import Dequantize, Quantize
+from ...compiler.graph.types import Array, TensorType
+
+REAL = ("float32", "float64", "float16")
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
+
+
+class InputError(MicrotronError):
+    """What was given to a model is not what it takes."""
+
+
+def taken(types: Mapping[str, TensorType], given: Any, *,
+          allow_nan: bool = False) -> dict[str, Array]:
+    """The inputs of a model, as arrays of exactly its types that nobody else can change.
+
+    `given` has them by name; the only input of a model may also be given alone. Real numbers for
+    integers with a scale become such integers. NaN is refused unless `allow_nan`: results would
+    look like any others. Infinities are numbers, as masks have them.
+    """
+    if not isinstance(given, Mapping):
+        if len(types) != 1:
+            raise InputError(f"inputs are {shown(given)}, but must be a mapping from names to "
+                             f"arrays: the model has {_listed(types)}")
+        given = {next(iter(types)): given}
+    for name in given:
+        if name not in types:
+            raise InputError(f"there is no input {named(name)}; the model has {_listed(types)}")
+    for name, type_ in types.items():
+        if name not in given:
+            raise InputError(f"the input {named(name)} ({type_.plain()}) is not given")
+    found = {name: stored(f"input {named(name)}", as_array(f"input {named(name)}", given[name]),
+                          type_) for name, type_ in types.items()}
+    if not allow_nan:
+        for name, array in found.items():
+            _refuse_nan(f"input {named(name)}", array)
+    return found
+
+
+def _refuse_nan(place: str, array: Array) -> None:
+    if array.dtype.kind == "f" and (nan := np.isnan(array)).any():
+        raise InputError(f"{place} holds NaN at {_first(nan)}, {np.count_nonzero(nan):,} of "
+                         f"{array.size:,} numbers; allow_nan=True, or --allow-nan, computes with "
+                         f"it")
+
+
+def _first(wrong: Array) -> list[int]:
+    """Where the first wrong number is."""
+    return [int(index) for index in np.unravel_index(int(np.argmax(wrong)), wrong.shape)]
+
+
+def _listed(types: Mapping[str, TensorType]) -> str:
+    return listed([f"{named(name)} ({type_.plain()})" for name, type_ in types.items()]) or "none"
+
+
+def as_array(place: str, value: Any) -> Array:
+    """Anything that is an array, or says how it becomes one."""
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        if hasattr(value, "__array__"):
+            return np.asarray(value)
+    except Exception as error:          # of whatever library made it
+        raise InputError(f"{place}: {type(value).__name__} gives no array: "
+                         f"{' '.join(str(error).split())}") from None
+    raise InputError(f"{place} is {shown(value)}, but must be an array, of NumPy or anything with "
+                     f"__dlpack__ or __array__")
+
+
+def taken_types(type_: TensorType) -> tuple[str, ...]:
+    """The types of numbers that are taken for a tensor, its own first: `stored` converts them."""
+    if type_.is_quantized or type_.is_float:
+        return tuple(dict.fromkeys((type_.dtype, *REAL)))
+    if type_.is_integer:
+        return (type_.dtype, *(each for each in INTEGERS
+                               if each != type_.dtype and np.can_cast(each, type_.dtype)))
+    return (type_.dtype,)
+
+
+def stored(place: str, array: Array, type_: TensorType) -> Array:
+    """An array in the type of a tensor, copied."""
+    if array.shape != type_.shape:
+        raise InputError(f"{place} has shape {array.shape}, but must have {type_.shape}")
+    if array.dtype == np.dtype(type_.dtype):
+        return np.array(array, type_.dtype, order="C")
+    if array.dtype.kind == "f" and type_.is_quantized:
+        return _quantized(place, array, type_)
+    if array.dtype.kind == "f" and type_.is_float:
+        return _converted(place, array, type_.dtype)
+    if array.dtype.newbyteorder("=").name in taken_types(type_):
+        return np.array(array, type_.dtype, order="C")
+    other = " or real numbers" if type_.is_quantized else ""
+    raise InputError(f"{place} is {array.dtype}, but must be {type_.dtype}{other}")
+
+
+def _converted(place: str, array: Array, dtype: str) -> Array:
+    """Floats of another type, which has room for all of them."""
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.array(array, dtype, order="C")
+    lost = np.isinf(found) & np.isfinite(array)
+    if lost.any():
+        raise InputError(f"{place} holds {array[lost][0]} at {_first(lost)}, which is too large "
+                         f"for {dtype}")
+    return found
+
+
+def _quantized(place: str, array: Array, type_: TensorType) -> Array:
+    """Integers that stand for real numbers; ties go to even, and what is too large is the largest
+    there is."""
+    if (nan := np.isnan(array)).any():
+        raise InputError(f"{place} holds NaN at {_first(nan)}, which no integer stands for")
+    real = array.astype(np.float64 if array.dtype.itemsize > 4 else np.float32)
+    with np.errstate(over="ignore"):            # infinities are numbers too, and saturate
+        rounded = Quantize(x="").compute(
+            type_, Value(TensorType(real.shape, str(real.dtype)), real))
+    return rounded.astype(type_.dtype)
+
+
+def real(array: Array, type_: TensorType) -> Array:
+    """The real numbers that a tensor stands for; the numbers themselves, if it has no scale."""
+    if not type_.is_quantized:
+        return array
+    return np.asarray(Dequantize(x="").compute(TensorType(type_.shape, "float32"),
+                                               Value(type_, array)), np.float32)

@@ -1,0 +1,1 @@
+"""Reports for people and tools: layers, profiles, tables and traces."""

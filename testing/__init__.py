@@ -1,0 +1,1 @@
+"""Random programs, and campaigns that compare one execution with another."""

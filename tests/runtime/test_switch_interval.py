@@ -1,0 +1,16 @@
+"""Turns are short while somebody asks for it, and as usual afterwards."""
+
+import sys
+
+import pytest
+
+from microtron.runtime.switch_interval import TURN, ShortTurns
+
+
+def test_turns_are_short_until_the_last_leaves():
+    usual, turns = sys.getswitchinterval(), ShortTurns()
+    with turns:
+        with turns:
+            assert sys.getswitchinterval() == pytest.approx(TURN)
+        assert sys.getswitchinterval() == pytest.approx(TURN)
+    assert sys.getswitchinterval() == usual > TURN
