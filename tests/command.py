@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from microtron.cli import main
+from microtron.cli.main import main
 
 # What takes long on a slow machine: nobody knows when it comes.
 FIRST_USE = re.compile(r"microtron: (?:compiling the .*, once: .*|.* \(\d+ s\))\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from microtron.cli import main
+from microtron.cli.main import main
 from microtron.isa.assembly.assembler import assemble
 from microtron.isa.config import tiny
 from microtron.isa.verification.verifier import inspect

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 import microtron
-from microtron.cli import main
+from microtron.cli.main import main
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.assembly.disassembler import disassemble

@@ -40,7 +40,7 @@ def at_work():
     print("at work", file=pipe, flush=True)
 
 CHANGE
-from microtron.cli import main
+from microtron.cli.main import main
 main(sys.argv[2:])
 """
 # Changes to what a command does, so that it is known to be at work.
