@@ -193,7 +193,7 @@ def test_the_same_part_is_an_object_for_every_processor(name):
 
 
 def test_models_use_it_without_being_told():
-    script = ("import sys\nimport microtron\nfrom microtron.runtime import session\n"
+    script = ("import sys\nimport microtron\nfrom microtron.runtime.models import session\n"
               "assert 'llvmlite' not in sys.modules\nprint(session._compiled().name)")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "compiled\n", done.stderr
