@@ -141,7 +141,7 @@ assert "numba" not in sys.modules
 
 def test_a_changed_formula_is_not_answered_from_the_cache_of_compiled_kernels(tmp_path):
     package = tmp_path / "microtron"
-    for part in ("isa", "sim"):
+    for part in ("base", "isa", "sim"):
         shutil.copytree(Path(microtron.__file__).parent / part, package / part,
                         ignore=shutil.ignore_patterns("__pycache__"))
     (package / "__init__.py").touch()
