@@ -31,7 +31,7 @@ from microtron.compiler.cpu.part import RUN, Part
 CHOICE = os.environ.get("MICROTRON_COMPILED_OPERATORS", "")
 SECONDS = 120                       # after which a call hangs
 SOURCE = Path(__file__).with_suffix(".c")
-MATH = Path(__file__).parents[1] / "runtime" / "ahead" / "microtron_math.c"
+MATH = Path(__file__).parents[1] / "runtime" / "aot" / "microtron_math.c"
 UNKNOWN, GIVEN, SCRATCH = range(3)  # kinds of buffers, as in the program
 AVX512 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
