@@ -43,7 +43,7 @@ class Chains:
             layers[number] = self.compiler.with_kernel(
                 layers[number], self.tasks[layers[number].node], kernel)
             layers[number - 1] = replace(layers[number - 1], stays=True)
-        return Group(layers, group.made)
+        return group.with_layers(layers)
 
     def faster(self, group: Group, trial: Group) -> Group:
         """The faster one of two; the first, if the second does not fit."""

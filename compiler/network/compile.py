@@ -46,6 +46,8 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
                 steps.append(joined(graph, group, config))
         else:
             steps.append(HostStep(tuple(group)))
+    if require_accelerator:
+        check_all(graph, decisions)             # some tensors do not lie where a view needs them
     return Network(graph, config, tuple(steps), decisions, dict(provenance or {}))
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from ...base.checked_values import named
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
+from ..graph.operations.shape import Reshape
 from ..graph.types import Shape
 from ..operators.layout import Layout
 from .layers import CompiledLayer, LayerCompiler, Misfit
 from .network import AcceleratorStep, Decision, Where
 from .task import Task
+from .tensor_views import View, view_of
 
 
 @dataclass
@@ -20,7 +22,9 @@ class Group:
     """Layers that become one program, in order."""
 
     layers: list[CompiledLayer] = field(default_factory=list)
-    made: dict[str, Layout] = field(default_factory=dict)
+    made: dict[str, Layout] = field(default_factory=dict)       # by layers, and from their results
+    views: list[str] = field(default_factory=list)              # those from results
+    inside: dict[str, tuple[str, int]] = field(default_factory=dict)    # what lies in what, where
     step: AcceleratorStep | None = None         # all of them in one stream ...
     cycles: int | None = None                   # ... and what it takes, once somebody has asked
 
@@ -28,13 +32,41 @@ class Group:
         self.layers.append(layer)
         self.made[layer.node] = layer.output
 
+    def add_view(self, name: str, view: View) -> None:
+        """Have a tensor made of others that are there already."""
+        self.views.append(name)
+        self.made[name] = view.layout
+        self.inside |= view.inside
 
-def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: Mapping[str, Decision],
+    def with_layers(self, layers: list[CompiledLayer]) -> Group:
+        """The same results, made by other layers."""
+        return Group(layers, self.made, self.views, self.inside)
+
+    def place_of(self, tensor: str) -> tuple[str, int]:
+        """The tensor in which another one lies, perhaps itself, and from which byte on."""
+        offset = 0
+        while tensor in self.inside:
+            tensor, more = self.inside[tensor]
+            offset += more
+        return tensor, offset
+
+
+def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: dict[str, Decision],
               compiler: LayerCompiler) -> Iterator[Group | list[str]]:
     """Runs of layers and of the CPU's nodes, in an order in which each has what it reads."""
     group: Group | None = None
     host: list[str] = []
     for name in _in_order(graph, decisions):
+        if decisions[name].where == Where.VIEW:
+            try:
+                view = view_of(graph, name, group.made if group else {})
+            except CompileError as error:
+                decisions[name] = (Decision(Where.ACCELERATOR) if name in tasks else
+                                   Decision(Where.CPU, str(error)))
+            else:
+                assert group is not None, "it has made what lies there"
+                group.add_view(name, view)
+                continue
         if decisions[name].where == Where.CPU:
             if group is not None:
                 yield group
@@ -81,7 +113,7 @@ def compiled(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
 
 def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
     """Nodes so that turns between accelerator and CPU are few: what is ready goes on where the
-    last one ran. Views are left out."""
+    last one ran. Reshapes are left out."""
     waiting = {name: _needs(graph, name, decisions) for name in graph.nodes
                if decisions[name].where != Where.FUSED}
     done: set[str] = set()
@@ -91,7 +123,7 @@ def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
         views = [name for name in ready if decisions[name].where == Where.VIEW]
         mine = [name for name in ready if decisions[name].where == here]
         for name in views or mine:
-            if name in mine:
+            if not isinstance(graph.nodes[name].operation, Reshape) or name in mine:
                 yield name
             done.add(name)
             del waiting[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,11 +75,14 @@ def _prepared(graph: Graph, group: Group, config: Config) -> Prepared:
     grid = Grid.of(config)
     plan = planned(lives, grid)
     input_places, input_size = grid.row(each.layout.size for each in inputs)
-    output_places, output_size = grid.row(_bytes(graph, each.tensor, each.layout)
-                                          for each in outputs)
-    places = {name: Place(ARENA, offset) for name, offset in plan.offsets.items()}
-    places |= {each.tensor: Place(OUTPUTS, offset)
-               for each, offset in zip(outputs, output_places, strict=True)}
+    whole = {name: group.place_of(name) for name in group.made}
+    written = list(dict.fromkeys(whole[each.tensor][0] for each in outputs))
+    offsets, output_size = grid.row(_bytes(graph, name, group.made[name]) for name in written)
+    starts = {name: Place(ARENA, offset) for name, offset in plan.offsets.items()}
+    starts |= {name: Place(OUTPUTS, offset) for name, offset in zip(written, offsets, strict=True)}
+    places = {name: replace(starts[start], offset=starts[start].offset + more)
+              for name, (start, more) in whole.items() if start in starts}
+    output_places = [places[each.tensor].offset for each in outputs]
     given = {(each.tensor, each.layout): Place(INPUTS, offset)
              for each, offset in zip(inputs, input_places, strict=True)}
     layers, stays = [], {layer.node for layer in group.layers if layer.stays}
@@ -115,18 +118,21 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
     for number, layer in zip(turns, group.layers, strict=True):
         for tensor, layout in layer.reads.values():
             if tensor in group.made:
-                last[tensor] = number
+                last[group.place_of(tensor)[0]] = number
             elif (tensor, layout) not in inputs:
                 inputs[tensor, layout] = Transfer(tensor, f"input{len(inputs)}", layout)
+    inner = {*group.views, *(name for layer in group.layers for name in (
+        layer.node, *layer.parts))}
+    outputs = [Transfer(name, f"output{number}", group.made[name]) for number, name in enumerate(
+        name for name in group.made
+        if name in graph.outputs or read_outside(graph, name, inner))]
+    outside = {group.place_of(each.tensor)[0] for each in outputs}
     lives: dict[str, Life] = {}
-    outputs: list[Transfer] = []
-    inner = {name for layer in group.layers for name in (layer.node, *layer.parts)}
     for number, layer in zip(turns, group.layers, strict=True):
-        if layer.node in graph.outputs or read_outside(graph, layer.node, inner):
-            outputs.append(Transfer(layer.node, f"output{len(outputs)}", layer.output))
-        elif not layer.stays:
-            lives[layer.node] = Life(_bytes(graph, layer.node, layer.output), number,
-                                     last.get(layer.node, number))
+        whole, _ = group.place_of(layer.node)
+        if whole not in outside and not layer.stays:
+            life = lives.get(whole, Life(_bytes(graph, whole, group.made[whole]), number, number))
+            lives[whole] = replace(life, last=max(number, last.get(whole, number)))
     return lives, list(inputs.values()), outputs
 
 

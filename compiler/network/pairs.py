@@ -9,7 +9,6 @@ from dataclasses import replace
 from ...base.errors import MicrotronError
 from ...isa.memory_timing import MemoryTiming
 from ..graph.graph import Graph
-from ..operators.layout import Layout
 from .groups import Group, compiled
 from .join import timed
 from .layers import CompiledLayer, LayerCompiler, Misfit, same_bytes
@@ -48,7 +47,7 @@ def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
     for place, (number, pair) in enumerate(pairs, 1):
         compiler.say(f"running neighbours at the same time (pair {place} of {len(pairs)})")
         layers = [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]
-        trial = Group(layers, group.made)
+        trial = group.with_layers(layers)
         if timed(graph, trial, compiler.config, compiler.cost) < timed(
                 graph, group, compiler.config, compiler.cost):
             group = trial
@@ -61,7 +60,8 @@ def alternating(graph: Graph, group: Group, tasks: Mapping[str, Task],
     spreads over all banks of the accumulator, and the next one's parameters wait until it has done:
     loads are in order, so all that follows waits too. Layers that do not fit keep what they have.
     """
-    layers, made = [], dict[str, Layout]()
+    layers = []
+    made = {name: group.made[name] for name in group.views}
     for number, layer in enumerate(group.layers, 1):
         compiler.say(f"compiling with half of each scratchpad (layer {number} of "
                      f"{len(group.layers)})")
@@ -73,7 +73,7 @@ def alternating(graph: Graph, group: Group, tasks: Mapping[str, Task],
             pass                        # no room
         layers.append(layer)
         made[layer.node] = layer.output
-    return Group(layers, group.made)
+    return group.with_layers(layers)
 
 
 def _pairs(graph: Graph, group: Group, tasks: Mapping[str, Task],
@@ -106,7 +106,8 @@ def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
     if two[0].node not in [tensor for tensor, _ in two[1].reads.values()] or (
             together > WORTH_PAIRING * apart):
         return None
-    made = dict(list(group.made.items())[:number - 1])
+    later = {layer.node for layer in group.layers[number - 1:]}
+    made = {name: layout for name, layout in group.made.items() if name not in later}
     trial = Group()
     try:
         for layer in two:

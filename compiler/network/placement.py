@@ -25,6 +25,7 @@ from .fusion import conv_separable_tasks, joined_tasks
 from .layers import LayerCompiler
 from .network import Decision, Where
 from .task import Task, task_of
+from .tensor_views import find_views
 
 # What gives the same numbers in another form.
 CONVERSIONS = (Quantize, Dequantize, Rescale, Reinterpret, Cast, Reshape)
@@ -48,6 +49,8 @@ def tasks_of(graph: Graph,
             decisions[name] = Decision(Where.CPU, str(error))
         else:
             decisions[name] = Decision(Where.ACCELERATOR)
+    views = find_views(graph, tasks)
+    in_case = {name: tasks.pop(name) for name in views & set(tasks)}     # views cannot be
     apart = _fuse(graph, compiler, tasks, decisions)
     _choose_lanes(graph, compiler, tasks)
     waiting = list(tasks)
@@ -65,6 +68,8 @@ def tasks_of(graph: Graph,
                 del tasks[name]
                 decisions[name] = Decision(Where.CPU, str(error))
             apart.pop(name, None)
+    tasks |= in_case
+    decisions |= dict.fromkeys(views, Decision(Where.VIEW))
     _see_views(graph, decisions)
     return tasks, decisions
 

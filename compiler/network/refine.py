@@ -40,7 +40,7 @@ def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
                 compiler.say(f"trying other schedules in a stream of {len(group.layers)} layers "
                              f"({trials} of at most {MOST_TRIALS})")
                 tried.add(_schedule(other))
-                trial = Group([_with(layer, kernel, other) for layer in group.layers], group.made)
+                trial = group.with_layers([_with(layer, kernel, other) for layer in group.layers])
                 try:
                     cycles = timed(graph, trial, compiler.config, compiler.cost)
                 except MicrotronError:

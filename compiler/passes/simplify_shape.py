@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..graph.graph import Graph, Node, with_nodes
-from ..graph.operation import Operation
+from ..graph.operation import Operation, normalized_axis
 from ..graph.operations.elementwise import Binary
 from ..graph.operations.functions import Cast, Unary
 from ..graph.operations.logic import Not
 from ..graph.operations.quantize import Clamp, Dequantize, Lookup, Quantize, Rescale
-from ..graph.operations.shape import Reshape, Slice, Transpose
+from ..graph.operations.shape import Concat, Reshape, Slice, Transpose
 from ..graph.types import TensorType
 
 # Functions of each number of their first operand.
@@ -27,6 +28,10 @@ def simplify_shape(graph: Graph) -> Graph:
         b = Clamp(a, low=0)
         y = Transpose(b, order=(0, 3, 1, 2))    becomes    b = Clamp(x, low=0)
                                                            y = Transpose(b, order=(0, 1, 2, 3))
+
+        a = Slice(x, starts=(0, 0), stops=(1, 8))
+        b = Slice(x, starts=(0, 8), stops=(1, 16))
+        y = Concat((a, b, c), axis=1)       becomes    y = Concat((x, c), axis=1)
 
     A transpose of nothing but axes of one index is a reshape. A transpose goes past functions of
     each number only on the way to another that joins it, and only where nobody else reads what is
@@ -45,6 +50,8 @@ def simplify_shape(graph: Graph) -> Graph:
                 first = nodes[x].operation
                 if isinstance(first, Slice) and node.type.size:
                     nodes[name] = replace(node, operation=_slice_of_slice(first, last, node.type))
+            case Concat() as concat:
+                nodes[name] = replace(node, operation=_join_slices(concat, nodes, types))
     return with_nodes(graph, nodes)
 
 
@@ -102,6 +109,38 @@ def _slice_of_slice(first: Slice, last: Slice, result: TensorType) -> Slice:
     stops = tuple(start + (size - 1) * step + (1 if step > 0 else -1)
                   for start, size, step in zip(starts, result.shape, steps, strict=True))
     return Slice(x=first.x, starts=starts, stops=stops, steps=steps)
+
+
+def _join_slices(concat: Concat, nodes: Mapping[str, Node],
+                 types: Mapping[str, TensorType]) -> Concat:
+    """A concatenation in which slices that are all of a tensor, in order, are that tensor."""
+    axis = normalized_axis(concat.axis, len(types[concat.parts[0]].shape))
+    parts: list[str] = []
+    source, count, end = "", 0, 0       # of slices that the last parts are, from the first on
+    for part in concat.parts:
+        parts.append(part)
+        cut = nodes[part].operation if part in nodes else None
+        if not isinstance(cut, Slice) or not _is_along(cut, axis, types[cut.x], types[part]):
+            source = ""
+            continue
+        if cut.x != source or cut.starts[axis] != end:
+            source, count, end = cut.x, 0, 0
+        if cut.starts[axis] != end:
+            source = ""
+            continue
+        count, end = count + 1, end + types[part].shape[axis]
+        if end == types[source].shape[axis]:
+            parts[-count:] = [source]
+            source = ""
+    return replace(concat, parts=tuple(parts))
+
+
+def _is_along(cut: Slice, axis: int, x: TensorType, result: TensorType) -> bool:
+    """Whether a slice takes indices in a row of one axis, and all of the others."""
+    return set(cut.steps) == {1} and all(
+        each == axis or (start == 0 and size == of)
+        for each, (start, size, of) in enumerate(zip(cut.starts, result.shape, x.shape,
+                                                     strict=True)))
 
 
 def _one_scale(*types: TensorType) -> bool:
