@@ -29,22 +29,22 @@ def compile_op(spec: Any, config: Config | str, *, form: Form | None = None, kno
     """
     options = Options(form=form, knobs=knobs, hide_latency=hide_latency, cost=cost,
                       memory=memory or MemoryTiming())
-    return operator_of(spec).compiled(spec, named(config), options)
+    return operator_of(spec).compiled(spec, resolve_config(config), options)
 
 
 def work_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Work:
     """The work of an operator in the form of which the least cycles are possible."""
-    config, timing = named(config), memory or MemoryTiming()
+    config, timing = resolve_config(config), memory or MemoryTiming()
     return min((form.work for form in operator_of(spec).forms(spec, config)),
                key=lambda work: work.bound(config, timing).cycles)
 
 
 def bound_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Bound:
     """The least cycles that an operator takes on any schedule of any of its forms."""
-    return work_of(spec, config, memory).bound(named(config), memory or MemoryTiming())
+    return work_of(spec, config, memory).bound(resolve_config(config), memory or MemoryTiming())
 
 
-def named(config: Config | str) -> Config:
+def resolve_config(config: Config | str) -> Config:
     """A configuration, or the preset of that name."""
     if isinstance(config, Config):
         return config

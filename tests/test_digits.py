@@ -11,7 +11,7 @@ import pytest
 from microtron.compiler.frontends.read import read_model
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.operations.quantize import Dequantize
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "digits"
 MOST_BYTES = 300_000
@@ -45,7 +45,7 @@ def test_the_model_is_valid_and_knows_digits_that_it_has_not_seen(digits):
     [last] = [node for node in graph.nodes.values() if isinstance(node.operation, Dequantize)
               and node.type.shape == (1, 10)]
     step = graph.type_of(last.operation.x).known().scale
-    integers = optimized(graph)
+    integers = run_passes(graph)
     images, labels = digits
     right = []
     for number, image in enumerate(images):
@@ -63,7 +63,7 @@ def test_the_model_is_valid_and_knows_digits_that_it_has_not_seen(digits):
 
 def test_everything_between_the_first_and_the_last_node_is_of_8_bits():
     pytest.importorskip("onnx")
-    graph = optimized(read_model(FOLDER / "digits.onnx"))
+    graph = run_passes(read_model(FOLDER / "digits.onnx"))
     kinds = [type(node.operation).__name__ for node in graph.nodes.values()]
     assert kinds == ["Quantize", "Conv", "Conv", "Conv", "Conv", "Binary", "Pool", "Reshape",
                      "MatMul", "Dequantize"]

@@ -17,7 +17,7 @@ import microtron
 from microtron.compiler.frontends.read import read_model
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.network.network import Where
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import tiny
 from microtron.testing.campaign import SMALL
 
@@ -43,7 +43,7 @@ def digits():
 
 def check(name, config, images):
     """All between the edges is the accelerator's, and gives what the graph means."""
-    graph = optimized(read_model(FOLDER / name))
+    graph = run_passes(read_model(FOLDER / name))
     right = evaluate(graph, {"image": images})["scores"]
     model = microtron.compile(graph, config, optimize=False, cost=lambda program: 1)
     hosted = [type(graph.nodes[each.name].operation).__name__ for each in model.nodes

@@ -48,7 +48,7 @@ class Clipped(NamedTuple):
     extents: tuple[int, ...]
 
 
-def clipped(axes: Sequence[Axis], limits: Iterable[Limit], values: Values) -> Clipped | None:
+def clip_loops(axes: Sequence[Axis], limits: Iterable[Limit], values: Values) -> Clipped | None:
     """What limits leave of some loops; None if that is nothing."""
     starts, ends = dict.fromkeys(axes, 0), {axis: axis.extent for axis in axes}
     for limit in limits:

@@ -21,7 +21,7 @@ from .conditions import decision
 from .hardware_loops import MOST_INSTRUCTIONS
 from .instructions import MicroKernels, fills
 from .interleave import Interleaves, interleaved
-from .intrinsic import Intrinsic, Intrinsics, intrinsic_named, known_intrinsics
+from .intrinsic import Intrinsic, Intrinsics, collect_intrinsics, find_intrinsic
 from .program import dram_of, program_of
 from .rules import Loops
 from .scratchpads import place_buffers
@@ -30,11 +30,11 @@ from .sites import (
     Frame,
     IntrinsicSite,
     constant_start,
-    filled_once,
-    loops_around,
+    peel_loops,
+    single_writer_buffers,
     slides_of,
 )
-from .sum_starts import Starts, tiles_copied, tiles_touched
+from .sum_starts import Starts, copied_tiles, touched_tiles
 from .transfers import (
     Ends,
     Sides,
@@ -56,7 +56,7 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
     Without `hide_latency`, engines take turns: each waits until the one before has finished. That
     is for comparison only.
     """
-    known = known_intrinsics(config, intrinsics)
+    known = collect_intrinsics(config, intrinsics)
     try:
         emitter = Emitter(config, interleaved(nest, interleaves or {}), known)
     except CompileError:                    # no room to fill up groups
@@ -73,21 +73,21 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
 
 def _check_length(nest: ir.Nest) -> None:
     """Refuse at once what would take forever: most statements become at least one instruction."""
-    statements = _written_out(nest.body)
+    statements = _count_unrolled(nest.body)
     if statements > MOST_INSTRUCTIONS:
         raise CompileError(f"loops that are written out go through {statements} transfers and "
                            f"intrinsics, but a program has at most {MOST_INSTRUCTIONS} "
                            f"instructions; divide the computation")
 
 
-def _written_out(statement: ir.Statement) -> int:
+def _count_unrolled(statement: ir.Statement) -> int:
     """How many transfers and intrinsics a statement is when its loops are written out."""
-    innermost = loops_around(statement)[2]
+    innermost = peel_loops(statement)[2]
     if isinstance(statement, ir.Copy) or isinstance(innermost, ir.Invoke):
         return 1
     if isinstance(innermost, ir.Start):
         return 0                    # most sums begin with their first product
-    inside = sum(map(_written_out, statement.children()))
+    inside = sum(map(_count_unrolled, statement.children()))
     return statement.axis.extent * inside if isinstance(statement, ir.Loop) else inside
 
 
@@ -100,7 +100,7 @@ class Emitter:
         self.kernels = MicroKernels(config)
         self.places = place_buffers(nest, config)
         self.contents = Contents(self.places)
-        self.stable = filled_once(nest)
+        self.stable = single_writer_buffers(nest)
         self.slides = slides_of(nest)
         self.starts = Starts()
         self.segments = {buffer: number for number, buffer
@@ -110,7 +110,7 @@ class Emitter:
     def of(self, statement: ir.Statement) -> Step:
         """A function that emits a statement. It yields after each of its parts, so that threads
         can take turns."""
-        innermost = loops_around(statement)[2]
+        innermost = peel_loops(statement)[2]
         if isinstance(innermost, ir.Invoke):
             return self._invoke(innermost, IntrinsicSite(statement, self.places, self.slides))
         if isinstance(innermost, ir.Start):
@@ -197,13 +197,13 @@ class Emitter:
 
     def _invoke(self, invoke: ir.Invoke, site: IntrinsicSite) -> Step:
         """An intrinsic by its rule."""
-        intrinsic = intrinsic_named(invoke.intrinsic, self.intrinsics)
+        intrinsic = find_intrinsic(invoke.intrinsic, self.intrinsics)
 
         def run(frame: Frame) -> Iterator[None]:
             for axes, tiles in site.visits(frame):
                 begins = False
                 if self.starts.noted:
-                    touched = [tiles_touched(axes, tiles[place]) for place in site.in_acc]
+                    touched = [touched_tiles(axes, tiles[place]) for place in site.in_acc]
                     begins = intrinsic.begins and self.starts.begun(touched[0])
                     self._write(self.starts.cleared(touched))
                 self._write(intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins)))
@@ -217,13 +217,13 @@ class Emitter:
     def _start(self, start: ir.Start, site: IntrinsicSite) -> Step:
         """Give tiles the value that sums start from. Sums that begin with their first product are
         only noted."""
-        begins = intrinsic_named(start.intrinsic, self.intrinsics).begins
+        begins = find_intrinsic(start.intrinsic, self.intrinsics).begins
 
         def run(frame: Frame) -> Iterator[None]:
             visit = site.visit(frame)
             if visit is not None:
                 axes, (tile,) = visit
-                touched = tiles_touched(axes, tile)
+                touched = touched_tiles(axes, tile)
                 if begins:
                     self._write(self.starts.note(touched, start.value))
                 else:
@@ -242,7 +242,7 @@ class Emitter:
             if (site.copy.target.buffer, frame.thread) not in self.contents.loaded:
                 first = site.first_tile(frame)
                 if self.starts.noted and site.chip.buffer.scope == ir.Scope.ACC:
-                    self._write(self.starts.cleared([tiles_copied(first, site.chip)]))
+                    self._write(self.starts.cleared([copied_tiles(first, site.chip)]))
                 boxes = list(site.transfer.boxes([each.value(frame.values) for each in site.start]))
                 for box in boxes:
                     ends = Ends(scratchpad, first // rows + box.sram, segment, box.offset)

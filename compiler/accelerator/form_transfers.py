@@ -44,23 +44,23 @@ Bound = tuple[int, frozenset[tuple[Axis, int]]]      # constant + Σ coefficient
 
 def form_transfers(nest: Nest) -> Nest:
     """The nest with every loop that is a transfer as a `Copy`."""
-    return replace(nest, body=_formed(nest.body))
+    return replace(nest, body=_rewrite_statement(nest.body))
 
 
-def _formed(statement: Statement) -> Statement:
+def _rewrite_statement(statement: Statement) -> Statement:
     if isinstance(statement, Marked):
-        return _marked(statement) if statement.intrinsic == DMA else statement
+        return _form_marked(statement) if statement.intrinsic == DMA else statement
     try:
         return _transfer(statement)
     except MismatchError:
-        children = tuple(_formed(child) for child in statement.children())
+        children = tuple(_rewrite_statement(child) for child in statement.children())
         return with_children(statement, children) if children else statement
 
 
-def _marked(marked: Marked) -> Statement:
+def _form_marked(marked: Marked) -> Statement:
     """The transfers that marked loops must be: one, or one for each iteration of outer loops."""
     assigns = [each for each in statements_of(marked.body) if isinstance(each, Assign)]
-    formed = _formed(marked.body)
+    formed = _rewrite_statement(marked.body)
     try:
         if not all(isinstance(each, Loop | When | Copy) for each in statements_of(formed)):
             _transfer(_inside_threads(marked.body))         # says why not
@@ -113,12 +113,12 @@ def _transfer(statement: Statement) -> Statement:
     bounds = set()
     for each in conditions:
         if each not in outer:
-            bounds.add(_bound(each))
-            if not _is_implied(_bound(each), inside):
+            bounds.add(_bound_of(each))
+            if not _is_implied(_bound_of(each), inside):
                 raise MismatchError(f"it is done only where {each}; a transfer leaves out only "
                                     f"what lies outside {assign.target.buffer} or {source.buffer}")
     if guard is not None:
-        needed, checked = _relevant(_inside(source)), _needed_bounds(guard)
+        needed, checked = _relevant(_inside(source)), _required_bounds(guard)
         if not checked <= needed <= checked | bounds:
             raise MismatchError(f"it pads where not {guard}; a transfer pads exactly where "
                                 f"{source} lies outside {source.buffer}")
@@ -215,13 +215,13 @@ def _relevant(bounds: set[Bound]) -> set[Bound]:
     return {bound for bound in bounds if Affine(bound[0], dict(bound[1])).range()[0] < 0}
 
 
-def _bound(condition: Expression) -> Bound | None:
+def _bound_of(condition: Expression) -> Bound | None:
     """A comparison as a bound."""
     form = margin(condition)
     return None if form is None else _form(form)
 
 
-def _needed_bounds(condition: Expression) -> set[Bound | None]:
-    bounds = {_bound(each) for each in conjuncts(condition)}
+def _required_bounds(condition: Expression) -> set[Bound | None]:
+    bounds = {_bound_of(each) for each in conjuncts(condition)}
     return {bound for bound in bounds
             if bound is None or Affine(bound[0], dict(bound[1])).range()[0] < 0}

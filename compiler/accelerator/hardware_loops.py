@@ -48,7 +48,7 @@ def walks_of(axes: Iterable[Axis], operands: Sequence[Affine]) -> Walks:
 
 
 @lru_cache(REMEMBERED)
-def fused(walks: Walks) -> Walks:
+def fuse_loops(walks: Walks) -> Walks:
     """The same loops, neighbours joined where they walk as one:
 
         for i in 4: for j in 10: t[10 × i + j]    →    for ij in 40: t[ij]
@@ -63,21 +63,21 @@ def fused(walks: Walks) -> Walks:
 
 
 @lru_cache(REMEMBERED)
-def planned(walks: Walks, operands: int) -> Plan:
+def assign_hardware_loops(walks: Walks, operands: int) -> Plan:
     """Loops in any order: the longest go to the hardware, which saves the most instructions."""
-    written, walked = divided(fused(walks), HARDWARE_LOOPS)
+    written, walked = split_off_longest(fuse_loops(walks), HARDWARE_LOOPS)
     return plan_of(written, walked, operands)
 
 
 def plan_of(written: Walks, walked: Walks, operands: int) -> Plan:
     """Loops that are written out, and at most three for the hardware."""
-    loops = padded(walked, HARDWARE_LOOPS, operands)
+    loops = pad_loops(walked, HARDWARE_LOOPS, operands)
     outer, middle, inner = loops
     return Plan(written, (outer.extent, middle.extent, inner.extent),
                 tuple(zip(*(walk.steps for walk in loops), strict=True)))
 
 
-def divided(walks: Walks, most: int) -> tuple[Walks, Walks]:
+def split_off_longest(walks: Walks, most: int) -> tuple[Walks, Walks]:
     """Loops to write out, and those that remain: the `most` longest. Both keep their order."""
     if len(walks) <= most:
         return (), walks
@@ -86,7 +86,7 @@ def divided(walks: Walks, most: int) -> tuple[Walks, Walks]:
             tuple(walk for place, walk in enumerate(walks) if place in longest))
 
 
-def padded(walks: Walks, count: int, operands: int) -> Walks:
+def pad_loops(walks: Walks, count: int, operands: int) -> Walks:
     """Exactly `count` loops: those that are missing are added outside and run once."""
     return (Walk(1, (0,) * operands),) * (count - len(walks)) + walks
 

@@ -29,12 +29,12 @@ from .hardware_loops import (
     REMEMBERED,
     Plan,
     Walks,
-    divided,
-    fused,
+    assign_hardware_loops,
+    fuse_loops,
     offsets,
-    padded,
+    pad_loops,
     plan_of,
-    planned,
+    split_off_longest,
     walks_of,
 )
 
@@ -114,11 +114,11 @@ class SumPlan(NamedTuple):
 
 
 @lru_cache(REMEMBERED)
-def planned_sum(walks: Walks, most: int) -> SumPlan:
+def plan_sum(walks: Walks, most: int) -> SumPlan:
     """Loops over which a sum runs become micro-ops, at most `most` of them; the others become loops
     of the hardware."""
-    space = planned(tuple(walk for walk in walks if walk.steps[0]), 3)
-    parts, sequence = [], list(fused(tuple(walk for walk in walks if not walk.steps[0])))
+    space = assign_hardware_loops(tuple(walk for walk in walks if walk.steps[0]), 3)
+    parts, sequence = [], list(fuse_loops(tuple(walk for walk in walks if not walk.steps[0])))
     while prod(walk.extent for walk in sequence) > most:
         parts.append(sequence.pop(0))
     return SumPlan(tuple(parts), tuple(sequence), space)
@@ -129,13 +129,13 @@ def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: 
     """Gemms for loops around a tile product; with `starts`, the first product of each
     accumulator tile begins its sum. `mode` says what is multiplied, and how."""
     operands = dst, src, wgt
-    plan = planned_sum(walks_of(axes, operands), longest_sequence(kernels.config))
+    plan = plan_sum(walks_of(axes, operands), longest_sequence(kernels.config))
     first = GemmFlags.START | (GemmFlags.FIRST_UOP if plan.sequence else GemmFlags(0))
     dst_stride, src_stride, wgt_stride = plan.space.strides
     for number, part in enumerate(offsets(plan.parts, len(operands))):
         flags = mode | first if starts and number == 0 else mode
         for near in offsets(plan.space.written, len(operands)):
-            tiles = moved(moved(_first(operands), part), near)
+            tiles = advance_tiles(advance_tiles(_first(operands), part), near)
             sequence = kernels.of_sum(tiles, plan.sequence)
             uop, loads = kernels.place(sequence, mode)
             yield from loads
@@ -144,14 +144,15 @@ def gemms(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine, kernels: 
 
 
 @lru_cache(REMEMBERED)
-def planned_channels(walks: Walks) -> Plan:
+def plan_channels(walks: Walks) -> Plan:
     """Loops around a requantization: the parameters of channels change with the outer loop of the
     hardware, and with loops that are written out."""
-    channels = tuple(walk for walk in fused(walks) if walk.steps[2])
-    written, near = divided(tuple(walk for walk in fused(walks) if not walk.steps[2]),
-                            HARDWARE_LOOPS - 1)
+    channels = tuple(walk for walk in fuse_loops(walks) if walk.steps[2])
+    written, near = split_off_longest(tuple(walk for walk in fuse_loops(walks)
+                                            if not walk.steps[2]),
+                                      HARDWARE_LOOPS - 1)
     return plan_of(channels[:-1] + written,
-                   channels[-1:] + padded(near, HARDWARE_LOOPS - 1, 3), 3)
+                   channels[-1:] + pad_loops(near, HARDWARE_LOOPS - 1, 3), 3)
 
 
 def requantizes(axes: Sequence[Axis], out: Affine, acc: Affine, parameters: Sequence[Affine],
@@ -163,10 +164,10 @@ def requantizes(axes: Sequence[Axis], out: Affine, acc: Affine, parameters: Sequ
             raise CompileError("bias, multiplier and shift of a channel block must be three "
                                "accumulator tiles in a row")
     operands = out, acc, bias
-    plan = planned_channels(walks_of(axes, operands))
+    plan = plan_channels(walks_of(axes, operands))
     dst_stride, src_stride, (params_stride, _, _) = plan.strides
     for steps in offsets(plan.written, len(operands)):
-        dst, src, params = moved(_first(operands), steps)
+        dst, src, params = advance_tiles(_first(operands), steps)
         yield _requantize(flags=pattern.flags, zero_point=pattern.zero_point, low=pattern.low,
                           high=pattern.high, dst=dst, src=src, params=params, loops=plan.counts,
                           dst_stride=dst_stride, src_stride=src_stride, params_stride=params_stride)
@@ -176,13 +177,13 @@ def alus(axes: Sequence[Axis], op: AluOp, dst: Affine, left: Affine,
          right: Affine) -> Iterator[Alu]:
     """Element-wise operations. The left operand walks as the result does."""
     operands = dst, left, right
-    plan = planned(walks_of(axes, operands), len(operands))
+    plan = assign_hardware_loops(walks_of(axes, operands), len(operands))
     dst_stride, left_stride, right_stride = plan.strides
     if dst_stride != left_stride or any(walk.steps[0] != walk.steps[1] for walk in plan.written):
         raise CompileError(f"alu.{op.name.lower()}: the left operand must walk through the "
                            f"accumulator as the result does")
     for steps in offsets(plan.written, len(operands)):
-        result, lhs, rhs = moved(_first(operands), steps)
+        result, lhs, rhs = advance_tiles(_first(operands), steps)
         yield Alu(op=op, dst=result, lhs=lhs, rhs=rhs, loops=plan.counts, dst_stride=dst_stride,
                   rhs_stride=right_stride)
 
@@ -191,10 +192,10 @@ def immediates(axes: Sequence[Axis], op: AluOp, dst: Affine, src: Affine, *,
                immediate: int) -> Iterator[AluI]:
     """Element-wise operations with a constant."""
     operands = dst, src
-    plan = planned(walks_of(axes, operands), len(operands))
+    plan = assign_hardware_loops(walks_of(axes, operands), len(operands))
     dst_stride, src_stride = plan.strides
     for steps in offsets(plan.written, len(operands)):
-        result, source = moved(_first(operands), steps)
+        result, source = advance_tiles(_first(operands), steps)
         yield AluI(op=op, dst=result, src=source, immediate=immediate, loops=plan.counts,
                    dst_stride=dst_stride, src_stride=src_stride)
 
@@ -202,13 +203,13 @@ def immediates(axes: Sequence[Axis], op: AluOp, dst: Affine, src: Affine, *,
 def fills(axes: Sequence[Axis], dst: Affine, value: int,
           target: Buffer = Buffer.ACC) -> Iterator[Instruction]:
     """Give tiles a constant value."""
-    return filled(dst.constant, walks_of(axes, (dst,)), value, target)
+    return emit_fill(dst.constant, walks_of(axes, (dst,)), value, target)
 
 
-def filled(first: int, walks: Walks, value: int,
-           target: Buffer = Buffer.ACC) -> Iterator[Instruction]:
+def emit_fill(first: int, walks: Walks, value: int,
+              target: Buffer = Buffer.ACC) -> Iterator[Instruction]:
     """The same for tiles that begin with `first`."""
-    plan = planned(walks, 1)
+    plan = assign_hardware_loops(walks, 1)
     for step, in offsets(plan.written, 1):
         yield AluI(op=AluOp.MOVE, dst=first + step, immediate=value, loops=plan.counts,
                    dst_stride=plan.strides[0], target=target)
@@ -218,7 +219,7 @@ def _first(operands: Sequence[Affine]) -> Tiles:
     return tuple([operand.constant for operand in operands])
 
 
-def moved(tiles: Tiles, steps: Tiles) -> Tiles:
+def advance_tiles(tiles: Tiles, steps: Tiles) -> Tiles:
     """Tiles a step further."""
     return tuple(map(int.__add__, tiles, steps))
 

@@ -77,12 +77,12 @@ class Intrinsic:
 Intrinsics = Mapping[str, Intrinsic]
 
 
-def known_intrinsics(config: Config, more: Iterable[Intrinsic] = ()) -> Intrinsics:
+def collect_intrinsics(config: Config, more: Iterable[Intrinsic] = ()) -> Intrinsics:
     """The intrinsics of a configuration's accelerator and others, by name."""
     return accelerator_intrinsics(config) | {each.name: each for each in more}
 
 
-def intrinsic_named(name: str, intrinsics: Intrinsics) -> Intrinsic:
+def find_intrinsic(name: str, intrinsics: Intrinsics) -> Intrinsic:
     """The intrinsic of a name. Refuses a name that is not among them."""
     if name not in intrinsics:
         raise CompileError(f"there is no intrinsic {name!r}; there are {', '.join(intrinsics)}")
@@ -91,11 +91,11 @@ def intrinsic_named(name: str, intrinsics: Intrinsics) -> Intrinsic:
 
 def accelerator_intrinsics(config: Config) -> dict[str, Intrinsic]:
     """Everything that the accelerator of a configuration does in a cycle, by name."""
-    return {intrinsic.name: intrinsic for intrinsic in _declared(config)}
+    return {intrinsic.name: intrinsic for intrinsic in _builtin_intrinsics(config)}
 
 
 @lru_cache(CONFIGS)
-def _declared(config: Config) -> tuple[Intrinsic, ...]:
+def _builtin_intrinsics(config: Config) -> tuple[Intrinsic, ...]:
     found = [gemm(config), depthwise(config), pool(config), pool_sum(config)]
     if config.gemm_out_tiles:
         found += [gemm_of_results(config), depthwise_of_results(config)]
@@ -229,7 +229,8 @@ def requantize_function(*, rounding: Rounding, zero_point: int, low: int,
                         high: int) -> Requantization:
     """Requantization as a function of value, bias, multiplier and shift: the ISA's arithmetic."""
     def evaluate(value: object, bias: object, multiplier: object, shift: object) -> object:
-        return requantize_array(value, bias, multiplier, shift, rounding=rounding,  # type: ignore[arg-type]
+        # type: ignore[arg-type]
+        return requantize_array(value, bias, multiplier, shift, rounding=rounding,
                                 zero_point=zero_point, low=low, high=high)
     name = f"requantize.{rounding.name.lower()}[{zero_point},{low},{high}]"
     return Requantization(name, "int8", evaluate, Requantize(

@@ -12,14 +12,15 @@ from ..schedule.lower import lower
 from ..schedule.schedule import Schedule
 from .emit import emit
 from .form_transfers import form_transfers
-from .intrinsic import Intrinsic, known_intrinsics
+from .intrinsic import Intrinsic, collect_intrinsics
 from .tensorize import tensorize
 
 
-def accelerated(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = ()) -> Nest:
+def lower_to_intrinsics(plan: Schedule, config: Config,
+                        intrinsics: Iterable[Intrinsic] = ()) -> Nest:
     """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those besides
     the accelerator's own."""
-    known = known_intrinsics(config, intrinsics)
+    known = collect_intrinsics(config, intrinsics)
     nest = lower(plan)
     for change in (lambda nest: tensorize(nest, known), form_transfers):
         nest = change(nest)
@@ -31,5 +32,5 @@ def build(plan: Schedule, config: Config, intrinsics: Iterable[Intrinsic] = (), 
           hide_latency: bool = True) -> tuple[Nest, Program]:
     """The nest and the program of a schedule."""
     own = tuple(intrinsics)
-    nest = accelerated(plan, config, own)
+    nest = lower_to_intrinsics(plan, config, own)
     return nest, emit(nest, config, own, hide_latency=hide_latency)

@@ -118,7 +118,7 @@ def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], thre
     if isinstance(statement, Allocate) and statement.buffer.scope in SCRATCHPADS:
         scope = statement.buffer.scope
         top = tops.get(scope, 0)
-        place = _placed(statement, config, top, threads, places, banks)
+        place = _allocate(statement, config, top, threads, places, banks)
         places[statement.buffer] = place
         others = 0 if statement.slide else statement.copies * threads - 1
         end = place.first + others * place.step + place.tiles
@@ -130,8 +130,8 @@ def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], thre
         _place(child, config, tops, threads, places, banks)
 
 
-def _placed(statement: Allocate, config: Config, top: int, threads: int,
-            places: Mapping[Buffer, Place], banks: Banks) -> Place:
+def _allocate(statement: Allocate, config: Config, top: int, threads: int,
+              places: Mapping[Buffer, Place], banks: Banks) -> Place:
     buffer = statement.buffer
     capacity, tiles = config.tiles(SCRATCHPADS[buffer.scope]), tiles_of(buffer)
     count = 1 if statement.slide else statement.copies * threads       # copies overlap

@@ -33,7 +33,7 @@ from ..nest.nest import (
     When,
     statements_of,
 )
-from .conditions import Clipped, Limit, Values, clipped, limits_of
+from .conditions import Clipped, Limit, Values, clip_loops, limits_of
 from .interleave import Run, runs_of
 from .scratchpads import Place, strides_of, tile_index
 from .transfers import ends_of, transfer_of
@@ -55,7 +55,7 @@ class Frame(NamedTuple):
         return Frame({**self.values, axis: value}, self.bases, self.thread)
 
 
-def known_form(index: Expression) -> Affine:
+def affine_form(index: Expression) -> Affine:
     """An index that is known when it is emitted, once the loops around it are."""
     form = affine(index)
     if form is None:
@@ -94,7 +94,7 @@ def _blocks_of(region: Region, axes: tuple[Axis, ...]) -> Blocks | None:
     order = region.buffer.interleave
     if order is None:
         return None
-    form = known_form(region.start[order.dimension])
+    form = affine_form(region.start[order.dimension])
     loops = [number for number, axis in enumerate(axes) if form.of(axis)]
     assert [form.of(axes[number]) for number in loops] in ([], [1]), "others are not interleaved"
     return Blocks(form.without(*axes), loops[0] if loops else None, order.ways,
@@ -113,7 +113,7 @@ class IntrinsicSite:
     slide."""
 
     def __init__(self, statement: Statement, places: Places, slides: Slides):
-        axes, conditions, innermost = loops_around(statement)
+        axes, conditions, innermost = peel_loops(statement)
         assert isinstance(innermost, Invoke | Start)
         self.statement, self.axes = innermost, tuple(axes)
         self.limits = limits_of(conditions, self.axes)
@@ -145,7 +145,7 @@ class IntrinsicSite:
             if visit is not None:
                 yield visit
             return
-        left = clipped(self.axes, self.limits, frame.values)
+        left = clip_loops(self.axes, self.limits, frame.values)
         if left is None:
             return
         start, loop, ways, _ = self.blocks
@@ -182,7 +182,7 @@ class IntrinsicSite:
         return Visit(axes, tiles)
 
     def _within(self, limits: list[Limit], frame: Frame) -> Visit | None:
-        left = clipped(self.axes, limits, frame.values)
+        left = clip_loops(self.axes, limits, frame.values)
         if left is None:
             return None
         loops = self._shorter(left.extents)
@@ -218,7 +218,7 @@ class CopySite:
         self.copy = copy
         self.chip, self.dram = ends_of(copy)
         self.transfer = transfer_of(copy, config, bits[self.dram.buffer])
-        self.start = [known_form(index) for index in self.dram.start]
+        self.start = [affine_form(index) for index in self.dram.start]
         self.tile = tile_index(self.chip, places[self.chip.buffer].pitch)
         blocks = _blocks_of(self.chip, ())
         if blocks is not None:          # whole groups
@@ -232,7 +232,7 @@ class CopySite:
         return frame.bases[self.chip.buffer] + self.tile.value(frame.values)
 
 
-def loops_around(statement: Statement) -> tuple[list[Axis], list[Expression], Statement]:
+def peel_loops(statement: Statement) -> tuple[list[Axis], list[Expression], Statement]:
     """Loops directly around one another, the conditions inside them, and what they are around."""
     axes: list[Axis] = []
     conditions: list[Expression] = []
@@ -252,7 +252,7 @@ def slides_of(nest: Nest) -> Slides:
             if isinstance(each, Allocate) and each.slide is not None}
 
 
-def filled_once(nest: Nest) -> set[Buffer]:
+def single_writer_buffers(nest: Nest) -> set[Buffer]:
     """Buffers that a single statement of a nest writes: between its visits they stay as they are,
     as long as nobody else needs their place."""
     writes = Counter(touch.region.buffer for each in statements_of(nest.body)
@@ -265,7 +265,7 @@ def constant_start(statement: Allocate, constants: Collection[Buffer]) -> list[A
     for each in _first_parts(statement.body):
         if isinstance(each, Copy) and each.target.buffer is statement.buffer:
             constant = each.source.buffer in constants
-            return [known_form(index) for index in each.source.start] if constant else None
+            return [affine_form(index) for index in each.source.start] if constant else None
     return None
 
 

@@ -13,8 +13,8 @@ from ...isa.instructions import Instruction
 from ..expression.affine import Affine
 from ..expression.expression import Axis
 from ..nest.nest import Region
-from .hardware_loops import Walk, Walks, fused, offsets, walks_of
-from .instructions import filled
+from .hardware_loops import Walk, Walks, fuse_loops, offsets, walks_of
+from .instructions import emit_fill
 from .scratchpads import strides_of
 
 
@@ -40,12 +40,12 @@ class Tiles:
         return low <= other_high and other_low <= high and not self.each().isdisjoint(other.each())
 
 
-def tiles_touched(axes: Sequence[Axis], operand: Affine) -> Tiles:
-    walks = fused(walks_of([axis for axis in axes if operand.of(axis)], (operand,)))
+def touched_tiles(axes: Sequence[Axis], operand: Affine) -> Tiles:
+    walks = fuse_loops(walks_of([axis for axis in axes if operand.of(axis)], (operand,)))
     return Tiles(operand.constant, tuple(sorted(walks, key=lambda walk: walk.steps)))
 
 
-def tiles_copied(first: int, region: Region) -> Tiles:
+def copied_tiles(first: int, region: Region) -> Tiles:
     """Those of a box, whose first tile is known."""
     sizes = zip(region.extents, strides_of(region.buffer), strict=False)
     return Tiles(first, tuple(Walk(extent, (stride,)) for extent, stride in sizes if extent > 1))
@@ -75,4 +75,4 @@ class Starts:
             return
         for other in touched:
             for tiles in [each for each in self.noted if each.meets(other)]:
-                yield from filled(tiles.first, tiles.walks, self.noted.pop(tiles))
+                yield from emit_fill(tiles.first, tiles.walks, self.noted.pop(tiles))

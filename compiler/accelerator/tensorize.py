@@ -40,23 +40,23 @@ from ..nest.nest import (
     Statement,
     with_children,
 )
-from .intrinsic import Intrinsic, Intrinsics, intrinsic_named
+from .intrinsic import Intrinsic, Intrinsics, find_intrinsic
 from .perfect_loops import MismatchError, perfect
 
 
 def tensorize(nest: Nest, intrinsics: Intrinsics) -> Nest:
     """The nest with every marked part as an intrinsic."""
-    return replace(nest, body=_replaced(nest.body, intrinsics))
+    return replace(nest, body=_tensorize(nest.body, intrinsics))
 
 
-def _replaced(statement: Statement, intrinsics: Intrinsics) -> Statement:
+def _tensorize(statement: Statement, intrinsics: Intrinsics) -> Statement:
     if isinstance(statement, Marked) and statement.intrinsic != DMA:        # for `form_transfers`
-        intrinsic = intrinsic_named(statement.intrinsic, intrinsics)
+        intrinsic = find_intrinsic(statement.intrinsic, intrinsics)
         try:
             return match(statement, intrinsic)
         except MismatchError as reason:
             raise CompileError(f"these loops are not {statement.intrinsic}: {reason}") from None
-    children = tuple(_replaced(child, intrinsics) for child in statement.children())
+    children = tuple(_tensorize(child, intrinsics) for child in statement.children())
     return with_children(statement, children) if children else statement
 
 
@@ -81,15 +81,15 @@ def match(marked: Marked, intrinsic: Intrinsic) -> Invoke | Start:
     _tile(unifier, Element(tensor, tensor.axes), assign.target)
     if marked.starts:
         first = _first_value(assign)
-        _all_used(loops, [unifier.axes[axis] for axis in tensor.axes])
+        _check_all_used(loops, [unifier.axes[axis] for axis in tensor.axes])
         return Start(intrinsic.name, _region(unifier, tensor, loops), first)
     body, value = tensor.body, assign.value
     assert body is not None
     if isinstance(body, Reduction):
-        value = _accumulated(assign, body)
+        value = _addend(assign, body)
         body = body.value
     _unify(unifier, body, value)
-    _all_used(loops, list(unifier.axes.values()))
+    _check_all_used(loops, list(unifier.axes.values()))
     regions = tuple(_region(unifier, each, loops) for each in intrinsic.operands)
     return Invoke(intrinsic.name, regions)
 
@@ -100,7 +100,7 @@ def _first_value(assign: Assign) -> int:
     return int(assign.value.value)
 
 
-def _accumulated(assign: Assign, body: Reduction) -> Expression:
+def _addend(assign: Assign, body: Reduction) -> Expression:
     """What is added to the target."""
     value = assign.value
     if not isinstance(value, Binary) or value.operator != body.combiner or (
@@ -172,7 +172,7 @@ def _index(unifier: Unifier, pattern: Expression, value: Expression) -> None:
         raise MismatchError(f"{value} stands where {unifier.axes[axis]} should")
 
 
-def _all_used(loops: list[Axis], used: list[Axis]) -> None:
+def _check_all_used(loops: list[Axis], used: list[Axis]) -> None:
     for axis in used:
         if axis not in loops and axis.extent > 1:
             raise MismatchError(f"the loop over {axis} is a part of it, but stands outside; "

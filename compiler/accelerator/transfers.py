@@ -227,7 +227,7 @@ def _in_tiles(shape: tuple[int, ...], tile_rows: int) -> tuple[int, ...]:
     return (*leading, rows // tile_rows, tile_rows, lanes)
 
 
-def joined(sides: Sides) -> list[Side]:
+def merge_dimensions(sides: Sides) -> list[Side]:
     """Dimensions of one tile left out, neighbours that step as one joined."""
     result: list[Side] = []
     for side in sides:
@@ -248,7 +248,9 @@ def load_pieces(sides: Sides, tile_bytes: int, *, padded: bool) -> tuple[Piece, 
     so that its tiles stay as they are."""
     first = 0 if padded else sum(side.before * side.pad for side in sides)
     within = sides if padded else tuple(map(_inside, sides))
-    return tuple(_load_pieces(joined(within), tile_bytes, first)) if _is_something(within) else ()
+    if not _is_something(within):
+        return ()
+    return tuple(_load_pieces(merge_dimensions(within), tile_bytes, first))
 
 
 def _load_pieces(sides: list[Side], tile_bytes: int, first: int) -> Iterator[Piece]:
@@ -285,7 +287,9 @@ def store_pieces(sides: Sides, tile_bytes: int) -> tuple[Piece, ...]:
     """The stores that take a box from a scratchpad to DRAM; what lies outside is left out."""
     first = sum(side.before * side.pad for side in sides)
     within = tuple(map(_inside, sides))
-    return tuple(_store_pieces(joined(within), tile_bytes, first)) if _is_something(within) else ()
+    if not _is_something(within):
+        return ()
+    return tuple(_store_pieces(merge_dimensions(within), tile_bytes, first))
 
 
 def _store_pieces(sides: list[Side], tile_bytes: int, first: int) -> Iterator[Piece]:

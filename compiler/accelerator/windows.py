@@ -22,14 +22,14 @@ from .hardware_loops import (
     Plan,
     Walk,
     Walks,
-    divided,
-    fused,
+    fuse_loops,
     offsets,
-    padded,
+    pad_loops,
     plan_of,
+    split_off_longest,
     walks_of,
 )
-from .instructions import PLAIN, MicroKernels, Tiles, gemms, longest_sequence, moved
+from .instructions import PLAIN, MicroKernels, Tiles, advance_tiles, gemms, longest_sequence
 
 OPERANDS = 3                # dst, src and wgt
 MORE = WINDOW_TAPS - 1      # iterations of a window's inner loop that make no sum
@@ -46,7 +46,7 @@ class WindowPlan(NamedTuple):
 
 
 @lru_cache(REMEMBERED)
-def planned_windows(walks: Walks) -> WindowPlan | None:
+def plan_windows(walks: Walks) -> WindowPlan | None:
     """Loops as windows; None if they are none, or take as long without. Two loops beside the one
     that slides are run by the hardware, the longest; they may add up."""
     taps = next((place for place, walk in enumerate(walks)
@@ -58,11 +58,12 @@ def planned_windows(walks: Walks) -> WindowPlan | None:
         return None
     chosen = max(slides, key=lambda place: walks[place].extent)
     slide = walks[chosen]
-    others = fused(tuple(walk for place, walk in enumerate(walks) if place not in (taps, chosen)))
+    others = fuse_loops(tuple(walk for place, walk in enumerate(walks)
+                              if place not in (taps, chosen)))
     if any(walk.steps[2] % WINDOW_ROWS for walk in others):
         return None
-    written, near = divided(others, HARDWARE_LOOPS - 1)
-    near = padded(near, HARDWARE_LOOPS - 1, OPERANDS)
+    written, near = split_off_longest(others, HARDWARE_LOOPS - 1)
+    near = pad_loops(near, HARDWARE_LOOPS - 1, OPERANDS)
     first = GemmFlags.START
     for walk, flag in zip(near, (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE), strict=True):
         if walk.extent > 1 and not walk.steps[0]:
@@ -80,7 +81,7 @@ def depthwise_sums(axes: Sequence[Axis], dst: Affine, src: Affine, wgt: Affine,
     `mode` says what is multiplied."""
     plan = None
     if kernels.config.has_windows and wgt.constant % WINDOW_ROWS == 0:
-        plan = planned_windows(walks_of(axes, (dst, src, wgt)))
+        plan = plan_windows(walks_of(axes, (dst, src, wgt)))
     if plan is None:
         return gemms(axes, dst, src, wgt, kernels, starts=starts, mode=mode | GemmFlags.DEPTHWISE)
     return _windows(plan, (dst.constant, src.constant, wgt.constant), kernels, mode, starts=starts)
@@ -90,7 +91,7 @@ def _windows(plan: WindowPlan, tiles: Tiles, kernels: MicroKernels, mode: GemmFl
              starts: bool) -> Iterator[Instruction]:
     """Each window has one micro-op; those of many are loaded at once."""
     dst_stride, src_stride, wgt_stride = plan.space.strides
-    found = [(number, moved(moved(tiles, part), near))
+    found = [(number, advance_tiles(advance_tiles(tiles, part), near))
              for number, part in enumerate(offsets(plan.parts, OPERANDS))
              for near in offsets(plan.space.written, OPERANDS)]
     most = longest_sequence(kernels.config)

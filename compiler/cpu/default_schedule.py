@@ -74,12 +74,12 @@ def _with_lane_sums(output: Tensor, target: Target) -> Tensor:
         if target.vector_bytes and along_memory(tensor) is not None and not any(
                 map(_has_lane_sums, (tensor, *tensor.inputs()))):
             sums = in_lanes(tensor, lanes_of(tensor, target))
-            output = sums if tensor is output else _replaced(output, tensor, sums)
+            output = sums if tensor is output else _substitute(output, tensor, sums)
             return _with_lane_sums(output, target)
     return output
 
 
-def _replaced(output: Tensor, old: Tensor, new: Tensor) -> Tensor:
+def _substitute(output: Tensor, old: Tensor, new: Tensor) -> Tensor:
     """A tensor computed from another one than before."""
     done: dict[Tensor, Tensor] = {old: new}
     for tensor in in_order(output):
@@ -125,7 +125,7 @@ def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
     if any(_has_lane_sums(each) for each in tensor.inputs()):
         _arrange_totals(stage)
         return
-    loops = _fused(stage, strides_of(tensor))
+    loops = _fuse_contiguous(stage, strides_of(tensor))
     if not loops:
         return
     lanes = _fitting(_lanes_of_stage(schedule, stage, target), loops[-1].extent)
@@ -152,7 +152,7 @@ def _arrange_totals(stage: Stage) -> None:
         stage.parallel(first)
 
 
-def _fused(stage: Stage, strides: Strides) -> list[Axis]:
+def _fuse_contiguous(stage: Stage, strides: Strides) -> list[Axis]:
     """The space loops of a stage, those that are one in memory as one."""
     loops: list[tuple[Axis, Axis]] = []             # a loop, and its last axis
     for axis in stage.tensor.axes:

@@ -21,7 +21,7 @@ from ..nest.nest import (
     Sequence,
     Statement,
     When,
-    shared_loops,
+    parallel_loops,
     statements_of,
     with_children,
 )
@@ -44,8 +44,8 @@ def steps_of(body: Statement, name: str, node: str) -> Steps:
     kernels: list[Kernel] = []
     scratch: list[Buffer] = []
     for number, statement in enumerate(_outermost(body, scratch)):
-        statement = _without_large_buffers(statement, scratch)
-        reads, writes = _touched(statement)
+        statement = _hoist_large_buffers(statement, scratch)
+        reads, writes = _reads_and_writes(statement)
         kernels.append(Kernel(f"{name}_{number}" if number else name, statement, reads, writes,
                               node))
     return Steps(tuple(kernels), tuple(scratch))
@@ -63,15 +63,15 @@ def _outermost(statement: Statement, scratch: list[Buffer]) -> Iterator[Statemen
             yield statement
 
 
-def _without_large_buffers(statement: Statement, scratch: list[Buffer]) -> Statement:
+def _hoist_large_buffers(statement: Statement, scratch: list[Buffer]) -> Statement:
     """The statement with large buffers outside of it."""
-    shared = tuple(loop.axis for loop in shared_loops(statement))
+    shared = tuple(loop.axis for loop in parallel_loops(statement))
     for each in list(statements_of(statement)):
         if isinstance(each, Allocate) and bytes_of(each.buffer) > STACK:
             wide = replace(each.buffer, scope=Scope.DRAM, shape=(
                 *(axis.extent for axis in shared), *each.buffer.shape))
             scratch.append(wide)
-            statement = _moved(statement, each.buffer, wide, shared)
+            statement = _replace_buffer(statement, each.buffer, wide, shared)
     return statement
 
 
@@ -79,7 +79,8 @@ def bytes_of(buffer: Buffer) -> int:
     return prod(buffer.shape) * SIZES[buffer.dtype]
 
 
-def _moved(statement: Statement, old: Buffer, new: Buffer, shared: tuple[Axis, ...]) -> Statement:
+def _replace_buffer(statement: Statement, old: Buffer, new: Buffer,
+                    shared: tuple[Axis, ...]) -> Statement:
     """The statement with another buffer, which has a place for each iteration that is shared."""
     def change(node: Expression) -> Expression | None:
         if isinstance(node, Access) and node.buffer is old:
@@ -101,7 +102,7 @@ def _moved(statement: Statement, old: Buffer, new: Buffer, shared: tuple[Axis, .
     return moved(statement)
 
 
-def _touched(statement: Statement) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
+def _reads_and_writes(statement: Statement) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
     """The buffers that a statement only reads, and those that it writes."""
     reads: dict[Buffer, None] = {}
     writes: dict[Buffer, None] = {}

@@ -37,7 +37,7 @@ def check_lowered(name: str, node: Node) -> None:
 def as_expression(graph: Graph, name: str, tensors: Mapping[str, Tensor]) -> Tensor | Scheduled:
     """A node as an expression of others."""
     node = graph.nodes[name]
-    operation = without_empty(graph, node.operation)
+    operation = drop_empty_operands(graph, node.operation)
     operands = [Operand(graph.type_of(each), tensors[each], graph.array(each))
                 for each in operation.operands()]
     try:
@@ -54,7 +54,7 @@ def as_expression(graph: Graph, name: str, tensors: Mapping[str, Tensor]) -> Ten
 def as_nest(graph: Graph, name: str, result: Buffer, buffers: Mapping[str, Buffer]) -> Nest:
     """A node as a loop nest over buffers."""
     node = graph.nodes[name]
-    operation = without_empty(graph, node.operation)
+    operation = drop_empty_operands(graph, node.operation)
     operands = [BufferOperand(graph.type_of(each), buffers[each], graph.array(each))
                 for each in operation.operands()]
     try:
@@ -65,7 +65,7 @@ def as_nest(graph: Graph, name: str, result: Buffer, buffers: Mapping[str, Buffe
     return nest
 
 
-def without_empty(graph: Graph, operation: Operation) -> Operation:
+def drop_empty_operands(graph: Graph, operation: Operation) -> Operation:
     """An operation on a list of tensors without those that have no elements."""
     changes = {}
     for each in operand_fields(type(operation)):

@@ -16,7 +16,7 @@ from ...base.processor import Target
 from ..errors import attributed_to
 from ..expression.expression import walk
 from ..expression.tensor import Tensor, compute, constant, in_order
-from ..graph.evaluate import computed
+from ..graph.evaluate import compute_node
 from ..graph.graph import Graph
 from ..graph.operation import Value
 from ..graph.types import Array, TensorType
@@ -26,8 +26,8 @@ from ..schedule.schedule import Schedule
 from .code.kernel import Kernel, Module
 from .default_schedule import default_schedule
 from .kernels import Steps, steps_of
-from .lowered import as_expression, as_nest, check_lowered, without_empty
-from .plan import planned
+from .lowered import as_expression, as_nest, check_lowered, drop_empty_operands
+from .plan import plan_scratch
 from .registry import LOWERINGS, Scheduled
 
 RUN = "run"                 # the function that runs kernels one after the other
@@ -84,7 +84,7 @@ class _Builder:
         node = self.graph.nodes[name]
         if node.type.size == 0:
             return                              # nothing to do
-        operands = without_empty(self.graph, node.operation).operands()
+        operands = drop_empty_operands(self.graph, node.operation).operands()
         if all(self._constant(each) is not None or self.graph.type_of(each).size == 0
                for each in node.operation.operands()):
             self._fold(name)
@@ -134,7 +134,7 @@ class _Builder:
             type_, array = self.graph.type_of(each), self._constant(each)
             values.append(Value(type_, np.zeros(type_.shape, type_.dtype)
                                 if array is None else array))
-        array = computed(node, values)
+        array = compute_node(node, values)
         if name in self.graph.outputs:
             self._copy(name, array)
         else:
@@ -214,16 +214,16 @@ class _Builder:
 
     def finished(self) -> Part:
         graph = self.graph
-        return assembled(
+        return assemble_part(
             self.target, self.kernels, self.known, self.scratch,
             {name: self.buffers[name] for name in graph.inputs if name in self.buffers},
             {name: self.buffers[name] for name in graph.outputs if graph.type_of(name).size},
             {name: graph.type_of(name) for name in (*graph.inputs, *graph.outputs)})
 
 
-def assembled(target: Target, kernels: Sequence[Kernel], known: Mapping[Buffer, Array],
-              scratch: Sequence[Buffer], inputs: Mapping[str, Buffer],
-              outputs: Mapping[str, Buffer], types: Mapping[str, TensorType]) -> Part:
+def assemble_part(target: Target, kernels: Sequence[Kernel], known: Mapping[Buffer, Array],
+                  scratch: Sequence[Buffer], inputs: Mapping[str, Buffer],
+                  outputs: Mapping[str, Buffer], types: Mapping[str, TensorType]) -> Part:
     """A part of its kernels: every buffer that they use gets a place."""
     used = dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers)
     constants = [buffer for buffer in known if buffer in used]
@@ -233,7 +233,7 @@ def assembled(target: Target, kernels: Sequence[Kernel], known: Mapping[Buffer, 
     module = Module(target)
     for kernel in kernels:
         module.add(kernel, places)
-    plan = planned(kernels, between)
+    plan = plan_scratch(kernels, between)
     return Part(target, tuple(kernels), {name: places[each] for name, each in inputs.items()},
                 {name: places[each] for name, each in outputs.items()},
                 {places[each]: np.ascontiguousarray(known[each]) for each in constants},
@@ -246,6 +246,7 @@ def compile_function(output: Tensor, target: Target) -> Part:
     nest = lower(default_schedule(output, target))
     steps = steps_of(nest.body, "kernel_0", output.name)
     given = [each for each in in_order(output) if each.body is None]
-    return assembled(target, steps.kernels, {}, steps.scratch,
-                     {each.name: each for each in nest.inputs}, {output.name: nest.outputs[0]},
-                     {each.name: TensorType(each.shape, each.dtype) for each in (*given, output)})
+    return assemble_part(target, steps.kernels, {}, steps.scratch,
+                         {each.name: each for each in nest.inputs}, {output.name: nest.outputs[0]},
+                         {each.name: TensorType(each.shape, each.dtype)
+                          for each in (*given, output)})

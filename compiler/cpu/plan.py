@@ -20,21 +20,21 @@ class Plan:
     size: int
 
 
-def planned(kernels: Sequence[Kernel], scratch: Sequence[Buffer]) -> Plan:
+def plan_scratch(kernels: Sequence[Kernel], scratch: Sequence[Buffer]) -> Plan:
     """A place for each buffer, the largest first, from its first use to its last."""
     spans = {buffer: _span(kernels, buffer) for buffer in scratch}
     offsets: dict[Buffer, int] = {}
     for buffer in sorted(scratch, key=lambda each: -bytes_of(each)):
         first, last = spans[buffer]
-        taken = sorted((offsets[each], offsets[each] + _rounded(each)) for each in offsets
+        taken = sorted((offsets[each], offsets[each] + _aligned_size(each)) for each in offsets
                        if spans[each][0] <= last and first <= spans[each][1])
         place = 0
         for start, end in taken:
-            if place + _rounded(buffer) <= start:
+            if place + _aligned_size(buffer) <= start:
                 break
             place = max(place, end)
         offsets[buffer] = place
-    size = max((offset + _rounded(buffer) for buffer, offset in offsets.items()), default=0)
+    size = max((offset + _aligned_size(buffer) for buffer, offset in offsets.items()), default=0)
     return Plan(offsets, size)
 
 
@@ -44,5 +44,5 @@ def _span(kernels: Sequence[Kernel], buffer: Buffer) -> tuple[int, int]:
     return (uses[0], uses[-1]) if uses else (0, 0)
 
 
-def _rounded(buffer: Buffer) -> int:
+def _aligned_size(buffer: Buffer) -> int:
     return -(-bytes_of(buffer) // ALIGNED) * ALIGNED

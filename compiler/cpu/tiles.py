@@ -12,15 +12,15 @@ Shape = tuple[int, ...]
 PLAIN, TILES = "plain", "tiles"         # the names of both sides
 
 
-def packed(layout: Layout, dtype: str) -> Tensor:
+def pack_tensor(layout: Layout, dtype: str) -> Tensor:
     """The tiles of a plain tensor."""
     tensor = placeholder(PLAIN, layout.source, dtype)
     for number, stage in enumerate(layout.stages):
-        tensor = _applied(stage, tensor, number == len(layout.stages) - 1)
+        tensor = _apply_stage(stage, tensor, number == len(layout.stages) - 1)
     return tensor
 
 
-def _applied(stage: Stage, source: Tensor, is_last: bool) -> Tensor:
+def _apply_stage(stage: Stage, source: Tensor, is_last: bool) -> Tensor:
     def element(*dims: Expression) -> Expression:
         indices: list[Expression] = [Constant(start) for start in stage.starts]
         for dim, (axis, step) in zip(dims, stage.steps, strict=True):
@@ -34,15 +34,15 @@ def _applied(stage: Stage, source: Tensor, is_last: bool) -> Tensor:
     return compute(TILES if is_last else "stage", stage.shape, element)
 
 
-def unpacked(layout: Layout, dtype: str) -> Tensor:
+def unpack_tensor(layout: Layout, dtype: str) -> Tensor:
     """The plain tensor of tiles."""
     tensor = placeholder(TILES, layout.stages[-1].shape, dtype)
     for number, stage in enumerate(reversed(layout.stages)):
-        tensor = _inverted(stage, tensor, number == len(layout.stages) - 1)
+        tensor = _invert_stage(stage, tensor, number == len(layout.stages) - 1)
     return tensor
 
 
-def _inverted(stage: Stage, tiles: Tensor, is_last: bool) -> Tensor:
+def _invert_stage(stage: Stage, tiles: Tensor, is_last: bool) -> Tensor:
     stage.inverse()                     # refuses what has no inverse
 
     def element(*axes: Expression) -> Expression:

@@ -82,7 +82,7 @@ def affine(expression: Expression) -> Affine | None:
         # Asked again and again, of nodes that never change: each remembers its form.
         known: dict[str, Affine | None] = expression.__dict__
         if FORM not in known:
-            known[FORM] = _combined(expression)
+            known[FORM] = _combine(expression)
         return known[FORM]
     if isinstance(expression, Axis):
         return Affine(0, {expression: 1})
@@ -91,14 +91,14 @@ def affine(expression: Expression) -> Affine | None:
     return None
 
 
-def _combined(expression: Binary) -> Affine | None:
+def _combine(expression: Binary) -> Affine | None:
     if expression.operator not in ("+", "-", "*", "//", "%"):
         return None
     left, right = affine(expression.left), affine(expression.right)
     if left is None or right is None:
         return None
     if expression.operator in ("//", "%"):
-        return _divided(expression.operator, left, right)
+        return _divide(expression.operator, left, right)
     if expression.operator == "+":
         return left + right
     if expression.operator == "-":
@@ -110,7 +110,7 @@ def _combined(expression: Binary) -> Affine | None:
     return None
 
 
-def _divided(operator: str, left: Affine, right: Affine) -> Affine | None:
+def _divide(operator: str, left: Affine, right: Affine) -> Affine | None:
     """(8 × i + j) // 8 is i, and the rest is j, if j is one of 0 … 7."""
     divisor = right.constant
     if right.terms or divisor <= 0:
@@ -141,7 +141,7 @@ def opposite(condition: Expression) -> Expression:
     return Binary(operator, condition.right, condition.left)
 
 
-def simplified(index: Expression) -> Expression:
+def simplify_index(index: Expression) -> Expression:
     """An affine index in its shortest form; any other index unchanged."""
     form = affine(index)
     return index if form is None else form.expression()

@@ -42,13 +42,13 @@ def evaluate(output: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Array:
         if tensor.values is not None:
             values[tensor] = tensor.values
         elif tensor.body is None:
-            values[tensor] = _given(tensor, inputs)
+            values[tensor] = _input_array(tensor, inputs)
         else:
             values[tensor] = evaluate_body(tensor, values)
     return values[output]
 
 
-def _given(tensor: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Array:
+def _input_array(tensor: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Array:
     if tensor not in inputs:
         raise CompileError(f"{tensor.name} is not given")
     array = np.asarray(inputs[tensor])

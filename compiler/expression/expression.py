@@ -23,7 +23,7 @@ from .nodes import (
     Select,
     as_expression,
     binary,
-    of_one_type,
+    coerce_operands,
     walk,
 )
 from .scalars import ARITHMETIC, BOOL, COMPARISONS, FLOATS, INDEX, INTEGERS, LIMITS, LOGIC, TYPES
@@ -33,7 +33,7 @@ __all__ = [
     "Axis", "Binary", "Call", "Cast", "Constant", "Element", "Expression", "Function",
     "Reduction", "Select",
     "as_expression", "binary", "both", "either", "largest", "least", "maximum", "minimum",
-    "multiplied", "negated", "select", "total", "walk",
+    "negate", "product_over", "select", "total", "walk",
 ]
 
 
@@ -55,7 +55,7 @@ def either(*conditions: Expression) -> Expression:
     return reduce(lambda left, right: binary("or", left, right), conditions)
 
 
-def negated(condition: Expression) -> Expression:
+def negate(condition: Expression) -> Expression:
     """Where a condition does not hold."""
     return binary("==", condition, Constant(False, BOOL))
 
@@ -64,7 +64,7 @@ def select(condition: Expression, then: Any, otherwise: Any) -> Expression:
     """`then` where a condition holds, `otherwise` elsewhere."""
     if not isinstance(condition, Expression) or condition.dtype != BOOL:
         raise CompileError(f"select: {condition} is not a condition, such as i < 3")
-    return Select(condition, *of_one_type("or", then, otherwise))
+    return Select(condition, *coerce_operands("or", then, otherwise))
 
 
 def total(value: Expression, *axes: Axis) -> Reduction:
@@ -82,7 +82,7 @@ def least(value: Expression, *axes: Axis) -> Reduction:
     return _reduction("min", value, axes)
 
 
-def multiplied(value: Expression, *axes: Axis) -> Reduction:
+def product_over(value: Expression, *axes: Axis) -> Reduction:
     """The product over reduce axes."""
     return _reduction("*", value, axes)
 

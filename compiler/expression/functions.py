@@ -34,7 +34,7 @@ def ceiling(x: Expression) -> Expression:
     return _of_floats("ceil", np.ceil, x)
 
 
-def truncated(x: Expression) -> Expression:
+def truncate(x: Expression) -> Expression:
     """Towards zero."""
     return _of_floats("trunc", np.trunc, x)
 
@@ -73,16 +73,16 @@ def from_bits(x: Expression) -> Expression:
     return Call(_bits(floats[x.dtype]), (x,))
 
 
-def checked(index: Expression, extent: int) -> Expression:
+def check_index(index: Expression, extent: int) -> Expression:
     """An index that comes from data. Kernels end with an error if it is not in 0 … extent - 1;
     in NumPy it is moved inside, for nobody is to see what is computed with it."""
     if index.dtype != INDEX:
         raise CompileError(f"checked({index}): the type is {index.dtype}, but must be {INDEX}")
-    return Call(_checked(), (index, Constant(extent)))
+    return Call(_check_index_function(), (index, Constant(extent)))
 
 
 @cache
-def _checked() -> Function:
+def _check_index_function() -> Function:
     return Function(CHECKED, INDEX, lambda index, extent: np.clip(index, 0, extent - 1))
 
 

@@ -32,7 +32,7 @@ def interval_of(expression: Expression, known: Known) -> Interval:
         return form.constant, form.constant
     if form is not None:
         return _affine_interval(form, list(_facts(known)), known)
-    result = _computed(expression, known)
+    result = _interval_of(expression, known)
     return _meet(result, known[expression]) if expression in known else result
 
 
@@ -77,12 +77,13 @@ def _affine_interval(form: Affine, facts: Sequence[Fact], known: Known) -> Inter
     return result
 
 
-def _computed(expression: Expression, known: Known) -> Interval:
+def _interval_of(expression: Expression, known: Known) -> Interval:
     match expression:
         case Binary(operator="+" | "-" | "*" | "min" | "max" | "//" | "%"):
-            return _combined(expression, known)
+            return _combine(expression, known)
         case Select():
-            then = interval_of(expression.then, {**known, **implied(expression.condition, known)})
+            then = interval_of(expression.then,
+                               {**known, **implied_intervals(expression.condition, known)})
             otherwise = interval_of(expression.otherwise, known)
             return min(then[0], otherwise[0]), max(then[1], otherwise[1])
         case Cast(dtype="index", value=Expression(dtype=dtype)) if dtype in INTEGERS:
@@ -94,7 +95,7 @@ def _computed(expression: Expression, known: Known) -> Interval:
                        f"axes and whole numbers are")
 
 
-def _combined(expression: Binary, known: Known) -> Interval:
+def _combine(expression: Binary, known: Known) -> Interval:
     left, right = interval_of(expression.left, known), interval_of(expression.right, known)
     match expression.operator:
         case "+":
@@ -118,7 +119,7 @@ def _combined(expression: Binary, known: Known) -> Interval:
     return 0, divisor - 1
 
 
-def implied(condition: Expression, known: Known) -> dict[Expression, Interval]:
+def implied_intervals(condition: Expression, known: Known) -> dict[Expression, Interval]:
     """What follows for the sides of a condition's comparisons if the condition holds."""
     found: dict[Expression, Interval] = {}
     for comparison in conjuncts(condition):
@@ -155,7 +156,7 @@ def children(expression: Expression, known: Known) -> Iterator[tuple[Expression,
     """The operands of an expression, each with what is known where it is evaluated."""
     if isinstance(expression, Select):
         yield expression.condition, known
-        more = implied(expression.condition, known)
+        more = implied_intervals(expression.condition, known)
         yield expression.then, {**known, **more} if more else known
         yield expression.otherwise, known
     elif isinstance(expression, Reduction):

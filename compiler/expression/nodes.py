@@ -240,7 +240,7 @@ def as_expression(value: Any, dtype: str = INDEX) -> Expression:
 
 def binary(operator: str, left: Any, right: Any) -> Expression:
     """An operator applied, with constants folded where both sides are known."""
-    left, right = of_one_type(operator, left, right)
+    left, right = coerce_operands(operator, left, right)
     if operator in LOGIC and left.dtype != BOOL:
         raise CompileError(f"{left} {operator} {right}: both sides must be bool, not {left.dtype}")
     if operator in ARITHMETIC and left.dtype == BOOL:
@@ -260,7 +260,7 @@ def binary(operator: str, left: Any, right: Any) -> Expression:
     return Binary(operator, left, right) if simpler is None else simpler
 
 
-def of_one_type(operator: str, left: Any, right: Any) -> tuple[Expression, Expression]:
+def coerce_operands(operator: str, left: Any, right: Any) -> tuple[Expression, Expression]:
     """The two sides of an operator, one of which may be a plain number, as expressions of one
     type."""
     if not isinstance(left, Expression):

@@ -15,16 +15,16 @@ def rewrite(expression: Expression, change: Change) -> Expression:
     """The expression with every part replaced for which `change` returns another one, from the
     outside in. Replacements are not searched again. What is used in several places is replaced
     once."""
-    return _rewritten(expression, change, {})
+    return _rewrite(expression, change, {})
 
 
-def _rewritten(node: Expression, change: Change, done: dict[int, Expression]) -> Expression:
+def _rewrite(node: Expression, change: Change, done: dict[int, Expression]) -> Expression:
     found = done.get(id(node))
     if found is None:
         found = change(node)
         if found is None:
             before = node.operands()
-            after = tuple([_rewritten(each, change, done) for each in before])
+            after = tuple([_rewrite(each, change, done) for each in before])
             same = all(one is other for one, other in zip(before, after, strict=True))
             found = node if same else node.with_operands(after)
         done[id(node)] = found
@@ -48,7 +48,7 @@ def with_tensor(reader: Tensor, old: Tensor, new: Tensor) -> Tensor:
     return replace(reader, body=rewrite(reader.body, change))
 
 
-def inlined(expression: Expression, tensor: Tensor) -> Expression:
+def inline_tensor(expression: Expression, tensor: Tensor) -> Expression:
     """The expression with a tensor's body in place of each of its elements."""
     assert tensor.body is not None
     body = tensor.body

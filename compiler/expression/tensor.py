@@ -34,7 +34,7 @@ def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:
     if dtype not in TYPES or dtype == INDEX:
         raise CompileError(f"{name}: there is no type {dtype!r}; there are "
                            f"{', '.join(each for each in TYPES if each != INDEX)}")
-    return Tensor(name, _checked_shape(name, shape), dtype)
+    return Tensor(name, _check_shape(name, shape), dtype)
 
 
 def constant(name: str, values: npt.NDArray[Any]) -> Tensor:
@@ -50,7 +50,7 @@ def reduce_axis(name: str, extent: int) -> Axis:
 
 def compute(name: str, shape: Sequence[int], function: Callable[..., Expression]) -> Tensor:
     """A tensor whose elements are a function of its axes, which are named after the parameters."""
-    extents = _checked_shape(name, shape)
+    extents = _check_shape(name, shape)
     names = _axis_names(function, len(extents))
     axes = tuple(Axis(axis, extent) for axis, extent in zip(names, extents, strict=True))
     body = function(*axes)
@@ -77,7 +77,7 @@ def in_order(*outputs: Tensor) -> tuple[Tensor, ...]:
     return tuple(found)
 
 
-def _checked_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
         extents = list(shape)
     except TypeError:

@@ -32,12 +32,12 @@ def evaluate_all(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         values[name] = matching(name, inputs[name], type_)
     values |= {name: each.array for name, each in graph.constants.items()}
     for name, node in graph.nodes.items():
-        values[name] = computed(node, [Value(graph.type_of(each), values[each])
-                                       for each in node.operation.operands()])
+        values[name] = compute_node(node, [Value(graph.type_of(each), values[each])
+                                           for each in node.operation.operands()])
     return values
 
 
-def computed(node: Node, operands: list[Value]) -> Array:
+def compute_node(node: Node, operands: list[Value]) -> Array:
     """The result of one node, of exactly its type."""
     with np.errstate(all="ignore"):         # as frameworks do: infinities are numbers
         array = np.asarray(node.operation.compute(node.type, *operands))

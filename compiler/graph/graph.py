@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ...base.checked_values import named, printable
-from .operation import Operation, described
+from .operation import Operation, describe_operation
 from .types import Array, GraphError, Quantization, TensorType
 
 
@@ -87,7 +87,7 @@ class Graph:
         for name, type_ in self.inputs.items():
             yield printable(f"{name}: {type_} = input")
         for name, node in self.nodes.items():
-            yield printable(f"{name}: {node.type} = {described(node.operation)}")
+            yield printable(f"{name}: {node.type} = {describe_operation(node.operation)}")
         yield printable(f"output {', '.join(self.outputs)}")
 
     def __str__(self) -> str:

@@ -103,7 +103,7 @@ def operand_fields(kind: type[Operation]) -> tuple[str, ...]:
     return OPERANDS[kind]
 
 
-def described(operation: Operation) -> str:
+def describe_operation(operation: Operation) -> str:
     """An operation with its settings, as listings show it."""
     arguments = [*operation.operands(),
                  *(f"{name}={_short(value)}" for name, value in operation.settings().items())]
@@ -120,15 +120,15 @@ def _short(value: Any) -> str:
     return value if isinstance(value, str) else getattr(value, "name", None) or str(value)
 
 
-def normalized_axis(axis: int, rank: int) -> int:
+def normalize_axis(axis: int, rank: int) -> int:
     """An axis counted from the front."""
     if not -rank <= axis < rank:
         raise GraphError(f"axis is {axis}, but must be from {-rank} to {rank - 1}")
     return axis % rank
 
 
-def normalized_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    found = tuple(sorted(normalized_axis(axis, rank) for axis in axes))
+def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    found = tuple(sorted(normalize_axis(axis, rank) for axis in axes))
     if len(set(found)) != len(found):
         raise GraphError(f"axes are {tuple(axes)}, but each may be named once")
     return found

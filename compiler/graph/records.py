@@ -52,7 +52,7 @@ def record(kind: type[Record], data: Any, place: str) -> Record:
     entries = objects(data, place)
     actual: Any = kind
     if kind is Operation:
-        actual = operation_named(entries.pop(KIND, None), place)
+        actual = find_operation(entries.pop(KIND, None), place)
     declared = {each.name: each for each in fields(actual)}
     unknown = [name for name in entries if name not in declared]
     if unknown:
@@ -78,7 +78,7 @@ def objects(data: Any, place: str) -> dict[str, Any]:
     return dict(data)
 
 
-def operation_named(name: Any, place: str) -> type[Operation]:
+def find_operation(name: Any, place: str) -> type[Operation]:
     found = OPERATIONS.get(name) if isinstance(name, str) else None
     if found is None:
         raise GraphError(f"{place}: there is no operation {shown(name)}")

@@ -77,11 +77,11 @@ def load_graph(data: Any, arrays: Sequence[Array | bytes | memoryview]) -> Graph
                for name, each in _by_name(entries["nodes"], "nodes")},
         outputs=tuple(_text(each, "outputs") for each in _list(entries["outputs"], "outputs")),
         name=_text(entries["name"], "name"))
-    _verified(graph)
+    _verify(graph)
     return graph
 
 
-def _verified(graph: Graph) -> None:
+def _verify(graph: Graph) -> None:
     """Operations may assume that their settings make some sense: a front end made them. Settings
     of a stranger can be such nonsense that NumPy or Python stumbles before the operation does."""
     try:

@@ -14,7 +14,7 @@ from ..expression.expression import (
     Select,
     walk,
 )
-from ..expression.intervals import Interval, Known, conjuncts, implied
+from ..expression.intervals import Interval, Known, conjuncts, implied_intervals
 from .nest import Access, Assign, Copy, Invoke, Region, Start, Statement, When
 
 Conditions = tuple[Expression, ...]
@@ -76,7 +76,7 @@ def _reads(expression: Expression, conditions: Conditions,
     seen.add(id(expression))
     if isinstance(expression, Access):
         yield from _box(_element(expression), conditions)
-    elif isinstance(expression, Select) and _about_indices(expression.condition):
+    elif isinstance(expression, Select) and _constrains_indices(expression.condition):
         yield from _reads(expression.condition, conditions, seen)
         yield from _reads(expression.then, (*conditions, expression.condition))
         yield from _reads(expression.otherwise, conditions, seen)
@@ -85,17 +85,17 @@ def _reads(expression: Expression, conditions: Conditions,
             yield from _reads(operand, conditions, seen)
 
 
-def _about_indices(condition: Expression) -> bool:
+def _constrains_indices(condition: Expression) -> bool:
     """Whether anything follows for indices where a condition holds."""
     return any(isinstance(each, Binary) and each.left.dtype == INDEX
                for each in conjuncts(condition))
 
 
-def known_where(conditions: Conditions, known: Known) -> Known | None:
+def intervals_under(conditions: Conditions, known: Known) -> Known | None:
     """What is known where some conditions hold, or None if they never do. What is known of data is
     forgotten: somebody may write them."""
     for condition in conditions:
-        more = implied(condition, known)
+        more = implied_intervals(condition, known)
         if any(_empty(interval) for interval in more.values()):
             return None
         known = {**known, **{each: interval for each, interval in more.items()

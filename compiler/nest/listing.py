@@ -201,7 +201,7 @@ def _flat(statement: Statement) -> Iterator[Statement]:
 
 def unique_names(nest: Nest) -> dict[Axis | Buffer, str]:
     """A name for each axis and buffer: its own, unless another one had it first."""
-    named = dict.fromkeys(_named(nest))
+    named = dict.fromkeys(_named_items(nest))
     taken = {each.name for each in named}
     names: dict[Axis | Buffer, str] = {}
     given: set[str] = set()
@@ -215,7 +215,7 @@ def unique_names(nest: Nest) -> dict[Axis | Buffer, str]:
     return names
 
 
-def _named(nest: Nest) -> Iterator[Axis | Buffer]:
+def _named_items(nest: Nest) -> Iterator[Axis | Buffer]:
     """Everything in a nest that has a name, in the order in which it is printed."""
     yield from (*nest.inputs, *nest.outputs)
     for statement in statements_of(nest.body):
@@ -225,18 +225,18 @@ def _named(nest: Nest) -> Iterator[Axis | Buffer]:
             case Allocate():
                 yield statement.buffer
             case Copy():
-                yield from _named_in(statement.target, statement.source)
+                yield from _named_items_in(statement.target, statement.source)
             case Invoke():
-                yield from _named_in(*statement.regions)
+                yield from _named_items_in(*statement.regions)
             case Start():
-                yield from _named_in(statement.target)
+                yield from _named_items_in(statement.target)
             case When():
-                yield from _named_in(statement.condition)
+                yield from _named_items_in(statement.condition)
             case Assign():
-                yield from _named_in(statement.target, statement.value)
+                yield from _named_items_in(statement.target, statement.value)
 
 
-def _named_in(*parts: Region | Expression) -> Iterator[Axis | Buffer]:
+def _named_items_in(*parts: Region | Expression) -> Iterator[Axis | Buffer]:
     for part in parts:
         if isinstance(part, Region):
             yield part.buffer

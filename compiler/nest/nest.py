@@ -268,10 +268,10 @@ def statements_of(statement: Statement) -> Iterator[Statement]:
         waiting += reversed(each.children())
 
 
-def shared_loops(statement: Statement) -> tuple[Loop, ...]:
+def parallel_loops(statement: Statement) -> tuple[Loop, ...]:
     """The outermost loops whose iterations the CPU's threads share, directly inside each other."""
     if isinstance(statement, Loop) and statement.kind == LoopKind.PARALLEL:
-        return (statement, *shared_loops(statement.body))
+        return (statement, *parallel_loops(statement.body))
     return ()
 
 

@@ -26,11 +26,11 @@ class Place:
 def place_of(access: Access, fixed: Fixed) -> Place:
     """Where an element lies, counted from the start of its buffer."""
     shape = access.buffer.shape
-    return weighted([(index, prod(shape[dimension + 1:]))
-                     for dimension, index in enumerate(access.indices)], fixed)
+    return weighted_sum([(index, prod(shape[dimension + 1:]))
+                         for dimension, index in enumerate(access.indices)], fixed)
 
 
-def weighted(indices: Iterable[tuple[Expression, int]], fixed: Fixed) -> Place:
+def weighted_sum(indices: Iterable[tuple[Expression, int]], fixed: Fixed) -> Place:
     """Some indices, each times a factor, as one sum."""
     sum_ = _Sum(fixed)
     for index, factor in indices:

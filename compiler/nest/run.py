@@ -49,9 +49,9 @@ def interpret(nest: Nest, inputs: Mapping[Buffer, npt.ArrayLike], *,
     `intrinsics` says what each intrinsic does: a function of views of its regions, in order.
     Independent iterations run one after the other, or, with a seed, randomly interleaved.
     """
-    arrays = {buffer: undefined(buffer) for buffer in nest.outputs}
+    arrays = {buffer: uninitialized_array(buffer) for buffer in nest.outputs}
     for buffer in nest.inputs:
-        arrays[buffer] = _given(buffer, inputs)
+        arrays[buffer] = _input_array(buffer, inputs)
     order = None if seed is None else random.Random(seed)
     state = State({}, arrays)
     with np.errstate(all="ignore"):
@@ -60,7 +60,7 @@ def interpret(nest: Nest, inputs: Mapping[Buffer, npt.ArrayLike], *,
     return {buffer: arrays[buffer] for buffer in nest.outputs}
 
 
-def undefined(buffer: Buffer) -> Array:
+def uninitialized_array(buffer: Buffer) -> Array:
     """The contents of a buffer that nothing has been written to."""
     dtype = numpy_type(buffer.dtype)
     if dtype.kind == "f":
@@ -69,7 +69,7 @@ def undefined(buffer: Buffer) -> Array:
     return array.reshape(buffer.shape)
 
 
-def _given(buffer: Buffer, inputs: Mapping[Buffer, npt.ArrayLike]) -> Array:
+def _input_array(buffer: Buffer, inputs: Mapping[Buffer, npt.ArrayLike]) -> Array:
     if buffer not in inputs:
         raise CompileError(f"{buffer.name} is not given")
     array = np.array(inputs[buffer])            # a copy: a nest may write to what it is given
@@ -134,7 +134,7 @@ class _Runner:
                 state.axes[axis] = iteration
                 yield from body(state)
 
-        def interleaved(state: State) -> Steps:
+        def interleave_threads(state: State) -> Steps:
             assert self.order is not None
             threads = []
             for iteration in range(axis.extent):
@@ -150,7 +150,8 @@ class _Runner:
                     continue
                 yield
 
-        return interleaved if loop.kind in INDEPENDENT and self.order is not None else in_order
+        independent = loop.kind in INDEPENDENT and self.order is not None
+        return interleave_threads if independent else in_order
 
     def _when(self, statement: When) -> Run:
         condition, body = value_of(statement.condition), self.of(statement.body)
@@ -166,7 +167,7 @@ class _Runner:
         last: list[Array] = []          # what it held the last time, if it slides
 
         def run(state: State) -> Steps:
-            state.arrays[buffer] = undefined(buffer)
+            state.arrays[buffer] = uninitialized_array(buffer)
             if statement.slide is not None and last:
                 dimension, step = statement.slide.dimension, statement.slide.step
                 kept = np.moveaxis(last.pop(), dimension, 0)[step:]

@@ -17,7 +17,7 @@ from math import gcd
 
 from ..expression.expression import Axis, Binary, Constant, Expression, walk
 from ..expression.intervals import Interval, Known, interval_of
-from .accesses import Conditions, Touch, known_where, touches
+from .accesses import Conditions, Touch, intervals_under, touches
 from .nest import Access, Allocate, Buffer, Loop, Statement, When, statements_of
 from .places import place_of
 
@@ -47,7 +47,7 @@ class Event:
 
     def known_in(self, loop: Loop, iteration: int) -> Known | None:
         """What is known in one iteration of a loop, or None if nothing happens in it."""
-        return known_where(self.touch.conditions, {loop.axis: (iteration, iteration)})
+        return intervals_under(self.touch.conditions, {loop.axis: (iteration, iteration)})
 
 
 @dataclass(frozen=True)
@@ -180,15 +180,15 @@ def _sum(expression: Expression) -> Sum:
             return {None: int(expression.value)}
         case Binary(operator="+" | "-"):
             right = _sum(expression.right)
-            return _added(_sum(expression.left), right, 1 if expression.operator == "+" else -1)
+            return _add(_sum(expression.left), right, 1 if expression.operator == "+" else -1)
         case Binary(operator="*", right=Constant(value=factor)):
-            return _added({}, _sum(expression.left), int(factor))
+            return _add({}, _sum(expression.left), int(factor))
         case Binary(operator="*", left=Constant(value=factor)):
-            return _added({}, _sum(expression.right), int(factor))
+            return _add({}, _sum(expression.right), int(factor))
     return {expression: 1}
 
 
-def _added(left: Sum, right: Sum, factor: int) -> Sum:
+def _add(left: Sum, right: Sum, factor: int) -> Sum:
     result = dict(left)
     for term, each in right.items():
         result[term] = result.get(term, 0) + factor * each

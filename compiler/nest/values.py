@@ -65,10 +65,10 @@ def check_inside(buffer: Buffer, indices: tuple[int, ...]) -> None:
 
 
 def indices_of(expressions: tuple[Expression, ...]) -> Callable[[State], tuple[int, ...]]:
-    return _listed([value_of(each) for each in expressions])
+    return _compile_all([value_of(each) for each in expressions])
 
 
-def _listed(values: list[Value]) -> Callable[[State], tuple[int, ...]]:
+def _compile_all(values: list[Value]) -> Callable[[State], tuple[int, ...]]:
     return lambda state: tuple([value(state) for value in values])
 
 
@@ -150,7 +150,7 @@ class _Functions:
         return lambda state: np.asarray(function(*(each(state) for each in arguments)), dtype)[()]
 
     def _element(self, node: Access) -> Value:
-        buffer, place = node.buffer, _listed([self.of(each) for each in node.indices])
+        buffer, place = node.buffer, _compile_all([self.of(each) for each in node.indices])
 
         def value(state: State) -> Any:
             indices = place(state)

@@ -29,7 +29,7 @@ from ..expression.expression import (
     walk,
 )
 from ..expression.intervals import Interval, Known, interval_of
-from .accesses import Conditions, Touch, known_where, touches
+from .accesses import Conditions, Touch, intervals_under, touches
 from .listing import Printer
 from .nest import (
     INDEPENDENT,
@@ -241,7 +241,7 @@ class _Verifier:
         if place.known is None:
             return None
         try:
-            return known_where(conditions[len(place.conditions):], place.known)
+            return intervals_under(conditions[len(place.conditions):], place.known)
         except CompileError as error:
             self.refuse(statement, str(error))
 

@@ -35,8 +35,8 @@ class View:
 Views = Mapping[Buffer, View]
 
 
-def joined(parts: Sequence[tuple[Nest, Views]], inputs: tuple[Buffer, ...],
-           outputs: tuple[Buffer, ...]) -> Nest:
+def concatenate(parts: Sequence[tuple[Nest, Views]], inputs: tuple[Buffer, ...],
+                outputs: tuple[Buffer, ...]) -> Nest:
     """Several nests in a row, on views of common buffers.
 
         copy y.out[0 :+ 4] to y0[i :+ 4]    →    copy y.out[0 :+ 4, 0] to y[i :+ 4, 0]
@@ -46,7 +46,7 @@ def joined(parts: Sequence[tuple[Nest, Views]], inputs: tuple[Buffer, ...],
     """
     bodies = []
     for nest, views in parts:
-        bodies.append(_viewed(nest.body, {**views, **_on_chip(nest, views)}))
+        bodies.append(_view(nest.body, {**views, **_on_chip(nest, views)}))
     return Nest(inputs, outputs, in_sequence(*bodies))
 
 
@@ -59,7 +59,7 @@ def _on_chip(nest: Nest, views: Views) -> dict[Buffer, View]:
                                 (statement.target.buffer, statement.source.buffer)):
                 if here in views:
                     fixed = dict.fromkeys(views[here].fixed, 0)
-                    wider = replace(there, shape=_inserted(there.shape, dict.fromkeys(fixed, 1)))
+                    wider = replace(there, shape=_insert(there.shape, dict.fromkeys(fixed, 1)))
                     known = found.setdefault(there, View(wider, fixed))
                     if known.fixed != fixed:
                         raise CompileError(f"{there.name} is copied from and to views that have "
@@ -67,14 +67,14 @@ def _on_chip(nest: Nest, views: Views) -> dict[Buffer, View]:
     return found
 
 
-def _inserted(values: tuple[int, ...], more: Mapping[int, int]) -> tuple[int, ...]:
+def _insert(values: tuple[int, ...], more: Mapping[int, int]) -> tuple[int, ...]:
     longer = list(values)
     for place in sorted(more):
         longer.insert(place, more[place])
     return tuple(longer)
 
 
-def _viewed(statement: Statement, views: Views) -> Statement:
+def _view(statement: Statement, views: Views) -> Statement:
     match statement:
         case Copy():
             return replace(statement, target=_region(statement.target, views),
@@ -87,7 +87,7 @@ def _viewed(statement: Statement, views: Views) -> Statement:
         case Allocate() if statement.buffer in views:
             statement = replace(statement, buffer=views[statement.buffer].buffer)
     assert not isinstance(statement, Assign), "what touches DRAM is a copy by now"
-    children = tuple(_viewed(child, views) for child in statement.children())
+    children = tuple(_view(child, views) for child in statement.children())
     return with_children(statement, children) if children else statement
 
 
@@ -99,4 +99,4 @@ def _region(region: Region, views: Views) -> Region:
     for place in sorted(view.fixed):
         start.insert(place, Constant(view.fixed[place]))
     return Region(view.buffer, tuple(start),
-                  _inserted(region.extents, dict.fromkeys(view.fixed, 1)))
+                  _insert(region.extents, dict.fromkeys(view.fixed, 1)))

@@ -11,7 +11,7 @@ from ...isa.instructions import Buffer
 from ..graph.graph import Graph
 from ..operators.kernel import Kernel
 from .groups import Group
-from .join import check_on_chip, read_outside, timed
+from .join import check_on_chip, read_outside, stream_cycles
 from .layers import LayerCompiler
 from .on_chip import can_stay
 from .on_chip_analysis import is_multiplied, result_of
@@ -50,7 +50,8 @@ class Chains:
         assert self.compiler.cost is not None, "whoever asks knows costs"
         config, cost = self.compiler.config, self.compiler.cost
         try:
-            return min((group, trial), key=lambda each: timed(self.graph, each, config, cost))
+            return min((group, trial),
+                       key=lambda each: stream_cycles(self.graph, each, config, cost))
         except MicrotronError:
             return group
 
@@ -93,8 +94,8 @@ class Chains:
         return group
 
 
-def chained(graph: Graph, group: Group, tasks: Mapping[str, Task],
-            compiler: LayerCompiler) -> Group:
+def chain_layers(graph: Graph, group: Group, tasks: Mapping[str, Task],
+                 compiler: LayerCompiler) -> Group:
     """The group with results that stay on the chip. Nothing changes without a cost to ask."""
     if compiler.cost is None or not compiler.config.gemm_out_tiles or (
             sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST):

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
-from ..compile import named
+from ..compile import resolve_config
 from ..errors import attributed_to
 from ..graph.graph import Graph
 from ..operators.choice import Cost
-from .chains import chained
+from .chains import chain_layers
 from .groups import Group, groups_of
-from .join import joined
+from .join import link_lazily
 from .layers import LayerCompiler, Say, silent
 from .network import HostStep, Network, Step
-from .pairs import arranged
+from .pairs import choose_overlap
 from .placement import check_all, tasks_of, title
-from .refine import refined
+from .refine import retune
 
 
 def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = None,
@@ -31,7 +31,7 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     """A graph, after its passes, for a configuration. With a `cost`, schedules of layers are the
     fastest of a few that were timed. `require_accelerator` refuses what the CPU would compute.
     `progress` is told what is being done."""
-    config = named(config)
+    config = resolve_config(config)
     compiler = LayerCompiler(config, cost, memory, progress or silent)
     tasks, decisions = tasks_of(graph, compiler)
     if require_accelerator:
@@ -40,10 +40,10 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     for group in groups_of(graph, tasks, decisions, compiler):
         if isinstance(group, Group):
             with attributed_to(_ends(graph, group)):
-                group = arranged(graph, group, tasks, compiler)
-                group = refined(graph, chained(graph, group, tasks, compiler), compiler)
+                group = choose_overlap(graph, group, tasks, compiler)
+                group = retune(graph, chain_layers(graph, group, tasks, compiler), compiler)
                 compiler.say(f"joining {len(group.layers)} layers into a program")
-                steps.append(joined(graph, group, config))
+                steps.append(link_lazily(graph, group, config))
         else:
             steps.append(HostStep(tuple(group)))
     if require_accelerator:

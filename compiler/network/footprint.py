@@ -24,7 +24,7 @@ def footprint(code: Stream) -> dict[Buffer, int]:
     ends = dict.fromkeys(SCRATCHPADS, 0)
     for kind in (Load, Store):
         _, words = positions_of(code, kind)
-        reached = _loaded(words) if kind is Load else _stored(words)
+        reached = _last_tiles_loaded(words) if kind is Load else _last_tiles_stored(words)
         for buffer in Buffer:
             _reach(ends, buffer.scratchpad, reached[words["buffer"] == buffer])
     for lanes in (Alu, AluI, Requantize):
@@ -62,7 +62,7 @@ def _furthest(words: Stream, stride: str) -> Array:
     return furthest
 
 
-def _loaded(words: Stream) -> Array:
+def _last_tiles_loaded(words: Stream) -> Array:
     """The last tile of each load, its border included."""
     planes, rows, columns = (words["shape"][:, axis].astype(np.int64) for axis in range(3))
     top, bottom, left, right = (words["pad"][:, side].astype(np.int64) for side in range(4))
@@ -71,7 +71,7 @@ def _loaded(words: Stream) -> Array:
     return last
 
 
-def _stored(words: Stream) -> Array:
+def _last_tiles_stored(words: Stream) -> Array:
     shape, pitch = words["shape"].astype(np.int64), words["sram_pitch"].astype(np.int64)
     last: Array = words["sram"] + ((shape[:, :2] - 1) * pitch).sum(axis=1) + shape[:, 2] - 1
     return last

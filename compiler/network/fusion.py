@@ -22,10 +22,10 @@ from ..operators.pool.pool import Kind, Pool
 from .task import Task
 
 
-def joined_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+def fused_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
     """Nodes that may be computed with a convolution before them: each with the convolution, and the
     task of both."""
-    yield from _averaged_tasks(graph, tasks)
+    yield from _average_tasks(graph, tasks)
     yield from _separable_tasks(graph, tasks)
     yield from _residual_tasks(graph, tasks)
 
@@ -41,8 +41,9 @@ def _residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[s
                                                       ("right", operation.right))
                       if each in tasks and _can_join(graph, each, tasks[each], name, task)]
         if candidates and operation.left != operation.right:
-            side, chosen = max(candidates, key=lambda pair: tasks[pair[1]].spec.macs)  # type: ignore[attr-defined]
-            yield name, chosen, _joined(tasks[chosen], task, side)
+            # type: ignore[attr-defined]
+            side, chosen = max(candidates, key=lambda pair: tasks[pair[1]].spec.macs)
+            yield name, chosen, _fuse_addition(tasks[chosen], task, side)
 
 
 def _can_join(graph: Graph, conv: str, task: Task, name: str, addition: Task) -> bool:
@@ -70,13 +71,13 @@ def _only_reader(graph: Graph, tensor: str) -> str | None:
     return None
 
 
-def _joined(conv: Task, addition: Task, side: str) -> Task:
+def _fuse_addition(conv: Task, addition: Task, side: str) -> Task:
     """The task of a convolution and an addition of which it is one side."""
     spec, add = conv.spec, addition.spec
     assert isinstance(spec, Conv2d)
     assert isinstance(add, Elementwise)
     other = "right" if side == "left" else "left"
-    joined = ResidualConv2d(**_own(spec) | {
+    joined = ResidualConv2d(**_fields_of(spec) | {
         "zero_point_conv": spec.zero_point_out, "low_conv": spec.low, "high_conv": spec.high,
         "scale_conv": getattr(add, f"scale_{side}"),
         "scale_residual": getattr(add, f"scale_{other}"),
@@ -88,7 +89,7 @@ def _joined(conv: Task, addition: Task, side: str) -> Task:
                 {"data": conv.shapes["data"], "residual": addition.shapes[other]})
 
 
-def _averaged_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+def _average_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
     """Averages of all that a convolution computes."""
     for name, task in tasks.items():
         average = task.spec
@@ -99,14 +100,14 @@ def _averaged_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[s
         conv = tasks.get(chosen)
         if conv is not None and _is_plain(graph, chosen, conv) and conv.axes == task.axes and (
                 _only_reader(graph, chosen) == name):
-            yield name, chosen, _averaged(conv, average)
+            yield name, chosen, _fuse_average(conv, average)
 
 
-def _averaged(conv: Task, average: Pool) -> Task:
+def _fuse_average(conv: Task, average: Pool) -> Task:
     """The task of a convolution and the average of its image."""
     spec = conv.spec
     assert isinstance(spec, Conv2d)
-    return replace(conv, spec=AveragedConv2d(**_own(spec) | {
+    return replace(conv, spec=AveragedConv2d(**_fields_of(spec) | {
         "zero_point_conv": spec.zero_point_out, "low_conv": spec.low, "high_conv": spec.high,
         "rounding_conv": spec.rounding, "scale_conv": average.scale_in,
         "zero_point_average": average.zero_point_in, "scale_out": average.scale_out,
@@ -135,7 +136,7 @@ def _separable(first: Task, second: Task) -> Task:
     constants = {**first.constants, **{f"mixed_{name}": each
                                        for name, each in second.constants.items()}}
     constants["mixed_weights"] = constants["mixed_weights"][:, :, 0, 0]
-    return replace(first, constants=constants, spec=Separable(**_own(depthwise) | {
+    return replace(first, constants=constants, spec=Separable(**_fields_of(depthwise) | {
         "channels_mixed": mixing.channels_out, "zero_point_between": depthwise.zero_point_out,
         "low_between": depthwise.low, "high_between": depthwise.high,
         "rounding_between": depthwise.rounding, "zero_point_out": mixing.zero_point_out,
@@ -169,7 +170,7 @@ def _conv_separable(conv: Task, rest: Task) -> Task:
     constants = {**conv.constants, **{
         name if name.startswith(MIXED) else WINDOW + name: each
         for name, each in rest.constants.items()}}
-    return replace(conv, constants=constants, spec=ConvSeparable(**_own(first) | {
+    return replace(conv, constants=constants, spec=ConvSeparable(**_fields_of(first) | {
         "zero_point_conv": first.zero_point_out, "low_conv": first.low, "high_conv": first.high,
         "rounding_conv": first.rounding, "window": second.kernel, "window_stride": second.stride,
         "window_dilation": second.dilation, "window_pad": second.pad, **{
@@ -178,6 +179,6 @@ def _conv_separable(conv: Task, rest: Task) -> Task:
                 "channels_mixed", "zero_point_out", "low", "high", "rounding")}}))
 
 
-def _own(spec: Conv2d) -> dict[str, Any]:
+def _fields_of(spec: Conv2d) -> dict[str, Any]:
     """The fields of a convolution."""
     return {each.name: getattr(spec, each.name) for each in fields(Conv2d)}

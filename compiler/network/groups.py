@@ -98,13 +98,13 @@ def _layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
     """A node as the next layer of a group, or as the first of another. Over tensors as they lie, a
     layer may be larger than alone, or have no form that fits; alone it does."""
     try:
-        return compiled(graph, name, task, compiler, group.made if group else {}), False
+        return compile_layer(graph, name, task, compiler, group.made if group else {}), False
     except (Misfit, CompileError):
-        return compiled(graph, name, task, compiler, {}), True
+        return compile_layer(graph, name, task, compiler, {}), True
 
 
-def compiled(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
-             made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
+def compile_layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
+                  made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
     """The layer of a node, where some tensors are in its program already."""
     shapes: dict[str, Shape] = {tensor: task.shapes.get(operand, graph.type_of(tensor).shape)
                                 for operand, tensor in task.reads.items()}

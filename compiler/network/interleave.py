@@ -25,7 +25,7 @@ from .places import Place
 BEHIND = 2                  # stores of the first layer between one that is awaited and its reader
 
 
-def halved(config: Config) -> Config:
+def halve_scratchpads(config: Config) -> Config:
     """A configuration with half of every scratchpad."""
     sizes = {f"{buffer.name.lower()}_bytes": getattr(config, f"{buffer.name.lower()}_bytes") // 2
              for buffer in SCRATCHPADS}
@@ -35,7 +35,7 @@ def halved(config: Config) -> Config:
         raise CompileError(f"scratchpads are too small to be divided: {error}") from None
 
 
-def interleaved(first: Stream, second: Stream, config: Config, place: Place, size: int) -> Stream:
+def interleave(first: Stream, second: Stream, config: Config, place: Place, size: int) -> Stream:
     """Both streams in one, given where the tensor lies that the first writes and the second
     reads."""
     tile = config.tile_bytes(Buffer.OUT)
@@ -46,7 +46,7 @@ def interleaved(first: Stream, second: Stream, config: Config, place: Place, siz
         if words["segment"][position] == place.segment:
             touched = _tiles(words[position], place, tile, tile)
             owner[touched[(touched >= 0) & (touched < len(owner))]] = number
-    after = _awaited(second, config, place, owner, tile)
+    after = _last_store_awaited(second, config, place, owner, tile)
     # After which instruction of the first each of the second stands.
     late = np.minimum(after + BEHIND, len(stores) - 1)
     behind = np.where(after < 0, -1, stores[late]) if len(stores) else np.full(len(second), -1)
@@ -55,7 +55,8 @@ def interleaved(first: Stream, second: Stream, config: Config, place: Place, siz
     return merged
 
 
-def _awaited(second: Stream, config: Config, place: Place, owner: Array, tile: int) -> Array:
+def _last_store_awaited(second: Stream, config: Config, place: Place, owner: Array,
+                        tile: int) -> Array:
     """For each instruction of the second layer, the last store of the first that it, or one
     before it, depends on."""
     words, awaited = second.view(Load.dtype()), np.full(len(second), -1, np.int64)

@@ -18,33 +18,33 @@ from .link_key import parts_of
 from .network import AcceleratorStep, LayerReport, Transfer
 from .on_chip import on_chip
 from .places import Grid, Place
-from .plan import Life, Plan, planned
+from .plan import Life, Plan, plan_memory
 
 NOWHERE = Place(ARENA, 0)       # of tensors that stay on the chip: nobody goes there
 
 
-def timed(graph: Graph, group: Group, config: Config, cost: Cost) -> int:
+def stream_cycles(graph: Graph, group: Group, config: Config, cost: Cost) -> int:
     """What the program of a group costs. It is not even linked if the cost is known."""
     if group.cycles is None:
         if isinstance(cost, Remembering):
-            linked = _prepared(graph, group, config)
+            linked = _prepare(graph, group, config)
             group.cycles = cost.known(parts_of(linked.layers, config, linked.sizes),
-                                      lambda: joined(graph, group, config).program)
+                                      lambda: link_lazily(graph, group, config).program)
         else:
-            group.cycles = cost(joined(graph, group, config).program)
+            group.cycles = cost(link_lazily(graph, group, config).program)
     return group.cycles
 
 
-def joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
+def link_lazily(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
     """The program of a group, which is joined when it is first asked for."""
     if group.step is None:
-        group.step = _joined(graph, group, config)
+        group.step = _link_group(graph, group, config)
     return group.step
 
 
 def check_on_chip(graph: Graph, group: Group, config: Config) -> None:
     """Refuse a group if what is to stay on the chip finds no room there."""
-    on_chip(_prepared(graph, group, config).layers, config)
+    on_chip(_prepare(graph, group, config).layers, config)
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Prepared:
     plan: Plan
 
 
-def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
+def _link_group(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
     """Places for the tensors of a group, and one stream."""
-    ready = _prepared(graph, group, config)
+    ready = _prepare(graph, group, config)
     program = link(ready.layers, config, ready.sizes, ready.tensors)
     labels = sorted(program.labels, key=lambda name: program.labels[name])
     reports = tuple(LayerReport(layer.node, label, layer.kernel.form.description,
@@ -70,10 +70,10 @@ def _joined(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
     return AcceleratorStep(program, ready.inputs, ready.outputs, reports, ready.plan)
 
 
-def _prepared(graph: Graph, group: Group, config: Config) -> Prepared:
+def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
     lives, inputs, outputs = _lives(graph, group)
     grid = Grid.of(config)
-    plan = planned(lives, grid)
+    plan = plan_memory(lives, grid)
     input_places, input_size = grid.row(each.layout.size for each in inputs)
     whole = {name: group.place_of(name) for name in group.made}
     written = list(dict.fromkeys(whole[each.tensor][0] for each in outputs))

@@ -17,7 +17,7 @@ from ...isa.program import Program
 from ..errors import CompileError
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
-from ..operators.choice import INSTRUCTIONS, Cost, at_once, different, ranked
+from ..operators.choice import INSTRUCTIONS, Cost, at_once, diverse_candidates, rank_candidates
 from ..operators.convolution.conv2d import Conv2d
 from ..operators.dense.dense import Dense
 from ..operators.depthwise.conv_separable import ConvSeparable
@@ -25,9 +25,9 @@ from ..operators.description import LARGEST
 from ..operators.elementwise.lanewise import Lanewise
 from ..operators.form import Form
 from ..operators.kernel import OUTPUT, Built, Kernel, Options
-from ..operators.layout import Layout, memory_block, tiled_images
-from ..operators.packing import checked
-from .interleave import halved
+from ..operators.layout import Layout, memory_block, tile_images
+from ..operators.packing import check_operands
+from .interleave import halve_scratchpads
 from .on_chip_analysis import input_of
 from .task import RefusalError, Task
 
@@ -93,7 +93,7 @@ class LayerCompiler:
                                None if half or self.cost is None else self._time)
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         if key not in self.kernels:
-            config = halved(self.config) if half else self.config
+            config = halve_scratchpads(self.config) if half else self.config
             any_form = not plain or self.kernel(spec).form.handicap == 1
             if plain and any_form and not half:
                 return self.kernel(spec)
@@ -106,8 +106,8 @@ class LayerCompiler:
     def estimate(self, spec: Any) -> float:
         """What a description takes, roughly, without compiling it."""
         operator = operator_of(spec)
-        return ranked(operator.template, operator.forms_of(spec, self.config),
-                      self.memory or MemoryTiming())[0].estimate
+        return rank_candidates(operator.template, operator.forms_of(spec, self.config),
+                               self.memory or MemoryTiming())[0].estimate
 
     def least(self, spec: Any) -> float:
         """What no schedule of a description can do without."""
@@ -129,8 +129,8 @@ class LayerCompiler:
         operator = operator_of(form.description)
         if operator.compile is not None:
             return                                  # one of its own, with parts of their own
-        ordered = ranked(operator.template, [form], self.memory or MemoryTiming())
-        for candidate in (ordered[0], *different(ordered, most)):
+        ordered = rank_candidates(operator.template, [form], self.memory or MemoryTiming())
+        for candidate in (ordered[0], *diverse_candidates(ordered, most)):
             if candidate.knobs != kernel.knobs:
                 yield from self._scheduled(form, candidate.knobs)
 
@@ -156,7 +156,7 @@ class LayerCompiler:
         """Half of the scratchpads, and all of them, but for activations: what is on the chip
         already need not find room there."""
         with suppress(CompileError):                # too small to be divided
-            yield replace(halved(self.config), inp_bytes=max(
+            yield replace(halve_scratchpads(self.config), inp_bytes=max(
                 self.config.inp_bytes, self.config.out_bytes))
         yield replace(self.config, inp_bytes=max(self.config.inp_bytes, self.config.out_bytes))
 
@@ -225,7 +225,7 @@ class LayerCompiler:
         if given is not task.constants:
             blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
                      if each.name in task.reads}
-            packed = form.pack(checked(form.operands, {**blank, **task.constants}))
+            packed = form.pack(check_operands(form.operands, {**blank, **task.constants}))
             known = {name: each for name, each in packed.items() if name not in task.reads}
             self.packed[node, id(form)] = task.constants, known
             self.forms.append(form)                 # kept, so that no other gets its identity
@@ -276,7 +276,7 @@ class LayerCompiler:
         lanes."""
         *rows, channels = shape if shape else (1,)
         count = int(np.prod(rows, dtype=np.int64))
-        return tiled_images(1, channels, 1, count, self.config.batch, memory_block(
+        return tile_images(1, channels, 1, count, self.config.batch, memory_block(
             self.config, self.config.block_out)).on((1, 1, count, channels), (0, 3, 1, 2))
 
 

@@ -36,9 +36,9 @@ from ...isa.verification.token_cache import with_known_tokens
 from ..errors import CompileError
 from ..graph.types import Array
 from .footprint import footprint
-from .interleave import interleaved
+from .interleave import interleave
 from .micro_ops import micro_ops_of, modes
-from .on_chip import OnChip, on_chip, rewritten
+from .on_chip import OnChip, on_chip, rewrite_layer
 from .places import Grid, Place
 
 INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can name
@@ -111,18 +111,18 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
         if waiting is not None:
             moves = {buffer: config.tiles(buffer) // 2 for buffer in SCRATCHPADS}
             first, stream = waiting
-            stream = interleaved(stream, _moved(layer, moves, micro_ops, constants), config,
-                                 first.places["output"], first.output_size)
+            stream = interleave(stream, _relocate(layer, moves, micro_ops, constants), config,
+                                first.places["output"], first.output_size)
         elif layer.with_next:
             moves = dict.fromkeys(SCRATCHPADS, 0)
-            waiting = layer, _moved(layer, moves, micro_ops, constants)
+            waiting = layer, _relocate(layer, moves, micro_ops, constants)
             labels[_fresh(layer.name, labels)] = position
             continue
         else:
             moves = _moves(layer.program, config, before)
             if stays.rest is not None:
                 moves[Buffer.OUT] = stays.rest
-            stream = _moved(layer, moves, micro_ops, constants, stays)
+            stream = _relocate(layer, moves, micro_ops, constants, stays)
         waiting = None
         labels[_fresh(layer.name, labels)] = position
         code.append(stream)
@@ -152,7 +152,7 @@ def _moves(program: Program, config: Config, before: Moves) -> Moves:
     """Not at all after a neighbour that was moved, else up to the other end, or as far as indices
     reach. Banks of the accumulator stay banks."""
     moves: Moves = {}
-    for buffer, used in _used(program).items():
+    for buffer, used in _scratchpad_use(program).items():
         reach = INDICES // _weight_rows(program) if buffer == Buffer.WGT else INDICES
         room = max(0, min(config.tiles(buffer), reach) - used)
         if buffer == Buffer.ACC:
@@ -161,8 +161,8 @@ def _moves(program: Program, config: Config, before: Moves) -> Moves:
     return moves
 
 
-def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
-           stays: OnChip | None = None) -> Stream:
+def _relocate(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
+              stays: OnChip | None = None) -> Stream:
     """The instructions of a layer where they belong in the whole, without its end."""
     stays = stays or OnChip()
     code: Stream = layer.program.code.copy()
@@ -180,7 +180,7 @@ def _moved(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
         code.view(products.dtype())["uop"][here] += np.uint16(moves[Buffer.UOP])
     for lanes in (Alu, AluI, Requantize):
         _move_lanes(code, lanes, moves)
-    code = rewritten(code, layer, stays)
+    code = rewrite_layer(code, layer, stays)
     return _constants_first(code[code["opcode"] != Opcode.SYNC])
 
 
@@ -213,7 +213,7 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
     places = {}
     for segment in layer.program.segments:
         if segment.name == NAMES[MICRO_OPS]:
-            data = _moved_micro_ops(layer.program, moves, stays)
+            data = _relocate_micro_ops(layer.program, moves, stays)
             places[segment.name] = Place(MICRO_OPS, micro_ops.place(data))
         elif segment.name in layer.constants:
             data = np.ascontiguousarray(layer.constants[segment.name]).tobytes()
@@ -223,7 +223,7 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
     return places
 
 
-def _moved_micro_ops(program: Program, moves: Moves, stays: OnChip) -> bytes:
+def _relocate_micro_ops(program: Program, moves: Moves, stays: OnChip) -> bytes:
     """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count rows
     of weights, and some read results as activations."""
     words = micro_ops_of(program).copy()
@@ -243,7 +243,7 @@ def _moved_micro_ops(program: Program, moves: Moves, stays: OnChip) -> bytes:
 
 
 @lru_cache(REMEMBERED)
-def _used(program: Program) -> dict[Buffer, int]:
+def _scratchpad_use(program: Program) -> dict[Buffer, int]:
     """How much a layer uses of each scratchpad, which is asked for every stream that it is tried
     in."""
     return footprint(program.code)

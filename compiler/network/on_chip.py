@@ -21,8 +21,8 @@ from ..errors import CompileError
 from .footprint import footprint
 from .on_chip_analysis import Input, Result, input_of, leaves_late, result_of, segment_of
 from .places import Grid
-from .plan import Life, planned
-from .retarget_alu import refitted
+from .plan import Life, plan_memory
+from .retarget_alu import retarget
 
 OUTPUT = "output"
 
@@ -59,7 +59,7 @@ class OnChip:
 def on_chip(layers: Sequence[Linked], config: Config) -> list[OnChip]:
     """For each layer of a stream. A layer's turn has two halves: in the second, nothing is read any
     more of what it took, if all that is read before it leaves a result."""
-    wanted = [_wanted(layers, number) for number in range(len(layers))]
+    wanted = [_expected_input(layers, number) for number in range(len(layers))]
     lives: dict[str, Life] = {}
     for number, layer in enumerate(layers):
         if layer.stays or layer.takes:
@@ -69,7 +69,7 @@ def on_chip(layers: Sequence[Linked], config: Config) -> list[OnChip]:
             lives[f"tensor {number}"] = Life(
                 each.tiles, 2 * number + leaves_late(layer.program, OUTPUT),
                 2 * number + 2 + (not leaves_late(layers[number + 1].program, OUTPUT)))
-    plan = planned(lives, Grid(1, 1))
+    plan = plan_memory(lives, Grid(1, 1))
     if lives and plan.peak > config.gemm_out_tiles:
         raise CompileError(f"what stays on the chip takes {plan.peak} tiles of out, but there are "
                            f"{config.gemm_out_tiles}")
@@ -82,7 +82,7 @@ def on_chip(layers: Sequence[Linked], config: Config) -> list[OnChip]:
 def can_stay(first: Program, second: Program) -> bool:
     """Whether the result of a program may be left on the chip for another, as its data."""
     try:
-        left = Stay(0, _wanted_by(first, second, "data"))
+        left = Stay(0, _expected_by(first, second, "data"))
         made = result_of(first, OUTPUT)
         assert made is not None, "it is wanted"
         _leaving(first.code, made, left)
@@ -91,15 +91,15 @@ def can_stay(first: Program, second: Program) -> bool:
     return left.wanted.tiles <= first.config.gemm_out_tiles
 
 
-def _wanted(layers: Sequence[Linked], number: int) -> Input | None:
+def _expected_input(layers: Sequence[Linked], number: int) -> Input | None:
     """How the next layer wants to find the result of a layer that stays on the chip."""
     if not layers[number].stays:
         return None
     after = layers[number + 1]
-    return _wanted_by(layers[number].program, after.program, after.takes)
+    return _expected_by(layers[number].program, after.program, after.takes)
 
 
-def _wanted_by(first: Program, second: Program, name: str) -> Input:
+def _expected_by(first: Program, second: Program, name: str) -> Input:
     wanted = input_of(second, name)
     if wanted is None or result_of(first, OUTPUT) is None:
         raise CompileError("a tensor cannot stay on the chip: it is not read, or not made, whole")
@@ -112,7 +112,7 @@ def _rest(layer: Linked) -> int:
     return footprint(layer.program.code)[Buffer.OUT] if made is None else made.rest
 
 
-def rewritten(code: Stream, layer: Linked, here: OnChip) -> Stream:
+def rewrite_layer(code: Stream, layer: Linked, here: OnChip) -> Stream:
     """The instructions of a layer, all of which are in their places but for what it takes and
     leaves."""
     if here.taken is None and here.left is None:
@@ -145,7 +145,7 @@ def _leaving(code: Stream, made: Result, left: Stay) -> dict[int, Stream]:
     """Instructions that make the tensor, where its reader wants it."""
     found: dict[int, Stream] = {}
     for position, tiles in made.made.items():
-        fitted = refitted(code[position:position + 1], left.first + left.wanted.places[tiles])
+        fitted = retarget(code[position:position + 1], left.first + left.wanted.places[tiles])
         if fitted is None:
             raise CompileError("a tensor cannot stay on the chip: three loops do not write it as "
                                "its reader wants it")

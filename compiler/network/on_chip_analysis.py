@@ -35,7 +35,7 @@ from ...isa.program import Program
 from ...isa.stream import Stream, encode, positions_of
 from ..graph.types import Array
 from .micro_ops import flags_at, micro_ops_of, sequences
-from .retarget_alu import iterated
+from .retarget_alu import iteration_tiles
 
 KINDS: dict[int, type[Alu | AluI | Requantize]] = {
     Opcode.ALU: Alu, Opcode.ALUI: AluI, Opcode.REQUANTIZE: Requantize}
@@ -94,7 +94,7 @@ def input_of(program: Program, name: str) -> Input | None:
     taken = np.zeros(max(config.tiles(Buffer.INP), config.tiles(Buffer.OUT)), bool)
     border: list[Box] = []
     for load in mine:
-        whole, inside, sources = _loaded(load, tile)
+        whole, inside, sources = _load_mapping(load, tile)
         if not inside.size or whole.max() >= len(taken) or sources.max() >= len(places) or (
                 (places[sources] >= 0).any() or taken[whole].any()):
             return None                                 # a part is loaded again, or overwritten
@@ -109,15 +109,15 @@ def input_of(program: Program, name: str) -> Input | None:
                  fills.pop() if fills else 0, first)
 
 
-def _loaded(load: np.void, tile: int) -> tuple[Array, Array, Array]:
+def _load_mapping(load: np.void, tile: int) -> tuple[Array, Array, Array]:
     """Tiles of the scratchpad that a load fills, border included, those inside, and the tiles of
     the tensor that they are."""
     planes, rows, columns = load["shape"].tolist()
     top, bottom, left, right = load["pad"].tolist()
     first, pitch, width = int(load["sram"]), int(load["sram_pitch"]), left + columns + right
-    whole = iterated(first, (planes, top + rows + bottom, width), (pitch, width, 1))
+    whole = iteration_tiles(first, (planes, top + rows + bottom, width), (pitch, width, 1))
     steps = *load["stride"].tolist(), tile
-    sources = iterated(int(load["offset"]), (planes, rows, columns), steps) // tile
+    sources = iteration_tiles(int(load["offset"]), (planes, rows, columns), steps) // tile
     return whole, whole[:, top:top + rows, left:left + columns], sources
 
 
@@ -153,12 +153,12 @@ def result_of(program: Program, name: str) -> Result | None:
     words = code.view(Store.dtype())
     for position, opcode in enumerate(code["opcode"].tolist()):
         if opcode in KINDS:
-            tiles = _written(code, position, KINDS[opcode])
+            tiles = _out_tiles_written(code, position, KINDS[opcode])
             if tiles is not None:
                 written[position] = tiles
                 maker[tiles, 0], maker[tiles, 1] = position, np.arange(len(tiles))
         elif opcode == Opcode.STORE and words["segment"][position] == segment:
-            source, target = _stored(words[position], tile)
+            source, target = _store_mapping(words[position], tile)
             makers, iterations = maker[source].T
             if words["buffer"][position] != Buffer.OUT or (makers < 0).any():
                 return None
@@ -174,11 +174,11 @@ def result_of(program: Program, name: str) -> Result | None:
                                               default=0))
 
 
-def _stored(store: np.void, tile: int) -> tuple[Array, Array]:
+def _store_mapping(store: np.void, tile: int) -> tuple[Array, Array]:
     """Tiles of the scratchpad that a store takes, and the tiles of the tensor that they are."""
     shape = tuple(int(each) for each in store["shape"])
-    source = iterated(int(store["sram"]), shape, (*store["sram_pitch"], 1))
-    target = iterated(int(store["offset"]), shape, (*store["stride"], tile)) // tile
+    source = iteration_tiles(int(store["sram"]), shape, (*store["sram_pitch"], 1))
+    target = iteration_tiles(int(store["offset"]), shape, (*store["stride"], tile)) // tile
     return source.ravel(), target.ravel()
 
 
@@ -195,12 +195,14 @@ def segment_of(program: Program, name: str) -> int:
     return next(number for number, each in enumerate(program.segments) if each.name == name)
 
 
-def _written(code: Stream, position: int, kind: type[Alu | AluI | Requantize]) -> Array | None:
+def _out_tiles_written(code: Stream, position: int,
+                       kind: type[Alu | AluI | Requantize]) -> Array | None:
     """Tiles of out that an instruction writes, in order; None if it writes none."""
     word = code.view(kind.dtype())[position]
     to_out = (not int(word["flags"]) & RequantizeFlags.ACC if kind is Requantize
               else word["target"] == Buffer.OUT)
-    return iterated(int(word["dst"]), word["loops"], word["dst_stride"]).ravel() if to_out else None
+    return iteration_tiles(int(word["dst"]), word["loops"],
+                           word["dst_stride"]).ravel() if to_out else None
 
 
 def _read_by_gemm(program: Program, written: list[Array]) -> bool:
@@ -213,7 +215,7 @@ def _read_by_gemm(program: Program, written: list[Array]) -> bool:
     for position, used in sequences(program).items():
         if flags_at(program.code, position) & GemmFlags.OUT:
             word = program.code.view(Gemm.dtype())[position]    # a window has the same places
-            steps = iterated(0, np.minimum(word["loops"], 2), [
+            steps = iteration_tiles(0, np.minimum(word["loops"], 2), [
                 (int(count) - 1) * int(stride)
                 for count, stride in zip(word["loops"], word["src_stride"], strict=True)])
             first, last = sources[used].min() + steps.min(), sources[used].max() + steps.max()

@@ -9,8 +9,8 @@ from dataclasses import replace
 from ...base.errors import MicrotronError
 from ...isa.memory_timing import MemoryTiming
 from ..graph.graph import Graph
-from .groups import Group, compiled
-from .join import timed
+from .groups import Group, compile_layer
+from .join import stream_cycles
 from .layers import CompiledLayer, LayerCompiler, Misfit, same_bytes
 from .task import Task
 
@@ -19,12 +19,12 @@ LONGEST = 1 << 20           # cycles that layers take at least: longer streams g
 WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
 
 
-def arranged(graph: Graph, group: Group, tasks: Mapping[str, Task],
-             compiler: LayerCompiler) -> Group:
+def choose_overlap(graph: Graph, group: Group, tasks: Mapping[str, Task],
+                   compiler: LayerCompiler) -> Group:
     """The group as its layers suit each other best. Nothing changes without a cost to ask."""
     if compiler.cost is None:
         return group
-    ways = [paired(graph, group, tasks, compiler)]
+    ways = [pair_neighbours(graph, group, tasks, compiler)]
     if sum(compiler.bound(layer.kernel) for layer in group.layers) <= LONGEST:
         ways.append(alternating(graph, group, tasks, compiler))
     return min(ways, key=lambda way: _cycles(graph, way, compiler))
@@ -34,13 +34,13 @@ def _cycles(graph: Graph, group: Group, compiler: LayerCompiler) -> float:
     """What a group takes; for ever, if it is too much for the accelerator in such a stream."""
     assert compiler.cost is not None, "whoever asks knows costs"
     try:
-        return timed(graph, group, compiler.config, compiler.cost)
+        return stream_cycles(graph, group, compiler.config, compiler.cost)
     except MicrotronError:
         return float("inf")
 
 
-def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
-           compiler: LayerCompiler) -> Group:
+def pair_neighbours(graph: Graph, group: Group, tasks: Mapping[str, Task],
+                    compiler: LayerCompiler) -> Group:
     """The group with neighbours at the same time where that makes the whole stream faster."""
     assert compiler.cost is not None, "whoever asks knows costs"
     pairs = list(_pairs(graph, group, tasks, compiler))
@@ -48,7 +48,7 @@ def paired(graph: Graph, group: Group, tasks: Mapping[str, Task],
         compiler.say(f"running neighbours at the same time (pair {place} of {len(pairs)})")
         layers = [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]
         trial = group.with_layers(layers)
-        if timed(graph, trial, compiler.config, compiler.cost) < timed(
+        if stream_cycles(graph, trial, compiler.config, compiler.cost) < stream_cycles(
                 graph, group, compiler.config, compiler.cost):
             group = trial
     return group
@@ -66,7 +66,7 @@ def alternating(graph: Graph, group: Group, tasks: Mapping[str, Task],
         compiler.say(f"compiling with half of each scratchpad (layer {number} of "
                      f"{len(group.layers)})")
         try:
-            half = compiled(graph, layer.node, tasks[layer.node], compiler, made, half=True)
+            half = compile_layer(graph, layer.node, tasks[layer.node], compiler, made, half=True)
             if same_bytes(half.output, layer.output):
                 layer = replace(half, parts=layer.parts)
         except (MicrotronError, Misfit):
@@ -111,8 +111,8 @@ def _pair(graph: Graph, group: Group, number: int, tasks: Mapping[str, Task],
     trial = Group()
     try:
         for layer in two:
-            half = compiled(graph, layer.node, tasks[layer.node], compiler,
-                            {**made, **trial.made}, half=True)
+            half = compile_layer(graph, layer.node, tasks[layer.node], compiler,
+                                 {**made, **trial.made}, half=True)
             if not same_bytes(half.output, layer.output):
                 return None
             trial.add(replace(half, parts=layer.parts, with_next=layer is two[0]))
@@ -130,5 +130,5 @@ def _together(graph: Graph, two: Group, compiler: LayerCompiler) -> int:
                    if tensor == first.node)
     kind = id(first.kernel), id(second.kernel), shared
     if kind not in compiler.together:
-        compiler.together[kind] = timed(graph, two, compiler.config, compiler.cost)
+        compiler.together[kind] = stream_cycles(graph, two, compiler.config, compiler.cost)
     return compiler.together[kind]

@@ -21,7 +21,7 @@ from ..operators.depthwise.depthwise import Depthwise, multiplies_lanes
 from ..operators.depthwise.separable import Separable
 from ..operators.elementwise.lanewise import Lanewise
 from ..operators.kernel import OUTPUT
-from .fusion import conv_separable_tasks, joined_tasks
+from .fusion import conv_separable_tasks, fused_tasks
 from .layers import LayerCompiler
 from .network import Decision, Where
 from .task import Task, task_of
@@ -58,7 +58,8 @@ def tasks_of(graph: Graph,
         compiler.say(f"compiling {title(graph, name)} ({number + 1} of {len(waiting)})")
         try:
             with attributed_to(title(graph, name)):
-                compiler.kernel(alone(compiler, tasks[name], graph), spread=tasks[name].spread)
+                compiler.kernel(standalone_description(compiler, tasks[name], graph),
+                                spread=tasks[name].spread)
         except CompileError as error:
             if name in apart:                   # no room for both: each for itself
                 tasks |= apart[name]
@@ -84,12 +85,12 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
     """Make one task of several nodes where it is expected to take fewer cycles than they do apart.
     Returns the tasks that they were, by the node that stands for all."""
     apart: dict[str, dict[str, Task]] = {}
-    candidates = list(joined_tasks(graph, tasks))
+    candidates = list(fused_tasks(graph, tasks))
     residuals = {part: (tasks[name], task) for name, part, task in candidates
                  if isinstance(task.spec, ResidualConv2d)}
 
     def least(each: Task) -> float:
-        return compiler.least(alone(compiler, each, graph))
+        return compiler.least(standalone_description(compiler, each, graph))
 
     for name, part, task in candidates:
         if any(each in apart or each not in tasks for each in (name, part)):
@@ -98,7 +99,7 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
         try:
             with attributed_to(title(graph, name)):
                 together = compiler.estimate(task.spec)
-                separate = sum(compiler.estimate(alone(compiler, each, graph))
+                separate = sum(compiler.estimate(standalone_description(compiler, each, graph))
                                for each in before.values())
         except CompileError:
             continue                            # does not fit, together or alone
@@ -172,7 +173,7 @@ def _see_views(graph: Graph, decisions: dict[str, Decision]) -> None:
                                if outside else Decision(Where.VIEW))
 
 
-def alone(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
+def standalone_description(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
     """The description of a task that reads tensors in layouts of its own."""
     if not isinstance(task.spec, Lanewise):
         return task.spec

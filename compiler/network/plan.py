@@ -27,7 +27,7 @@ class Plan:
     total: int                  # of all tensors, if none shared a place
 
 
-def planned(lives: Mapping[str, Life], grid: Grid) -> Plan:
+def plan_memory(lives: Mapping[str, Life], grid: Grid) -> Plan:
     """The largest tensors first, each at the lowest place that is free as long as it lives.
     Finding the best is hard; this is within a few per cent of the most that live at once."""
     offsets: dict[str, int] = {}

@@ -12,7 +12,7 @@ from ..graph.graph import Graph
 from ..operators.choice import TRIALS
 from ..operators.kernel import Kernel
 from .groups import Group
-from .join import timed
+from .join import stream_cycles
 from .layers import CompiledLayer, LayerCompiler
 from .pairs import LONGEST
 
@@ -20,14 +20,14 @@ MOST_TRIALS = 16            # streams that are timed
 ROUNDS = (TRIALS, TRIALS + 1)       # schedules of each kind of layer, as long as trials are left
 
 
-def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
+def retune(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
     """The group with other schedules for some layers, where the whole stream is faster with them.
     Layers of one kind change together; those that take longest are tried first."""
     if compiler.cost is None:
         return group
     if sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST:
         return group
-    best, trials = timed(graph, group, compiler.config, compiler.cost), 0
+    best, trials = stream_cycles(graph, group, compiler.config, compiler.cost), 0
     tried = {_schedule(layer.kernel) for layer in group.layers}
     for most in ROUNDS:
         for kernel in _kinds(group, compiler):
@@ -42,7 +42,7 @@ def refined(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
                 tried.add(_schedule(other))
                 trial = group.with_layers([_with(layer, kernel, other) for layer in group.layers])
                 try:
-                    cycles = timed(graph, trial, compiler.config, compiler.cost)
+                    cycles = stream_cycles(graph, trial, compiler.config, compiler.cost)
                 except MicrotronError:
                     continue            # too much for this accelerator in such a stream
                 if cycles < best:

@@ -17,7 +17,7 @@ KINDS: dict[int, type[AluI | Requantize]] = {Opcode.ALUI: AluI, Opcode.REQUANTIZ
 FARTHEST = (1 << 15) - 1    # tiles that a loop goes in one step
 
 
-def iterated(first: int, loops: Sequence[Any], strides: Sequence[Any]) -> Array:
+def iteration_tiles(first: int, loops: Sequence[Any], strides: Sequence[Any]) -> Array:
     """The tile of each iteration of three loops."""
     outer, middle, inner = (np.arange(int(count), dtype=np.int64) for count in loops)
     far, near, next_one = (int(stride) for stride in strides)
@@ -26,7 +26,7 @@ def iterated(first: int, loops: Sequence[Any], strides: Sequence[Any]) -> Array:
     return tiles
 
 
-def refitted(word: Stream, tiles: Array) -> Stream | None:
+def retarget(word: Stream, tiles: Array) -> Stream | None:
     """An instruction, as a stream of one, that writes these tiles in the order of its iterations:
     one or, if three loops do not reach all of them so, one for each iteration of the outer loop.
     None if that is not enough, or if what it reads moves with what it writes."""
@@ -34,10 +34,10 @@ def refitted(word: Stream, tiles: Array) -> Stream | None:
     if kind is None:
         return None
     shaped = tiles.reshape(*word.view(kind.dtype())["loops"][0])
-    whole = _fitted(word, kind, shaped)
+    whole = _retarget_one(word, kind, shaped)
     if whole is not None:
         return whole
-    parts = [_fitted(_iteration(word, kind, number), kind, shaped[number:number + 1])
+    parts = [_retarget_one(_iteration(word, kind, number), kind, shaped[number:number + 1])
              for number in range(len(shaped))]
     found = [each for each in parts if each is not None]
     return np.concatenate(found) if len(found) == len(parts) else None
@@ -54,7 +54,7 @@ def _iteration(word: Stream, kind: type[AluI | Requantize], number: int) -> Stre
     return cut
 
 
-def _fitted(word: Stream, kind: type[AluI | Requantize], tiles: Array) -> Stream | None:
+def _retarget_one(word: Stream, kind: type[AluI | Requantize], tiles: Array) -> Stream | None:
     """One instruction, its loops divided anew if need be."""
     fitted = word.copy()
     fields = fitted.view(kind.dtype())
@@ -66,7 +66,7 @@ def _fitted(word: Stream, kind: type[AluI | Requantize], tiles: Array) -> Stream
             (0, 0, min(1, loops[2] - 1)))]
         first = int(shaped[0, 0, 0])
         if max(map(abs, (*steps, *reads))) <= FARTHEST and (
-                iterated(first, loops, steps) == shaped).all():
+                iteration_tiles(first, loops, steps) == shaped).all():
             fields["dst"], fields["loops"], fields["dst_stride"] = first, loops, steps
             fields["src_stride"] = reads
             if kind is Requantize and tiles.shape[0] == 1:

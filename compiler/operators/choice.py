@@ -58,20 +58,20 @@ class Compiled(Protocol):
 Result = TypeVar("Result", bound=Compiled)
 
 
-def checked_knobs(template: Template, form: TensorForm, given: Any) -> Any:
+def check_knobs(template: Template, form: TensorForm, given: Any) -> Any:
     """Knobs of the template that somebody chose, as plain numbers. Refuses any that is none, or
     beyond the sizes of the form."""
     if not isinstance(given, template.knobs):
         raise CompileError(f"knobs are {shown(given)}, but must be a "
                            f"{template.knobs.__module__.rpartition('.')[2]}.Knobs")
     largest = template.largest(form)
-    return type(given)(**{each.name: _checked(
+    return type(given)(**{each.name: _check_knob(
         f"{form.spec.operator}: knob {each.name}", getattr(given, each.name),
         getattr(largest, each.name), least=0 if each.default == 0 else 1)
         for each in fields(given)})
 
 
-def _checked(place: str, value: Any, largest: Any, *, least: int) -> Any:
+def _check_knob(place: str, value: Any, largest: Any, *, least: int) -> Any:
     if isinstance(largest, bool):
         if not isinstance(value, bool):
             raise CompileError(f"{place} is {shown(value)}, but must be True or False")
@@ -79,7 +79,7 @@ def _checked(place: str, value: Any, largest: Any, *, least: int) -> Any:
     if isinstance(largest, tuple):
         if not isinstance(value, tuple) or len(value) != len(largest):
             raise CompileError(f"{place} is {shown(value)}, but must be {len(largest)} numbers")
-        return tuple(_checked(f"{place}[{number}]", each, most, least=least)
+        return tuple(_check_knob(f"{place}[{number}]", each, most, least=least)
                      for number, (each, most) in enumerate(zip(value, largest, strict=True)))
     number = integer(value)
     if number is None or not least <= number <= largest:
@@ -117,8 +117,8 @@ def at_once(template: Template, form: Any, memory: MemoryTiming) -> list[Any]:
     return _rows(columns, order[np.broadcast_to(whole, cycles.shape)[order]])
 
 
-def ranked(template: Template, forms: Iterable[TensorForm],
-           memory: MemoryTiming | None = None) -> list[Candidate]:
+def rank_candidates(template: Template, forms: Iterable[TensorForm],
+                    memory: MemoryTiming | None = None) -> list[Candidate]:
     """The candidates, best estimate first; equal ones in the order of the grid. It is an error if
     nothing fits. A form whose bound is no better than the estimate of another is not looked at any
     further."""
@@ -170,15 +170,15 @@ def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result
     chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
         return chosen, result
-    best, written = _timed(result, cost), len(result.program.code)
+    best, written = _measure(result, cost), len(result.program.code)
     calibration = ordered[0].estimate / best        # estimates err, but alike
-    for candidate in different(ordered):
+    for candidate in diverse_candidates(ordered):
         hopeless = calibration and candidate.estimate >= UNSURE * calibration * best
         if best <= CLOSE * least or hopeless or written >= effort:
             break
         other = compiled(candidate)
         written += len(other.program.code)
-        cycles = _timed(other, cost)
+        cycles = _measure(other, cost)
         if cycles < best:
             best, chosen, result = cycles, candidate, other
     if best == float("inf"):
@@ -186,14 +186,14 @@ def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result
     return chosen, result
 
 
-def _timed(result: Compiled, cost: Cost) -> float:
+def _measure(result: Compiled, cost: Cost) -> float:
     try:
         return cost(result.program)
     except ExecutionError:
         return float("inf")
 
 
-def different(ordered: Sequence[Candidate], most: int = TRIALS) -> list[Candidate]:
+def diverse_candidates(ordered: Sequence[Candidate], most: int = TRIALS) -> list[Candidate]:
     """The candidates after the first that are worth a trial because they differ from those before
     them. With the first, there are at most `most`."""
     taken = [ordered[0]]

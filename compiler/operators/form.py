@@ -149,8 +149,8 @@ def blocks_of(channels: int, block: int) -> int:
     return -(-channels // block)
 
 
-def requantized(function: Function, value: Expression, parameters: Tensor,
-                at: tuple[Expression | int, ...], lanes: tuple[Expression, ...]) -> Call:
+def requantize_sum(function: Function, value: Expression, parameters: Tensor,
+                   at: tuple[Expression | int, ...], lanes: tuple[Expression, ...]) -> Call:
     """A sum as a result. `at` says where the parameters of its channel are."""
     return Call(function, (value, *(parameters[(*at, number, *lanes)]
                                     for number in range(PARAMETER_TILES))))

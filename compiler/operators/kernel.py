@@ -17,11 +17,11 @@ from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ..errors import CompileError
-from .choice import INSTRUCTIONS, Candidate, Cost, checked_knobs, fastest, ranked
+from .choice import INSTRUCTIONS, Candidate, Cost, check_knobs, fastest, rank_candidates
 from .description import Description, Epilogue
 from .form import ACCUMULATOR_BYTES, Form, Template
-from .packing import Array, checked
-from .program_cache import kept
+from .packing import Array, check_operands
+from .program_cache import cached_program
 
 if TYPE_CHECKING:
     from ..nest.nest import Nest
@@ -71,7 +71,7 @@ class Kernel:
 
     def pack(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         """The inputs of the program, made from a user's operands, which are checked."""
-        return self.form.pack(checked(self.form.operands, given))
+        return self.form.pack(check_operands(self.form.operands, given))
 
     def unpack(self, outputs: Mapping[str, Array]) -> Array:
         """The result in the user's layout, made from the program's output."""
@@ -98,7 +98,7 @@ class Operator:
 
     def compiled(self, spec: Any, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
-        return (self.compile or compiled_by_form)(self, spec, config, options)
+        return (self.compile or compile_by_form)(self, spec, config, options)
 
 
 @lru_cache(REMEMBERED)
@@ -106,7 +106,7 @@ def _forms(operator: Operator, spec: Any, config: Config) -> tuple[Form, ...]:
     return tuple(operator.forms(spec, config))
 
 
-def compiled_by_form(operator: Operator, spec: Any, config: Config, options: Options) -> Kernel:
+def compile_by_form(operator: Operator, spec: Any, config: Config, options: Options) -> Kernel:
     """An operator that is one tensor expression."""
     forms = list(operator.forms_of(spec, config) if options.form is None
                  else [_fitting(options.form, spec, config)])
@@ -139,9 +139,9 @@ def best_kernel(template: Template, forms: list[Any], options: Options) -> Kerne
     that are found."""
     if options.knobs is not None:
         form = min(forms, key=lambda each: each.handicap)       # all of it by the accelerator
-        knobs = checked_knobs(template, form, options.knobs)
+        knobs = check_knobs(template, form, options.knobs)
         return _kernel(template, Candidate(0, form, knobs), options)
-    ordered = ranked(template, forms, options.memory)
+    ordered = rank_candidates(template, forms, options.memory)
     least = min(form.work.bound(form.config, options.memory).cycles for form in forms)
     hiding = replace(options, hide_latency=True)
     chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, hiding), least,
@@ -153,22 +153,22 @@ def _kernel(template: Template, candidate: Candidate, options: Options) -> Kerne
     """From a schedule to a nest and its program."""
     form, knobs, built = candidate.form, candidate.knobs, options.built
     if built is None or not options.hide_latency:
-        return _built(template, form, knobs, options.hide_latency)
+        return _build_kernel(template, form, knobs, options.hide_latency)
     if (id(form), knobs) not in built:      # the kernel keeps the form, so that none has its number
-        built[id(form), knobs] = _built(template, form, knobs, True)
+        built[id(form), knobs] = _build_kernel(template, form, knobs, True)
     return built[id(form), knobs]
 
 
-def _built(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Kernel:
+def _build_kernel(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Kernel:
     @cache
     def loops() -> Nest:
-        from ..accelerator.pipeline import accelerated  # most programs are kept from before
-        return accelerated(template.schedule(form, knobs), form.config, form.intrinsics)
+        from ..accelerator.pipeline import lower_to_intrinsics  # most programs are kept from before
+        return lower_to_intrinsics(template.schedule(form, knobs), form.config, form.intrinsics)
 
     def emitted() -> Program:
         from ..accelerator.emit import emit
         return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency,
                     interleaves=form.interleaves)
 
-    program = kept(emitted, form.config, template.schedule, form, knobs, hide_latency)
+    program = cached_program(emitted, form.config, template.schedule, form, knobs, hide_latency)
     return Kernel(form, knobs, program, loops)

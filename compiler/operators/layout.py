@@ -163,7 +163,7 @@ def wide_tiles(tiles: Array, config: Config, block: int) -> Array:
     return tiles if ways == 1 else tiles.reshape(*tiles.shape[:-3], 1, ways * block)
 
 
-def tiled(source: Shape, blocks: dict[int, int], order: Sequence[tuple[int, bool]]) -> Layout:
+def tile_layout(source: Shape, blocks: dict[int, int], order: Sequence[tuple[int, bool]]) -> Layout:
     """A tensor with some axes cut into blocks and filled up to whole ones. `order` has an axis for
     each dimension of the tiles, and whether it is the place within a block."""
     shape, steps = [], []
@@ -174,28 +174,28 @@ def tiled(source: Shape, blocks: dict[int, int], order: Sequence[tuple[int, bool
     return Layout((Stage(source, tuple(shape), tuple(steps), (0,) * len(source)),))
 
 
-def tiled_images(images: int, channels: int, height: int, width: int, batch: int,
-                 block: int) -> Layout:
+def tile_images(images: int, channels: int, height: int, width: int, batch: int,
+                block: int) -> Layout:
     """(n, channel, y, x) → (n block, channel block, y, x, batch, lane)"""
-    return tiled((images, channels, height, width), {0: batch, 1: block},
-                 ((0, False), (1, False), (2, False), (3, False), (0, True), (1, True)))
+    return tile_layout((images, channels, height, width), {0: batch, 1: block},
+                       ((0, False), (1, False), (2, False), (3, False), (0, True), (1, True)))
 
 
 def spread_images(images: int, channels: int, height: int, width: int, config: Config) -> Layout:
     """The same in tiles of the larger block, of which each has a block of the smaller one in its
     first lanes: what a depthwise product reads or writes."""
-    tiles, = tiled_images(images, channels, height, width, config.batch,
-                          config.depthwise_lanes).stages
+    tiles, = tile_images(images, channels, height, width, config.batch,
+                         config.depthwise_lanes).stages
     lanes = max(config.block_in, config.block_out)
     return Layout((tiles, Stage(tiles.shape, (*tiles.shape[:-1], lanes),
                                 tuple((axis, 1) for axis in range(len(tiles.shape))),
                                 (0,) * len(tiles.shape))))
 
 
-def tiled_rows(matrices: int, rows: int, columns: int, batch: int, block: int, *,
-               blocks_first: bool = False) -> Layout:
+def tile_rows(matrices: int, rows: int, columns: int, batch: int, block: int, *,
+              blocks_first: bool = False) -> Layout:
     """(matrix, row, column) → (matrix, row block, column block, batch, lane), or with column blocks
     before rows"""
     outer = ((2, False), (1, False)) if blocks_first else ((1, False), (2, False))
-    return tiled((matrices, rows, columns), {1: batch, 2: block},
-                 ((0, False), *outer, (1, True), (2, True)))
+    return tile_layout((matrices, rows, columns), {1: batch, 2: block},
+                       ((0, False), *outer, (1, True), (2, True)))

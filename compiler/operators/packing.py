@@ -86,7 +86,8 @@ def weight_planes(weights: Array, planes: int) -> Array:
     return np.stack(parts, axis=-1).astype(np.int8)
 
 
-def checked(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+def check_operands(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayLike]) -> dict[str,
+                                                                                              Array]:
     """All operands of an operator by name. `scale` may stand for multiplier and shift, and there
     need not be a bias."""
     values = dict(given)
@@ -118,7 +119,7 @@ def _of_scale(scale: npt.ArrayLike) -> dict[str, Array]:
     return {"multiplier": pairs[:, 0].reshape(real.shape), "shift": pairs[:, 1].reshape(real.shape)}
 
 
-def filled(array: Array, axis: int, multiple: int) -> Array:
+def pad_axis(array: Array, axis: int, multiple: int) -> Array:
     """An axis filled with zeros up to a multiple."""
     missing = -array.shape[axis] % multiple
     widths = [(0, missing if place == axis else 0) for place in range(array.ndim)]
@@ -127,7 +128,7 @@ def filled(array: Array, axis: int, multiple: int) -> Array:
 
 def pack_activations(tensor: Array, config: Config, block: int) -> Array:
     """(n, channels, y, x) → (n block, channel block, y, x, batch, lane)"""
-    tensor = filled(filled(tensor, 0, config.batch), 1, block)
+    tensor = pad_axis(pad_axis(tensor, 0, config.batch), 1, block)
     images, channels, height, width = tensor.shape
     tiles = tensor.reshape(images // config.batch, config.batch, channels // block, block, height,
                            width)
@@ -150,7 +151,7 @@ def pack_weights(weights: Array, config: Config) -> Array:
 def weight_tiles(weights: Array, config: Config) -> Array:
     """(outputs, inputs, y, x) → (output block, input block, y, x, output lane, input lane)"""
     weights = weight_operand(weights.shape, config).checked(weights)
-    weights = filled(filled(weights, 0, config.block_out), 1, config.block_in)
+    weights = pad_axis(pad_axis(weights, 0, config.block_out), 1, config.block_in)
     outputs, inputs, height, width = weights.shape
     tiles = weights.reshape(outputs // config.block_out, config.block_out,
                             inputs // config.block_in, config.block_in, height, width)
@@ -176,7 +177,8 @@ def pack_parameters(bias: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.A
         raise CompileError(f"bias, multiplier and shift have shapes "
                            f"{', '.join(map(str, lengths.values()))}, but must have one number "
                            f"for each channel")
-    rows = np.stack([filled(each.astype(np.int32), 0, config.block_out) for each in given.values()])
+    rows = np.stack([pad_axis(each.astype(np.int32), 0, config.block_out)
+                     for each in given.values()])
     tiles = rows.reshape(PARAMETER_TILES, -1, 1, config.block_out).transpose(1, 0, 2, 3)
     return np.ascontiguousarray(np.repeat(tiles, config.batch, axis=2))
 

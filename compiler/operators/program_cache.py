@@ -32,7 +32,7 @@ class ForeignError(Exception):
     """Code from elsewhere, whose sources are not watched: nothing made with it is kept."""
 
 
-def kept(make: Callable[[], Program], config: Config, *made_from: Any) -> Program:
+def cached_program(make: Callable[[], Program], config: Config, *made_from: Any) -> Program:
     """The program that `make` returns, taken from the cache if it is there. It depends on nothing
     but the configuration, `made_from` and the compiler's sources."""
     name = _name((config, *made_from)) if is_used() else None
@@ -40,13 +40,13 @@ def kept(make: Callable[[], Program], config: Config, *made_from: Any) -> Progra
         return make()
     content = STORE.get(name)
     if content is not None:
-        return _unpacked(content, config)
+        return _deserialize(content, config)
     program = make()
-    STORE.put(name, _packed(program))
+    STORE.put(name, _serialize(program))
     return program
 
 
-def _packed(program: Program) -> bytes:
+def _serialize(program: Program) -> bytes:
     """What it takes to rebuild one of our programs. Only its first segment has data."""
     micro_ops, *others = program.segments
     assert micro_ops.data is not None, "micro-ops are known"
@@ -58,7 +58,7 @@ def _packed(program: Program) -> bytes:
     return json.dumps(facts).encode() + b"\n" + code + micro_ops.data.tobytes()
 
 
-def _unpacked(content: bytes, config: Config) -> Program:
+def _deserialize(content: bytes, config: Config) -> Program:
     """The program again. It was checked when it was made, and its bytes are as they were then."""
     text, _, rest = content.partition(b"\n")
     facts = json.loads(text)

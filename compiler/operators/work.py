@@ -55,7 +55,7 @@ def weight_bytes(count: int, config: Config) -> int:
     return -(-count * config.wgt_bits // BYTE)
 
 
-def used(size: int, outputs: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
+def rows_read(size: int, outputs: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
     """Rows of an input that outputs read: a kernel of 1 with stride 2 reads every other one."""
     if dilation == 1 and stride <= kernel:          # windows touch: all between first and last
         return max(0, min(size, (outputs - 1) * stride + kernel - pad) - max(0, -pad))

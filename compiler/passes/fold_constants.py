@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.checked_values import named
-from ..graph.evaluate import computed
+from ..graph.evaluate import compute_node
 from ..graph.graph import Constant, Graph, with_nodes
 from ..graph.operation import Value
 from ..graph.operations.quantize import Dequantize
@@ -26,7 +26,7 @@ def fold_constants(graph: Graph) -> Graph:
     model has itself. Outputs stay nodes. A Dequantize of weights is
     half of a pattern that `integer_operators` looks for; `fold_dequantized` folds what is left.
     """
-    return _folded(graph, dequantize=False)
+    return _fold(graph, dequantize=False)
 
 
 def fold_dequantized(graph: Graph) -> Graph:
@@ -35,10 +35,10 @@ def fold_dequantized(graph: Graph) -> Graph:
         r = Dequantize(w)
         y = MatMul(x, r)                    becomes    y = MatMul(x, r), where r is a constant
     """
-    return _folded(graph, dequantize=True)
+    return _fold(graph, dequantize=True)
 
 
-def _folded(graph: Graph, *, dequantize: bool) -> Graph:
+def _fold(graph: Graph, *, dequantize: bool) -> Graph:
     constants, nodes, outputs = dict(graph.constants), {}, set(graph.outputs)
     left = MOST_IN_ALL + TIMES_THE_MODEL * sum(each.type.bytes for each in constants.values())
     for name, node in graph.nodes.items():
@@ -52,7 +52,7 @@ def _folded(graph: Graph, *, dequantize: bool) -> Graph:
             continue
         left -= node.type.bytes
         try:
-            array = computed(node, [Value(each.type, each.array) for each in known])
+            array = compute_node(node, [Value(each.type, each.array) for each in known])
         except (GraphError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise GraphError(f"{named(node.origin or name)}: {node.operation.title()}: "
                              f"{error}") from None

@@ -30,7 +30,7 @@ def fold_pad(graph: Graph) -> Graph:
         before = graph.nodes.get(operation.x)
         if before is None or not isinstance(before.operation, Pad):
             continue
-        changed = folded(operation, before.operation, before.type)
+        changed = fold_border(operation, before.operation, before.type)
         if changed is None:
             continue
         try:
@@ -41,7 +41,7 @@ def fold_pad(graph: Graph) -> Graph:
     return with_nodes(graph, nodes)
 
 
-def folded(operation: Conv | Pool, pad: Pad, padded: TensorType) -> Conv | Pool | None:
+def fold_border(operation: Conv | Pool, pad: Pad, padded: TensorType) -> Conv | Pool | None:
     """The operation with a border of its own, if that is the same."""
     rows, columns = (axis for axis in (1, 2, 3) if axis != operation.channel_axis)
     others = {0, operation.channel_axis}

@@ -39,12 +39,12 @@ def both(first: Clamped, second: Clamped, type_: TensorType) -> tuple[float | No
     low, high = first.bounds(type_)
     least, largest = second.bounds(type_)
 
-    def clamped(bound: float) -> float:
+    def clamp_bound(bound: float) -> float:
         bound = bound if least is None else max(bound, least)
         return bound if largest is None else min(bound, largest)
 
-    low = least if low is None else clamped(low)
-    high = largest if high is None else clamped(high)
+    low = least if low is None else clamp_bound(low)
+    high = largest if high is None else clamp_bound(high)
     if type_.is_integer:
         return (None if low == type_.range[0] else low, None if high == type_.range[1] else high)
     return low, high

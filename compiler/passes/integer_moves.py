@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..graph.evaluate import computed
+from ..graph.evaluate import compute_node
 from ..graph.graph import Graph, Node
 from ..graph.operation import Operation, Value
 from ..graph.operations.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
@@ -20,7 +20,7 @@ from ..graph.operations.resize import Resize, ResizeKind
 from ..graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
 from ..graph.operations.window import Pool, PoolKind
 from ..graph.types import Quantization, TensorType
-from .rewrite import Edit, without
+from .rewrite import Edit, remove_nodes
 
 MOVES = (Reshape, Transpose, Slice, Pad, Gather, GatherNd, Tile, Expand, DepthToSpace, SpaceToDepth,
          BatchToSpace, SpaceToBatch)
@@ -70,11 +70,11 @@ def single(known: Quantization | None) -> bool:
     return known is not None and len(known.scales) == 1
 
 
-def stored(value: float, type_: TensorType) -> float:
+def quantize_value(value: float, type_: TensorType) -> float:
     """The integer that stands for a real number, or for the nearest one that has any."""
     real = TensorType((), "float32")
     node = Node(Quantize(x="x"), replace(type_, shape=()))
-    return float(computed(node, [Value(real, np.asarray(value, np.float32))]))
+    return float(compute_node(node, [Value(real, np.asarray(value, np.float32))]))
 
 
 def _quantize_once(graph: Graph) -> Graph:
@@ -85,10 +85,10 @@ def _quantize_once(graph: Graph) -> Graph:
             found = first.setdefault((node.operation, node.type), name)
             if found != name:
                 same[name] = found
-    return without(graph, same)
+    return remove_nodes(graph, same)
 
 
-def _renamed(operation: Operation, names: Mapping[str, str]) -> Operation:
+def _rename_operands(operation: Operation, names: Mapping[str, str]) -> Operation:
     return operation.renamed(lambda each: names.get(each, each))
 
 
@@ -110,13 +110,13 @@ def _dequantize_late(graph: Graph) -> Graph:
             continue
         type_ = replace(types[0], shape=node.type.shape)
         if isinstance(operation, Pad | SpaceToBatch):
-            value, known = stored(operation.value, type_), type_.known()
+            value, known = quantize_value(operation.value, type_), type_.known()
             if (value - known.zero_point) * known.scale != operation.value:
                 edit.keep(name)
                 continue
             operation = replace(operation, value=value)
         inner = edit.fresh(f"{name}.stored")
-        edit.put(inner, _renamed(operation, before), type_, node.origin)
+        edit.put(inner, _rename_operands(operation, before), type_, node.origin)
         edit.put(name, Dequantize(x=inner), node.type, node.origin)
     return edit.finished()
 
@@ -162,11 +162,11 @@ class _Early:
         for each in dict.fromkeys(self.sources(name)):
             inner[each] = self.edit.fresh(f"{each}.quantized")
             self.emit(each, inner[each], quantize)
-        operation = _renamed(node.operation, inner)
+        operation = _rename_operands(node.operation, inner)
         if isinstance(operation, Pad | SpaceToBatch):
-            operation = replace(operation, value=stored(operation.value, type_))
+            operation = replace(operation, value=quantize_value(operation.value, type_))
         if isinstance(operation, Clamp):
-            low, high = (None if bound is None else stored(bound, type_)
+            low, high = (None if bound is None else quantize_value(bound, type_)
                          for bound in (operation.low, operation.high))
             operation = replace(operation, low=low, high=high)
         self.edit.put(result, operation, replace(type_, shape=node.type.shape), node.origin)

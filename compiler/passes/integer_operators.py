@@ -10,7 +10,7 @@ import numpy as np
 
 from ...isa.instructions import Rounding
 from ..graph.graph import Graph, Node
-from ..graph.operation import normalized_axes
+from ..graph.operation import normalize_axes
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.matrix import MatMul
 from ..graph.operations.quantize import Dequantize, Lookup, Quantize, Rescale
@@ -19,7 +19,7 @@ from ..graph.operations.scaled import Scaled, check_scale
 from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, GraphError, TensorType
 from .integer_moves import single
-from .rewrite import Edit, without
+from .rewrite import Edit, remove_nodes
 from .tables import table_of
 
 EIGHT_BITS = ("int8", "uint8")
@@ -54,7 +54,7 @@ def integer_operators(graph: Graph) -> Graph:
             elif change.replaced(name, node, node.operation):
                 continue
         change.edit.keep(name)
-    return without(change.edit.finished(), same)
+    return remove_nodes(change.edit.finished(), same)
 
 
 @dataclass
@@ -121,7 +121,7 @@ class _Change:
                 return self._average(pool, 1, result)
             case Reduce(kind=ReduceKind.MEAN | ReduceKind.SUM, x=x) as reduce:
                 shape = self.graph.type_of(x).shape
-                count = prod(shape[axis] for axis in normalized_axes(reduce.axes, len(shape)))
+                count = prod(shape[axis] for axis in normalize_axes(reduce.axes, len(shape)))
                 return self._average(reduce, count if reduce.kind == ReduceKind.MEAN else 1, result)
             case _:
                 return None

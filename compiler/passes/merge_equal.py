@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from hashlib import sha256
 
 from ..graph.graph import Constant, Graph
-from .rewrite import without
+from .rewrite import remove_nodes
 
 
 def merge_equal(graph: Graph) -> Graph:
@@ -31,7 +31,7 @@ def merge_equal(graph: Graph) -> Graph:
         first = seen.setdefault((type(operation).__name__, operation, node.type), name)
         if first != name:
             same[name] = first
-    return without(graph, same)
+    return remove_nodes(graph, same)
 
 
 def _key(constant: Constant) -> Hashable:

@@ -10,7 +10,7 @@ import numpy as np
 from ...isa.arithmetic import INT32_HIGH, quantize_scale, scale_array
 from ...isa.instructions import Rounding
 from ..graph.graph import Graph, Node
-from ..graph.operation import normalized_axes
+from ..graph.operation import normalize_axes
 from ..graph.operations.eight_bit import FixedPointReduce
 from ..graph.operations.elementwise import Binary, BinaryKind
 from ..graph.operations.matrix import MatMul
@@ -57,7 +57,7 @@ def normalize(graph: Graph) -> Graph:
 
 def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce | FixedPointReduce) -> None:
     x = edit.graph.type_of(reduce.x)
-    axes = normalized_axes(reduce.axes, len(x.shape))
+    axes = normalize_axes(reduce.axes, len(x.shape))
     pool = None
     if len(x.shape) == 4 and axes in CHANNEL_AXES:
         pool = (_pool_of(reduce, x, axes) if isinstance(reduce, Reduce)

@@ -22,7 +22,7 @@ from .merge_equal import merge_equal
 from .moves_as_windows import moves_as_windows
 from .normalize import normalize
 from .remove_dead import remove_dead
-from .signed import signed
+from .signed import make_signed
 from .simplify_shape import simplify_shape
 
 
@@ -43,7 +43,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify_shape", simplify_shape),
     Pass("remove_dead", remove_dead),               # also lets the next ones see single readers
     Pass("fold_pad", fold_pad),
-    Pass("signed", signed),
+    Pass("signed", make_signed),
     Pass("moves_as_windows", moves_as_windows),     # knows signed numbers only
     Pass("fuse_clamp", fuse_clamp),
     Pass("merge_equal", merge_equal),
@@ -51,8 +51,8 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def optimized(graph: Graph, observe: Callable[[str, Graph], None] | None = None,
-              left_out: Callable[[str, InternalError], None] | None = None) -> Graph:
+def run_passes(graph: Graph, observe: Callable[[str, Graph], None] | None = None,
+               left_out: Callable[[str, InternalError], None] | None = None) -> Graph:
     """The graph after all passes, verified after each. `observe` gets the name of each pass and
     the graph after it. With `left_out`, a pass that fails is left out, and this is told; without,
     its error ends everything."""

@@ -10,7 +10,7 @@ from ..graph.operations.scaled import Clamped
 from ..graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
 from ..graph.operations.window import Pool, PoolKind
 from ..graph.types import TensorType
-from .rewrite import without
+from .rewrite import remove_nodes
 
 
 def remove_dead(graph: Graph) -> Graph:
@@ -25,7 +25,7 @@ def remove_dead(graph: Graph) -> Graph:
     same = {name: node.operation.operands()[0] for name, node in graph.nodes.items()
             if does_nothing(node, graph.type_of(node.operation.operands()[0])
                             if node.operation.operands() else None)}
-    graph = without(graph, same)
+    graph = remove_nodes(graph, same)
     needed = set(graph.outputs)
     for name, node in reversed(list(graph.nodes.items())):
         if name in needed:

@@ -11,7 +11,7 @@ from ..graph.operation import Operation
 from ..graph.types import Array, Quantization, TensorType
 
 
-def without(graph: Graph, same: Mapping[str, str]) -> Graph:
+def remove_nodes(graph: Graph, same: Mapping[str, str]) -> Graph:
     """The graph without some nodes, each of which equals another tensor.
 
     Outputs keep their names: the node that computes one takes its name over. Where that is not

@@ -44,7 +44,7 @@ THE_SAME = (Conv, TransposedConv, MatMul, Binary, Rescale, Clamp, Quantize, Dequ
             FixedPointSoftmax, FixedPointReduce, FixedPointPrelu, FixedPointSquaredDifference)
 
 
-def signed(graph: Graph) -> Graph:
+def make_signed(graph: Graph) -> Graph:
     """Make int8 of quantized uint8, with zero points 128 lower.
 
         y = Conv(x, w, low=128)     x, w, y are uint8 with zero points 120, 130, 128
@@ -96,7 +96,7 @@ class _Signed:
         self.outputs = set(self.edit.graph.outputs)
 
     def node(self, name: str, node: Node) -> None:
-        operation = translated(node, self.edit.graph)
+        operation = translate_operation(node, self.edit.graph)
         result = node.type
         if operation is None:                           # works on unsigned numbers
             self.edit.put(name, node.operation.renamed(self.unsigned), result, node.origin)
@@ -157,7 +157,7 @@ class _Signed:
         return found
 
 
-def translated(node: Node, graph: Graph) -> Operation | None:
+def translate_operation(node: Node, graph: Graph) -> Operation | None:
     """The operation on signed numbers, if there is one that gives the same."""
     operation = node.operation
     read = {each: graph.type_of(each) for each in operation.operands()}

@@ -38,13 +38,13 @@ def simplify_shape(graph: Graph) -> Graph:
     on the way: elsewhere nothing is gained. Both sides of a sum may bring the same one.
     `remove_dead` takes away what then does nothing.
     """
-    graph = _sums_of_transposed(graph)
+    graph = _sink_transposes(graph)
     nodes = dict(graph.nodes)
     types = dict(graph.types)
     for name, node in graph.nodes.items():
         match node.operation:
             case Reshape() | Transpose():
-                changed = _joined(graph, nodes, types, name)
+                changed = _merge_moves(graph, nodes, types, name)
                 nodes[name] = replace(node, operation=changed)
             case Slice(x=x) as last if x in nodes:
                 first = nodes[x].operation
@@ -55,8 +55,8 @@ def simplify_shape(graph: Graph) -> Graph:
     return with_nodes(graph, nodes)
 
 
-def _joined(graph: Graph, nodes: dict[str, Node], types: dict[str, TensorType],
-            name: str) -> Operation:
+def _merge_moves(graph: Graph, nodes: dict[str, Node], types: dict[str, TensorType],
+                 name: str) -> Operation:
     """A reshape or a transpose of what the node before moved, if it did."""
     node = nodes[name]
     operation = node.operation
@@ -148,7 +148,7 @@ def _one_scale(*types: TensorType) -> bool:
     return all(each.quantization is None or each.quantization.axis is None for each in types)
 
 
-def _sums_of_transposed(graph: Graph) -> Graph:
+def _sink_transposes(graph: Graph) -> Graph:
     """Move transposes of both sides of a function behind it.
 
         y = Binary(Transpose(a), Transpose(b))    becomes    y = Transpose(Binary(a, b))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph.evaluate import computed
+from ..graph.evaluate import compute_node
 from ..graph.graph import Graph, Node
 from ..graph.operation import Value
 from ..graph.operations.elementwise import Binary
@@ -41,7 +41,7 @@ def table_of(graph: Graph, name: str, result: TensorType) -> tuple[str, Array] |
     every = TensorType((high - low + 1,), graph.type_of(name).dtype)
     quantized = Node(Quantize(x=name), TensorType(every.shape, result.dtype, result.quantization))
     real = np.broadcast_to(values[name], every.shape)
-    return stored, computed(quantized, [Value(every, real)])
+    return stored, compute_node(quantized, [Value(every, real)])
 
 
 def _is_known(graph: Graph, name: str) -> bool:
@@ -78,4 +78,4 @@ def _values(graph: Graph, node: Node, values: dict[str, Array]) -> Array:
         known = graph.type_of(each)
         operands.append(Value(TensorType(array.shape, known.dtype, known.quantization), array))
     shape = np.broadcast_shapes(*(each.array.shape for each in operands))
-    return computed(Node(node.operation, TensorType(shape, node.type.dtype)), operands)
+    return compute_node(Node(node.operation, TensorType(shape, node.type.dtype)), operands)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from numpy import iinfo
 
 from ..errors import CompileError
-from ..expression.affine import simplified
+from ..expression.affine import simplify_index
 from ..expression.expression import (
     INTEGERS,
     Axis,
@@ -22,7 +22,7 @@ from ..expression.expression import (
     walk,
 )
 from ..expression.functions import fused_multiply_add
-from ..expression.rewrite import inlined, rewrite, substitute
+from ..expression.rewrite import inline_tensor, rewrite, substitute
 from ..expression.tensor import Tensor, in_order
 from ..nest.nest import (
     Access,
@@ -138,7 +138,7 @@ def _body(stage: Stage, schedule: Schedule) -> Expression:
     assert body is not None
     for tensor in reversed(list(schedule.stages)):
         if schedule.stages[tensor].inlined:
-            body = inlined(body, tensor)
+            body = inline_tensor(body, tensor)
     return body
 
 
@@ -201,7 +201,7 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     attached = state.inside.get((stage, axis), [])
     within = [frame.axes[each] for each in stage.leaves[place + 1:]]
     for each in reversed(attached):         # readers first: they determine what is needed of others
-        part = _required(state, frame, each.tensor, within)
+        part = _required_part(state, frame, each.tensor, within)
         slide = slide_of(each, part, frame.axes[axis])
         if slide is not None:
             state.slides[each.tensor] = slide
@@ -217,7 +217,7 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
                 stage.kinds.get(axis, Loop.kind))
 
 
-def _required(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis]) -> Part:
+def _required_part(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis]) -> Part:
     """The part of a tensor that the body of a loop needs, itself or through stages that are
     computed inside it; `within` are the loops inside."""
     boxes = boxes_read(tensor, state.bodies[frame.stage.tensor], frame.values, within)
@@ -225,7 +225,7 @@ def _required(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis])
         stage = state.stages[reader]
         if reader is not tensor and tensor in state.read[reader] and (
                 _is_inside(stage, frame.stage)):
-            part = _required(state, frame, reader, within)
+            part = _required_part(state, frame, reader, within)
             if reader in state.slides:
                 part = new_part(part, state.slides[reader])
             inner = frame_of(stage, part, body)
@@ -262,7 +262,7 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
         guarded = When(both(*guards), statement) if guards else statement
         kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
                  if frame.axes[axis] in renamed}
-        return _around(guarded, list(renamed.values()), kinds)
+        return _wrap_in_loops(guarded, list(renamed.values()), kinds)
     marked = frame.stage.leaves.index(frame.intrinsic[0])
     tile = {frame.axes[axis] for axis in frame.stage.leaves[marked:]}
     within = [new for old, new in renamed.items() if old in tile]
@@ -270,14 +270,14 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     near = [guard for guard in guards if _has_axis(guard, set(within))]
     far = [guard for guard in guards if guard not in near]
     inner = When(both(*near), statement) if near else statement
-    mark: Statement = Marked(frame.intrinsic[1], _around(inner, within), starts=True)
+    mark: Statement = Marked(frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True)
     kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
              if frame.axes[axis] in renamed}
-    return _around(When(both(*far), mark) if far else mark, outside, kinds)
+    return _wrap_in_loops(When(both(*far), mark) if far else mark, outside, kinds)
 
 
-def _around(statement: Statement, axes: list[Axis],
-            kinds: Mapping[Axis, LoopKind] | None = None) -> Statement:
+def _wrap_in_loops(statement: Statement, axes: list[Axis],
+                   kinds: Mapping[Axis, LoopKind] | None = None) -> Statement:
     """Loops over some axes, the first one outside."""
     for axis in reversed(axes):
         statement = Loop(axis, statement, (kinds or {}).get(axis, Loop.kind))
@@ -307,7 +307,7 @@ def _target(state: Lowering, frame: Frame) -> Access:
     if tensor in state.slides:
         slide = state.slides[tensor]
         indices[slide.dimension] = indices[slide.dimension] + slide.first
-    return Access(state.buffers[tensor], tuple(map(simplified, indices)))
+    return Access(state.buffers[tensor], tuple(map(simplify_index, indices)))
 
 
 def _innermost(state: Lowering, frame: Frame) -> Statement:
@@ -316,13 +316,13 @@ def _innermost(state: Lowering, frame: Frame) -> Statement:
     value = body.value if isinstance(body, Reduction) else body
     result = _read(state, substitute(value, frame.values))
     if isinstance(body, Reduction):
-        result = (_multiplied_and_added(result, target) if frame.stage.multiplies_and_adds
+        result = (_multiply_add(result, target) if frame.stage.multiplies_and_adds
                   else binary(body.combiner, target, result))
     statement: Statement = Assign(target, result)
     return When(both(*frame.guards), statement) if frame.guards else statement
 
 
-def _multiplied_and_added(product: Expression, target: Access) -> Expression:
+def _multiply_add(product: Expression, target: Access) -> Expression:
     assert isinstance(product, Binary), "the stage has checked that it is a product"
     return fused_multiply_add(product.left, product.right, target)
 
@@ -335,5 +335,5 @@ def _read(state: Lowering, expression: Expression) -> Expression:
         part = state.parts[node.tensor]
         starts = zip(node.indices, part.start, strict=True)
         return Access(state.buffers[node.tensor], tuple(
-            simplified(rewrite(index, change) - start) for index, start in starts))
+            simplify_index(rewrite(index, change) - start) for index, start in starts))
     return rewrite(expression, change)

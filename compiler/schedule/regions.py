@@ -82,7 +82,7 @@ def _union(sides: list[Side]) -> Side:
     return Affine(low, first.terms), high - low
 
 
-def sized(stage: Stage, extents: tuple[int, ...]) -> dict[Axis, Axis]:
+def resize_axes(stage: Stage, extents: tuple[int, ...]) -> dict[Axis, Axis]:
     """The axes of a stage when only a part of its tensor is computed: for each axis of the
     schedule, one with the extent that it then has."""
     tensor = stage.tensor

@@ -9,7 +9,7 @@ from ..expression.expression import Axis, Expression, Select, binary
 from ..expression.intervals import conjuncts, interval_of
 from ..expression.rewrite import substitute
 from .loops import Fuse, Split
-from .regions import Part, sized
+from .regions import Part, resize_axes
 from .stage import Stage
 
 
@@ -58,7 +58,7 @@ def _where(frame: Frame, conditions: list[Expression]) -> Frame | None:
 
 
 def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
-    axes = sized(stage, part.extents)
+    axes = resize_axes(stage, part.extents)
     local = _local_values(stage, axes)
     guards = [binary("<", local[axis], axes[axis].extent) for axis in local
               if interval_of(local[axis], {})[1] >= axes[axis].extent]

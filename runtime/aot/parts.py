@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...base.processor import Target
 from ...compiler.cpu.part import RUN, Part, compile_function, compile_part
-from ...compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
+from ...compiler.cpu.tiles import PLAIN, TILES, pack_tensor, unpack_tensor
 from .stages import Move, Nodes, Stage
 
 StageParts = Mapping[int, Part]         # by number of the stage
@@ -23,10 +23,10 @@ def parts_of(stages: Sequence[Stage], target: Target) -> StageParts:
                 found[number] = compile_part(stage.part, target)
             case Move(packs=True):
                 found[number] = compile_function(
-                    packed(stage.port.layout, stage.port.type.dtype), target)
+                    pack_tensor(stage.port.layout, stage.port.type.dtype), target)
             case Move():
                 found[number] = compile_function(
-                    unpacked(stage.port.layout, stage.port.type.dtype), target)
+                    unpack_tensor(stage.port.layout, stage.port.type.dtype), target)
     return found
 
 

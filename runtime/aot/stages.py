@@ -16,7 +16,7 @@ import numpy as np
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import TensorType
 from ...compiler.network.places import Grid
-from ...compiler.network.plan import Life, Plan, planned
+from ...compiler.network.plan import Life, Plan, plan_memory
 from ..models.compiled_model import CompiledModel, Port, ProgramStep
 
 ALIGNMENT = 64              # bytes; as long as a line of a cache, and any vector
@@ -118,7 +118,7 @@ def memory_plan(model: CompiledModel, stages: tuple[Stage, ...],
     lives = {name: Life(max(1, size), first[name], last[name]) for name, size in sizes.items()}
     lives |= {f"workspace {number}": Life(size, number, number)
               for number, size in workspaces.items() if size}
-    return planned(lives, Grid(ALIGNMENT, page=ALIGNMENT))
+    return plan_memory(lives, Grid(ALIGNMENT, page=ALIGNMENT))
 
 
 def _written(model: CompiledModel, stage: Stage) -> dict[str, int]:

@@ -20,7 +20,7 @@ from ...compiler.graph.graph import Graph
 from ...compiler.network.compile import compile_network
 from ...compiler.network.network import Network
 from ...compiler.operators.choice import Cost
-from ...compiler.passes.pipeline import optimized
+from ...compiler.passes.pipeline import run_passes
 from ...isa.config import Config
 from ...isa.config_files import load_config
 from ...isa.memory_timing import MemoryTiming
@@ -127,7 +127,7 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
             failed.append(name)
             warnings.warn(f"{error}; compiling without this pass", PassWarning, stacklevel=2)
 
-        graph = optimized(graph, see, left_out)
+        graph = run_passes(graph, see, left_out)
         if failed:
             provenance["left_out"] = ", ".join(failed)
     with attributed_to(named(provenance["model"])):

@@ -17,7 +17,7 @@ from ...compiler.cpu.code.entry import Entry, finder
 from ...compiler.cpu.code.kernel import Kernel
 from ...compiler.cpu.code.sharing import HELP_STEPS, RUN_STEPS
 from ...compiler.cpu.part import Part, compile_function, compile_part
-from ...compiler.cpu.tiles import PLAIN, TILES, packed, unpacked
+from ...compiler.cpu.tiles import PLAIN, TILES, pack_tensor, unpack_tensor
 from ...compiler.expression.tensor import Tensor
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import Array, GraphError, TensorType
@@ -137,7 +137,7 @@ class CompiledBackend:
         return run
 
     def pack(self, layout: Layout, type_: TensorType) -> Pack:
-        loading = self._loading(_move(packed, layout, type_.dtype))
+        loading = self._loading(_move(pack_tensor, layout, type_.dtype))
 
         def pack(tensor: Array) -> Bytes:
             tiles: Any = loading.result()({PLAIN: tensor})[TILES]
@@ -145,7 +145,7 @@ class CompiledBackend:
         return pack
 
     def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
-        loading = self._loading(_move(unpacked, layout, type_.dtype))
+        loading = self._loading(_move(unpack_tensor, layout, type_.dtype))
         return lambda tiles: loading.result()({TILES: tiles})[PLAIN].reshape(type_.shape)
 
     def _loading(self, part: Part) -> Future[LoadedPart]:

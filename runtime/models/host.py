@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...compiler.graph.evaluate import computed
+from ...compiler.graph.evaluate import compute_node
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.operation import Value
 from ...compiler.graph.types import Array, TensorType
@@ -53,8 +53,8 @@ class NumpyBackend:
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             values = {**inputs, **constants}
             for name, node in part.nodes.items():
-                values[name] = computed(node, [Value(part.type_of(each), values[each])
-                                               for each in node.operation.operands()])
+                values[name] = compute_node(node, [Value(part.type_of(each), values[each])
+                                                   for each in node.operation.operands()])
             return {name: values[name] for name in part.outputs}
         return run
 

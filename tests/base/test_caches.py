@@ -83,7 +83,8 @@ class Kernels(Cache):
     folder = result_cache.FOLDER
 
     def ask(self, which):
-        program = kernels.kept(lambda: self.made.append(which) or PROGRAMS[which], tiny, which)
+        program = kernels.cached_program(lambda: self.made.append(which) or PROGRAMS[which], tiny,
+                                         which)
         return program.code.tobytes()
 
 

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from .frontends.onnx_models import runtime
 
@@ -40,7 +40,7 @@ def our_steps(model, inputs):
     """All stored numbers after the passes, by name."""
     every = with_outputs(model, quantizers(model))
     return {name: np.asarray(array) for name, array in evaluate(
-        optimized(read_onnx(every.SerializeToString())), inputs).items()}
+        run_passes(read_onnx(every.SerializeToString())), inputs).items()}
 
 
 def their_steps(model, inputs, ours, reals=()):

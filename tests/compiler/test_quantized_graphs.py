@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from microtron.compiler.frontends.onnx import read_onnx
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import Config, small
 from microtron.runtime.models.compilation import ModelOptions, compile_model
 from microtron.runtime.models.compiled_model import ProgramStep
@@ -37,7 +37,7 @@ def check(seed, counts=None):
     ours = our_steps(made.model, made.inputs)
     right = their_steps(made.model, made.inputs, ours, made.reals)
     count, differ = check_steps(made.model, ours, right, made.coarse)
-    graph = optimized(read_onnx(made.model.SerializeToString()))
+    graph = run_passes(read_onnx(made.model.SerializeToString()))
     backend = NumpyBackend() if seed % 3 else None
     for config in (small, RECTANGULAR[seed % 2]):
         model = Model(**vars(compile_model(graph, config, ModelOptions(optimize=False),

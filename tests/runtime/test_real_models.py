@@ -8,7 +8,7 @@ import pytest
 import microtron
 from microtron.compiler.frontends.read import read_model
 from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from ..compiler.frontends.test_onnx_models import QUANTIZED as ONNX
 from ..compiler.frontends.test_tflite_models import QUANTIZED as TFLITE
@@ -61,7 +61,7 @@ def test_onnx_models_give_what_their_graphs_mean(name):
     """After all passes, of which layers are compared with ONNX Runtime elsewhere. Real numbers of
     the CPU's nodes may differ in their last bits."""
     model, golden = microtron.compile(model_path(name), "base"), np.load(golden_path(name))
-    graph = optimized(read_model(model_path(name)))
+    graph = run_passes(read_model(model_path(name)))
     for given, _ in list(samples(model, golden))[:FEW]:
         right = evaluate(graph, given)
         for device in DEVICES:

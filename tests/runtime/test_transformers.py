@@ -10,7 +10,7 @@ import pytest
 
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import base
 from microtron.runtime.models.compilation import ModelOptions, compile_model
 from microtron.runtime.models.model import Model
@@ -39,7 +39,7 @@ def test_passes_keep_what_three_layers_compute(name):
     inputs = dict(zip(("embeddings", "mask"), sample(), strict=True))
     right, = runtime(data).run(None, inputs)
     graph = read_onnx(data)
-    found = evaluate(optimized(graph), inputs)[graph.outputs[0]]
+    found = evaluate(run_passes(graph), inputs)[graph.outputs[0]]
     assert cosine(found, right) > 0.9999
 
 

@@ -29,20 +29,20 @@ def operate(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     if operator in LOGIC:
         return writer.value(f"{operator} {kind} {left.text}, {right.text}", BOOL, lanes)
     if operator in COMPARISONS:
-        return _compared(writer, operator, left, right)
+        return _compare(writer, operator, left, right)
     if operator in ("min", "max"):
         return _extreme(writer, operator, left, right)
     if operator in ("//", "%"):
-        divide = _floats_divided if dtype in FLOATS else _divided
+        divide = _divide_floats if dtype in FLOATS else _divide
         return divide(writer, operator, left, right)
     if operator in ("<<", ">>"):
-        return _shifted(writer, operator, left, right)
+        return _shift(writer, operator, left, right)
     name = OF_FLOATS[operator] if dtype in FLOATS else PLAIN[operator]
     flags = " nsw" if dtype == INDEX and operator in "+-*" else ""
     return writer.value(f"{name}{flags} {kind} {left.text}, {right.text}", dtype, lanes)
 
 
-def _compared(writer: Writer, operator: str, left: Value, right: Value) -> Value:
+def _compare(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     kind = writer.type(left.dtype, left.lanes)
     if left.dtype in FLOATS:
         test = f"fcmp {FLOAT_TESTS[operator]}"
@@ -84,30 +84,30 @@ def _number(value: Value) -> int | None:
     return int(text) if text.lstrip("-").isdigit() else None
 
 
-def _divided(writer: Writer, operator: str, left: Value, right: Value) -> Value:
+def _divide(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     """Rounded down. LLVM rounds towards zero, and leaves out what processors trap on."""
     dtype, lanes, divisor = left.dtype, left.lanes, _number(right)
     if dtype in UNSIGNED:
-        return _divided_unsigned(writer, operator, left, right)
+        return _divide_unsigned(writer, operator, left, right)
     if divisor is not None and divisor > 0 and divisor & divisor - 1 == 0:
         name, by = ("ashr", divisor.bit_length() - 1) if operator == "//" else ("and", divisor - 1)
         return operate_plain(writer, name, left, writer.constant(by, dtype, lanes))
     if divisor is not None and divisor not in (0, -1):
-        return _rounded_down(writer, operator, left, right)
-    empty = _compared(writer, "==", right, writer.constant(0, dtype, lanes))
-    found = _rounded_down(writer, operator, left, _divisible(writer, left, right, empty))
+        return _floor_divide(writer, operator, left, right)
+    empty = _compare(writer, "==", right, writer.constant(0, dtype, lanes))
+    found = _floor_divide(writer, operator, left, _divisible(writer, left, right, empty))
     return chosen(writer, empty, writer.constant(0, dtype, lanes), found)
 
 
-def _rounded_down(writer: Writer, operator: str, left: Value, right: Value) -> Value:
+def _floor_divide(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     """The quotient or the rest, of a divisor that processors take."""
     dtype, lanes, kind = left.dtype, left.lanes, writer.type(left.dtype, left.lanes)
     quotient = operate_plain(writer, "sdiv", left, right)
     rest = operate_plain(writer, "srem", left, right)
     zero, one = writer.constant(0, dtype, lanes), writer.constant(1, dtype, lanes)
-    uneven = _compared(writer, "!=", rest, zero)
+    uneven = _compare(writer, "!=", rest, zero)
     mixed = writer.value(f"xor {kind} {rest.text}, {right.text}", dtype, lanes)
-    down = operate(writer, "and", uneven, _compared(writer, "<", mixed, zero))
+    down = operate(writer, "and", uneven, _compare(writer, "<", mixed, zero))
     if operator == "%":
         return operate(writer, "+", rest, chosen(writer, down, right, zero))
     return operate(writer, "-", quotient, chosen(writer, down, one, zero))
@@ -118,10 +118,10 @@ def operate_plain(writer: Writer, name: str, left: Value, right: Value) -> Value
     return writer.value(f"{name} {kind} {left.text}, {right.text}", left.dtype, left.lanes)
 
 
-def _divided_unsigned(writer: Writer, operator: str, left: Value, right: Value) -> Value:
+def _divide_unsigned(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     zero = writer.constant(0, left.dtype, left.lanes)
     one = writer.constant(1, left.dtype, left.lanes)
-    empty = _compared(writer, "==", right, zero)
+    empty = _compare(writer, "==", right, zero)
     safe = chosen(writer, empty, one, right)
     found = operate_plain(writer, "udiv" if operator == "//" else "urem", left, safe)
     return chosen(writer, empty, zero, found)
@@ -133,33 +133,33 @@ def _divisible(writer: Writer, left: Value, right: Value, empty: Value) -> Value
     dtype, lanes = left.dtype, left.lanes
     bits = int(writer.scalar(dtype)[1:])
     least = writer.constant(-(1 << bits - 1), dtype, lanes)
-    overflows = operate(writer, "and", _compared(writer, "==", left, least),
-                        _compared(writer, "==", right, writer.constant(-1, dtype, lanes)))
+    overflows = operate(writer, "and", _compare(writer, "==", left, least),
+                        _compare(writer, "==", right, writer.constant(-1, dtype, lanes)))
     return chosen(writer, operate(writer, "or", overflows, empty),
                   writer.constant(1, dtype, lanes), right)
 
 
-def _floats_divided(writer: Writer, operator: str, left: Value, right: Value) -> Value:
+def _divide_floats(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     """As NumPy does it: the rest has the sign of the divisor, and both fit together."""
     dtype, lanes = left.dtype, left.lanes
     zero, one = writer.constant(0.0, dtype, lanes), writer.constant(1.0, dtype, lanes)
     rest = operate_plain(writer, "frem", left, right)
     quotient = operate(writer, "/", operate(writer, "-", left, rest), right)
-    uneven = _compared(writer, "!=", rest, zero)
-    below = operate(writer, "and", uneven, _compared(
-        writer, "!=", _compared(writer, "<", right, zero), _compared(writer, "<", rest, zero)))
+    uneven = _compare(writer, "!=", rest, zero)
+    below = operate(writer, "and", uneven, _compare(
+        writer, "!=", _compare(writer, "<", right, zero), _compare(writer, "<", rest, zero)))
     if operator == "%":
         moved = chosen(writer, below, operate(writer, "+", rest, right), rest)
         return chosen(writer, uneven, moved, function(writer, "copysign", zero, right))
     quotient = chosen(writer, below, operate(writer, "-", quotient, one), quotient)
     floor = function(writer, "floor", quotient)
-    up = _compared(writer, "<", writer.constant(0.5, dtype, lanes),
-                   operate(writer, "-", quotient, floor))
+    up = _compare(writer, "<", writer.constant(0.5, dtype, lanes),
+                  operate(writer, "-", quotient, floor))
     floor = chosen(writer, up, operate(writer, "+", floor, one), floor)
     plain = operate(writer, "/", left, right)
-    floor = chosen(writer, _compared(writer, "!=", quotient, zero), floor,
+    floor = chosen(writer, _compare(writer, "!=", quotient, zero), floor,
                    function(writer, "copysign", zero, plain))
-    return chosen(writer, _compared(writer, "==", right, zero), plain, floor)
+    return chosen(writer, _compare(writer, "==", right, zero), plain, floor)
 
 
 def function(writer: Writer, name: str, *arguments: Value) -> Value:
@@ -175,7 +175,7 @@ def function(writer: Writer, name: str, *arguments: Value) -> Value:
     return Value(text, first.dtype, lanes)
 
 
-def _shifted(writer: Writer, operator: str, left: Value, right: Value) -> Value:
+def _shift(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     dtype, lanes = left.dtype, left.lanes
     name = "shl" if operator == "<<" else "lshr" if dtype in UNSIGNED else "ashr"
     bits, by = int(writer.scalar(dtype)[1:]), _number(right)
@@ -206,7 +206,7 @@ def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) 
             name = "fpext" if SIZES[dtype] > SIZES[value.dtype] else "fptrunc"
             return writer.value(f"{name} {writer.typed(value)} to {kind}", dtype, lanes)
         if dtype == BOOL:
-            return _compared(writer, "!=", value, writer.constant(0.0, value.dtype, lanes))
+            return _compare(writer, "!=", value, writer.constant(0.0, value.dtype, lanes))
         whole = "int32" if fits_in_32 and "64" not in dtype else (
             dtype if dtype == "uint64" else SATURATED)
         to = writer.type(whole, lanes)
@@ -219,11 +219,11 @@ def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) 
         name = "uitofp" if value.dtype in UNSIGNED else "sitofp"
         return writer.value(f"{name} {writer.typed(value)} to {kind}", dtype, lanes)
     if dtype == BOOL:
-        return _compared(writer, "!=", value, writer.constant(0, value.dtype, lanes))
-    return _resized(writer, value, dtype)
+        return _compare(writer, "!=", value, writer.constant(0, value.dtype, lanes))
+    return _resize_integer(writer, value, dtype)
 
 
-def _resized(writer: Writer, value: Value, dtype: str) -> Value:
+def _resize_integer(writer: Writer, value: Value, dtype: str) -> Value:
     """An integer with more or fewer bits. An index of 32 bits takes what is nearest to one of 64,
     so that what is outside stays outside."""
     before, after = (int(writer.scalar(each)[1:]) for each in (value.dtype, dtype))

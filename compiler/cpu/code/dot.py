@@ -101,23 +101,23 @@ def _instructions(values: Values, sums: Value, one: Value, other: Value) -> Valu
                        for each in (one, other))]
         parts.append(Value(writer.call(name, "<4 x i32>", *map(writer.typed, arguments)), "int32",
                            REGISTER))
-    return _joined(values, parts)
+    return _concatenate(values, parts)
 
 
 def _part(values: Values, value: Value, first: int, count: int) -> Value:
     if value.lanes == count:
         return value
-    return _shuffled(values, value, value, range(first, first + count))
+    return _shuffle(values, value, value, range(first, first + count))
 
 
-def _joined(values: Values, parts: list[Value]) -> Value:
+def _concatenate(values: Values, parts: list[Value]) -> Value:
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(values, one, other, range(one.lanes * 2)) for one, other in pairs]
+        parts = [_shuffle(values, one, other, range(one.lanes * 2)) for one, other in pairs]
     return parts[0]
 
 
-def _shuffled(values: Values, one: Value, other: Value, places: range) -> Value:
+def _shuffle(values: Values, one: Value, other: Value, places: range) -> Value:
     writer = values.writer
     if len(places) == 1 and one is other:
         return writer.lane(one, places[0])
@@ -134,7 +134,7 @@ def _products(values: Values, sums: Value, one: Value, other: Value) -> Value:
     wide = [writer.name(f"{extend} {writer.typed(each)} to {kind}") for each in (one, other)]
     value = writer.value(f"mul {kind} {wide[0]}, {wide[1]}", "int32", one.lanes)
     while value.lanes > sums.lanes:
-        halves = [_shuffled(values, value, value, range(first, value.lanes, 2)) for first in (0, 1)]
+        halves = [_shuffle(values, value, value, range(first, value.lanes, 2)) for first in (0, 1)]
         value = writer.value(f"add {writer.typed(halves[0])}, {halves[1].text}", "int32",
                              halves[0].lanes)
     return writer.value(f"add {writer.typed(sums)}, {value.text}", "int32", sums.lanes)

@@ -15,7 +15,7 @@ from hashlib import sha256
 from math import prod
 
 from ....base.processor import Target
-from ...nest.nest import Assign, Buffer, Loop, Statement, shared_loops
+from ...nest.nest import Assign, Buffer, Loop, Statement, parallel_loops
 from .entry import Entry, calling, finder, finding, running_all
 from .sharing import HELP_STEPS, RUN_STEPS, running_steps
 from .statements import NO_VECTORS, Statements
@@ -37,7 +37,7 @@ class Kernel:
     @property
     def iterations(self) -> int:
         """Of the loops that threads share; 1 if there are none."""
-        return prod(loop.axis.extent for loop in shared_loops(self.body))
+        return prod(loop.axis.extent for loop in parallel_loops(self.body))
 
     @property
     def work(self) -> int:
@@ -78,8 +78,8 @@ class Module:
                            for each in (*kernel.reads, *kernel.writes)}
         values.status = "%status"
         statements, body = Statements(values), kernel.body
-        if shared_loops(body):
-            statements.shared(shared_loops(body), "%begin", "%end")
+        if parallel_loops(body):
+            statements.shared(parallel_loops(body), "%begin", "%end")
         else:
             statements.add(body)
         text = _body(kernel, writer)
@@ -144,7 +144,7 @@ def _body(kernel: Kernel, writer: Writer) -> str:
     parameters = "".join(
         f"ptr noalias nocapture{'' if buffer in written else ' readonly'} %b{number}, "
         for number, buffer in enumerate(kernel.buffers))
-    parallel = bool(shared_loops(kernel.body))
+    parallel = bool(parallel_loops(kernel.body))
     lines = [f"({parameters}{word} %begin, {word} %end) noinline nounwind {{", "entry:",
              "  %status = alloca i32", *writer.entry, "  store i32 0, ptr %status"]
     if parallel:

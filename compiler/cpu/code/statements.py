@@ -19,7 +19,7 @@ from ...nest.nest import (
     When,
     statements_of,
 )
-from ...nest.places import weighted
+from ...nest.places import weighted_sum
 from .arithmetic import cast, operate
 from .dot import DOT, add_dot
 from .values import Values
@@ -207,7 +207,7 @@ class Statements:
         if not (isinstance(condition, Binary) and condition.operator in ("<", "<=")
                 and condition.left.dtype == INDEX):
             return None
-        place = weighted(((condition.right, 1), (condition.left, -1)), fixed)
+        place = weighted_sum(((condition.right, 1), (condition.left, -1)), fixed)
         if any(term is not axis and self.values.varies(term) for term in place.terms):
             return None
         step = place.terms.get(axis, 0)

@@ -26,7 +26,7 @@ from ...expression.expression import (
     walk,
 )
 from ...expression.functions import CHECKED
-from ...expression.intervals import Known, implied, interval_of
+from ...expression.intervals import Known, implied_intervals, interval_of
 from ...nest.nest import Access, Buffer
 from ...nest.places import place_of
 from .arithmetic import as_bits, cast, chosen, function, operate, operate_plain
@@ -313,6 +313,6 @@ class Values:
     def narrowed(self, condition: Expression) -> Known:
         """What is known where a condition holds, besides what is known here."""
         try:
-            return {**self.known, **implied(condition, self.known)}
+            return {**self.known, **implied_intervals(condition, self.known)}
         except CompileError:
             return self.known

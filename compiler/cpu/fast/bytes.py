@@ -25,7 +25,7 @@ SUMS = "int32"
 Indices = tuple[Expression, ...]
 
 
-def rounded_up(extent: int, factor: int) -> int:
+def round_up(extent: int, factor: int) -> int:
     return -(-extent // factor) * factor
 
 
@@ -33,12 +33,12 @@ def are_bytes(*types: TensorType) -> bool:
     return all(each.dtype in ("int8", "uint8") for each in types)
 
 
-def signed(value: Expression) -> Expression:
+def to_signed(value: Expression) -> Expression:
     """A byte minus 128, if it is unsigned."""
     return (value ^ HALF).cast("int8") if value.dtype == "uint8" else value
 
 
-def signed_array(array: Array) -> Array:
+def to_signed_array(array: Array) -> Array:
     return (array ^ np.uint8(HALF)).view(np.int8) if array.dtype == np.uint8 else array
 
 
@@ -79,15 +79,15 @@ def per_column(name: str, values: Array, column: int) -> Callable[[Indices], Exp
     return lambda i: table[i[column]]
 
 
-def signed_copy(x: Operand) -> Tensor:
+def copy_signed(x: Operand) -> Tensor:
     """A tensor as signed bytes whose last axis has zeros at its end, if it is not that already."""
     extent = x.type.shape[-1]
-    last = rounded_up(extent, TERMS)
+    last = round_up(extent, TERMS)
     if x.type.dtype == "int8" and extent == last:
         return x.tensor
 
     def element(*i: Expression) -> Expression:
-        value = signed(x.tensor[i])
+        value = to_signed(x.tensor[i])
         return value if extent == last else select(i[-1] < extent, value, 0)
 
     return compute("bytes", (*x.type.shape[:-1], last), element)

@@ -20,11 +20,11 @@ from .bytes import (
     TERMS,
     Correction,
     are_bytes,
+    copy_signed,
     per_column,
-    rounded_up,
-    signed,
-    signed_array,
-    signed_copy,
+    round_up,
+    to_signed,
+    to_signed_array,
     zero_points,
 )
 from .depthwise import depthwise_sums
@@ -72,7 +72,7 @@ def _block(shape: Shape, window: Window, group: int) -> Block | None:
 def _in_panels(array: Array, lanes: int) -> Array:
     """(output, input, y, x) → (panel, y, x, input, lane)"""
     outputs = len(array)
-    wide = np.zeros((rounded_up(outputs, lanes), *array.shape[1:]), array.dtype)
+    wide = np.zeros((round_up(outputs, lanes), *array.shape[1:]), array.dtype)
     wide[:outputs] = array
     parts = wide.reshape(-1, lanes, *array.shape[1:])
     return np.ascontiguousarray(parts.transpose(0, 3, 4, 2, 1))
@@ -118,7 +118,7 @@ def _inside(column: Axis, shape: Shape, window: Window) -> Expression:
 def _sums(product: Callable[..., Expression], shape: Shape, window: Window, block: Block, *,
           dot: bool = False) -> Sums:
     n, rows, columns, channels = (shape[each] for each in window.axes)
-    whole = (n, rows, max(block.height, columns), rounded_up(channels, block.lanes))
+    whole = (n, rows, max(block.height, columns), round_up(channels, block.lanes))
     blocked = Blocked(compute("sums", whole, product), *window.axes[2:], block, dot=dot)
     stored = blocked.sums if channels % block.lanes == 0 and not dot else blocked.stored()
     return Sums(lambda i: stored[tuple(i[each] for each in window.axes)], blocked)
@@ -127,9 +127,9 @@ def _sums(product: Callable[..., Expression], shape: Shape, window: Window, bloc
 def _of_bytes(images: Operand, weights: Operand, array: Array, shape: Shape, window: Window,
               block: Block) -> Sums:
     outputs, depth, *taps = array.shape
-    terms = rounded_up(depth, TERMS)
+    terms = round_up(depth, TERMS)
     deep = np.zeros((outputs, terms, *taps), np.int8)
-    deep[:, :depth] = signed_array(array)
+    deep[:, :depth] = to_signed_array(array)
     panels = _in_panels(deep, block.lanes)
     fours = panels.reshape(*panels.shape[:3], terms // TERMS, TERMS, block.lanes)
     kernel = constant("weights", np.ascontiguousarray(np.swapaxes(fours, -1, -2)))
@@ -150,7 +150,8 @@ def _of_bytes(images: Operand, weights: Operand, array: Array, shape: Shape, win
         int(zero_points(images.type)[0]),
         per_column("weight_zeros", zeros, column) if zeros.any() else None,
         _pixel_sums(pixels, shape, window, depth, (a.extent, b.extent)),
-        per_column("weight_sums", signed_array(array).sum(axis=(1, 2, 3), dtype=np.int64), column),
+        per_column("weight_sums", to_signed_array(array).sum(axis=(1, 2, 3), dtype=np.int64),
+                   column),
         depth * taps[0] * taps[1])
     return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
 
@@ -158,12 +159,12 @@ def _of_bytes(images: Operand, weights: Operand, array: Array, shape: Shape, win
 def _channels_last(images: Operand, window: Window) -> Tensor:
     """Images as signed bytes with channels last, in fours."""
     if window.channel_axis == 3:
-        return signed_copy(images)
+        return copy_signed(images)
     n, channels, height, width = images.type.shape
-    last = rounded_up(channels, TERMS)
+    last = round_up(channels, TERMS)
 
     def element(image: Axis, y: Axis, x: Axis, c: Axis) -> Expression:
-        value = signed(images.tensor[image, c, y, x])
+        value = to_signed(images.tensor[image, c, y, x])
         return value if last == channels else select(c < channels, value, 0)
 
     return compute(ACROSS, (n, height, width, last), element)

@@ -22,11 +22,11 @@ from .bytes import (
     TERMS,
     Correction,
     are_bytes,
+    copy_signed,
     per_column,
-    rounded_up,
-    signed,
-    signed_array,
-    signed_copy,
+    round_up,
+    to_signed,
+    to_signed_array,
     zero_points,
 )
 
@@ -70,8 +70,8 @@ def _of_floats(left: Operand, right: Operand, shape: Shape) -> Sums:
 def _of_bytes(left: Operand, right: Operand, shape: Shape) -> Sums:
     depth = left.type.shape[-1]
     block = _block(shape, depth)
-    panels, rows = _byte_panels(right, block.lanes, shape[-1]), signed_copy(left)
-    k, t = reduce_axis("k", rounded_up(depth, TERMS) // TERMS), reduce_axis("t", TERMS)
+    panels, rows = _byte_panels(right, block.lanes, shape[-1]), copy_signed(left)
+    k, t = reduce_axis("k", round_up(depth, TERMS) // TERMS), reduce_axis("t", TERMS)
 
     def product(*i: Expression) -> Expression:
         one = rows[(*batch(i, left.type.shape), _row(i, shape), k * TERMS + t)]
@@ -105,7 +105,7 @@ def _row(i: Indices, shape: Shape) -> Expression:
 
 def _sums(product: Callable[..., Expression], shape: Shape, block: Block, *, dot: bool) -> Sums:
     *others, rows, columns = shape
-    whole = (*others, max(rows, block.height), rounded_up(columns, block.lanes))
+    whole = (*others, max(rows, block.height), round_up(columns, block.lanes))
     blocked = Blocked(compute("sums", whole, product), len(others), len(others) + 1, block,
                       before=range(len(others)), dot=dot)
     stored = blocked.sums if columns % block.lanes == 0 and not dot else blocked.stored()
@@ -114,7 +114,7 @@ def _sums(product: Callable[..., Expression], shape: Shape, block: Block, *, dot
 
 def _panels(right: Operand, lanes: int, columns: int) -> Tensor:
     *others, depth, _ = right.type.shape
-    width = rounded_up(columns, lanes)
+    width = round_up(columns, lanes)
     if right.array is not None:
         return constant("panels", _in_panels(right.array.astype(np.float32), lanes, width))
 
@@ -137,10 +137,10 @@ def _in_panels(array: Array, lanes: int, width: int) -> Array:
 
 def _byte_panels(right: Operand, lanes: int, columns: int) -> Tensor:
     *others, depth, _ = right.type.shape
-    width, terms = rounded_up(columns, lanes), rounded_up(depth, TERMS)
+    width, terms = round_up(columns, lanes), round_up(depth, TERMS)
     if right.array is not None:
         deep = np.zeros((*others, terms, columns), np.int8)
-        deep[..., :depth, :] = signed_array(right.array)
+        deep[..., :depth, :] = to_signed_array(right.array)
         parts = _in_panels(deep, lanes, width)                      # panel, k, lane
         fours = parts.reshape(*parts.shape[:-2], terms // TERMS, TERMS, lanes)
         return constant("panels", np.ascontiguousarray(np.swapaxes(fours, -1, -2)))
@@ -148,7 +148,7 @@ def _byte_panels(right: Operand, lanes: int, columns: int) -> Tensor:
     def element(*i: Expression) -> Expression:
         *several, panel, k, lane, t = i
         row, column = k * TERMS + t, panel * lanes + lane
-        value = signed(right.tensor[(*several, row, column)])
+        value = to_signed(right.tensor[(*several, row, column)])
         inside = [index < extent for index, extent, whole in (
             (row, depth, terms), (column, columns, width)) if extent != whole]
         return select(both(*inside), value, 0) if inside else value
@@ -174,10 +174,10 @@ def _row_sums(left: Operand, rows: Tensor, depth: int) -> Callable[[Indices], Ex
 
 def _column_sums(right: Operand, column: int) -> Callable[[Indices], Expression]:
     if right.array is not None and right.array.ndim == 2:
-        return per_column("column_sums", signed_array(right.array).sum(axis=-2, dtype=np.int64),
+        return per_column("column_sums", to_signed_array(right.array).sum(axis=-2, dtype=np.int64),
                           column)
     k = reduce_axis("k", right.type.shape[-2])
     *others, _, columns = right.type.shape
     sums = compute("column_sums", (*others, columns), lambda *i: total(
-        signed(right.tensor[(*i[:-1], k, i[-1])]).cast("int32"), k))
+        to_signed(right.tensor[(*i[:-1], k, i[-1])]).cast("int32"), k))
     return lambda i: sums[(*batch(i, right.type.shape), i[-1])]

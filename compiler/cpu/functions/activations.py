@@ -7,7 +7,7 @@ from math import log
 from ...expression.expression import Expression, maximum, minimum, select
 from ...expression.functions import magnitude, square_root, with_sign_of
 from .exponential import exp, expm1, ln, log1p
-from .reals import in_double, of_reals, unordered
+from .reals import in_double, is_nan, of_reals
 
 
 @of_reals
@@ -19,7 +19,7 @@ def sigmoid(x: Expression) -> Expression:
 @of_reals
 def tanh(x: Expression) -> Expression:
     twice = expm1(minimum(magnitude(x), 30) * 2)
-    return select(unordered(x), x, with_sign_of(twice / (twice + 2), x))
+    return select(is_nan(x), x, with_sign_of(twice / (twice + 2), x))
 
 
 @of_reals

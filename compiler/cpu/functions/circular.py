@@ -12,7 +12,7 @@ from . import constants
 from .reals import in_double, polynomial
 
 
-def _turned(x: Expression) -> tuple[Expression, Expression]:
+def _reduce_angle(x: Expression) -> tuple[Expression, Expression]:
     """The quarter that an angle lies in, and by how much it differs from the middle of that."""
     bits = as_bits(magnitude(x))
     exponent = (bits >> 52) - constants.FIRST_EXPONENT
@@ -57,14 +57,14 @@ def _finite(x: Expression, value: Expression) -> Expression:
 
 @in_double
 def sin(x: Expression) -> Expression:
-    quarter, r = _turned(x)
+    quarter, r = _reduce_angle(x)
     found = select((quarter & 1).equals(1), _cosine(r), _sine(r))
     return _finite(x, select(x.equals(0), x, select(quarter >= 2, found * -1, found)))
 
 
 @in_double
 def cos(x: Expression) -> Expression:
-    quarter, r = _turned(x)
+    quarter, r = _reduce_angle(x)
     found = select((quarter & 1).equals(1), _sine(r), _cosine(r))
     negative = either(quarter.equals(1), quarter.equals(2))
     return _finite(x, select(negative, found * -1, found))
@@ -72,7 +72,7 @@ def cos(x: Expression) -> Expression:
 
 @in_double
 def tan(x: Expression) -> Expression:
-    quarter, r = _turned(x)
+    quarter, r = _reduce_angle(x)
     sine, cosine = _sine(r), _cosine(r)
     found = select((quarter & 1).equals(1), cosine / sine * -1, sine / cosine)
     return _finite(x, select(x.equals(0), x, found))

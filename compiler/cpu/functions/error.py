@@ -6,7 +6,7 @@ from ...expression.expression import Expression, minimum, select
 from ...expression.functions import magnitude, with_sign_of
 from . import constants
 from .exponential import exp
-from .reals import of_reals, polynomial, unordered
+from .reals import is_nan, of_reals, polynomial
 
 
 def _complement(x: Expression) -> tuple[Expression, Expression]:
@@ -24,7 +24,7 @@ def _complement(x: Expression) -> tuple[Expression, Expression]:
 def erf(x: Expression) -> Expression:
     size = minimum(magnitude(x), 27)
     complement, near = _complement(size)
-    return select(unordered(x), x, with_sign_of(select(size < 1, near, 1 - complement), x))
+    return select(is_nan(x), x, with_sign_of(select(size < 1, near, 1 - complement), x))
 
 
 @of_reals
@@ -32,4 +32,4 @@ def gelu(x: Expression) -> Expression:
     """x / 2 × (1 + erf(x / √2)), with what is left of it for negative numbers."""
     complement, _ = _complement(minimum(magnitude(x) * 0.5 ** 0.5, 40))
     share = select(x < 0, complement, 2 - complement)
-    return select(unordered(x), x, x * 0.5 * share)
+    return select(is_nan(x), x, x * 0.5 * share)

@@ -7,7 +7,7 @@ from math import factorial, inf
 from ...expression.expression import Expression, as_expression, maximum, minimum, select
 from ...expression.functions import as_bits, from_bits
 from . import constants
-from .reals import of_reals, polynomial, unordered
+from .reals import is_nan, of_reals, polynomial
 
 
 def _parts(x: Expression) -> tuple[Expression, Expression, Expression]:
@@ -30,7 +30,7 @@ def _power_of_two(n: Expression) -> Expression:
     return from_bits((n + bias) << bits)
 
 
-def _limited(x: Expression) -> Expression:
+def _limit_exponent(x: Expression) -> Expression:
     """Numbers beyond which e^x is infinite or 0, no further than that is certain."""
     far = 120.0 if x.dtype == "float32" else 800.0
     return minimum(maximum(x, -far), far)
@@ -38,7 +38,7 @@ def _limited(x: Expression) -> Expression:
 
 @of_reals
 def exp(x: Expression) -> Expression:
-    n, _, rest = _parts(_limited(x))
+    n, _, rest = _parts(_limit_exponent(x))
     half = n >> 1               # twice, for 2^n need not be a normal number
     return (rest + 1) * _power_of_two(half) * _power_of_two(n - half)
 
@@ -46,7 +46,7 @@ def exp(x: Expression) -> Expression:
 @of_reals
 def expm1(x: Expression) -> Expression:
     """e^x − 1, which keeps its precision near 0."""
-    n, _, rest = _parts(_limited(x))
+    n, _, rest = _parts(_limit_exponent(x))
     half = n >> 1
     small, power = maximum(minimum(n, 64), -64), _power_of_two(n - half)
     exact = _power_of_two(small)
@@ -95,4 +95,4 @@ def log1p(x: Expression) -> Expression:
     away = u - 1
     ratio = x / select(away.equals(0), 1, away)
     found = select(away.equals(0), x, ln(u) * ratio)
-    return select(x < inf, found, select(unordered(x), x, inf))
+    return select(x < inf, found, select(is_nan(x), x, inf))

@@ -15,10 +15,10 @@ from ...expression.expression import (
     minimum,
     select,
 )
-from ...expression.functions import as_bits, from_bits, magnitude, truncated, with_sign_of
+from ...expression.functions import as_bits, from_bits, magnitude, truncate, with_sign_of
 from . import constants
 from .exponential import exp, log_parts
-from .reals import Function, polynomial, unordered
+from .reals import Function, is_nan, polynomial
 
 
 def constant_power(x: Expression, exponent: float) -> Expression:
@@ -37,15 +37,15 @@ def power(x: Expression, y: Expression) -> Expression:
     x, y = x.cast("float64"), y.cast("float64")
     size = magnitude(x)
     found = _real_power(size, y)
-    whole = truncated(y).equals(y)
+    whole = truncate(y).equals(y)
     half = y * 0.5
-    odd = both(whole, binary("!=", truncated(half), half))
+    odd = both(whole, binary("!=", truncate(half), half))
     negative = either(x < 0, both(x.equals(0), 1 / x < 0))
     found = select(both(negative, odd), found * -1, found)
     real = either(whole, either(magnitude(y).equals(inf), size.equals(inf)))
     found = select(both(both(x < 0, real.equals(Constant(False, "bool"))), size < inf),
                    float("nan"), found)
-    found = select(either(unordered(x), unordered(y)), x + y, found)
+    found = select(either(is_nan(x), is_nan(y)), x + y, found)
     return select(either(y.equals(0), x.equals(1)), 1, found).cast(dtype)
 
 
@@ -112,7 +112,7 @@ def _remainder(x: Expression, y: Expression, bits: int, steps: int) -> Expressio
         scaled = divisor
         for more in range(0, bits * step, 1000):        # no number is larger than 2^1024
             scaled = scaled * 2.0 ** min(bits * step - more, 1000)
-        count = truncated(rest / scaled)
+        count = truncate(rest / scaled)
         high, low = _split(scaled)
         less = (rest - count * high) - count * low
         less = select(less < 0, less + scaled, less)

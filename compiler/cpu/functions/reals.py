@@ -34,6 +34,6 @@ def polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
     return total
 
 
-def unordered(x: Expression) -> Expression:
+def is_nan(x: Expression) -> Expression:
     """Whether a number is none."""
     return binary("!=", x, x)

@@ -19,12 +19,12 @@ def bits(operation: Bits, result: TensorType, left: Operand, right: Operand) -> 
         one, other = at(left, i), at(right, i)
         if operation.kind in JOINED:
             return binary(JOINED[operation.kind], one, other)
-        return _shifted(one, other, operation.kind == BitsKind.SHIFT_LEFT)
+        return _shift(one, other, operation.kind == BitsKind.SHIFT_LEFT)
 
     return each(operation, result, element)
 
 
-def _shifted(value: Expression, places: Expression, left: bool) -> Expression:
+def _shift(value: Expression, places: Expression, left: bool) -> Expression:
     """What is shifted by its width or more, or by a negative number, is gone."""
     low, high = LIMITS[value.dtype]
     width = high.bit_length() + (low < 0)

@@ -17,7 +17,7 @@ from ...graph.operations.blocks import (
 from ...graph.types import TensorType
 from ..registry import Operand, lowers
 from .common import Axes, each, number
-from .shape import padded
+from .shape import pad_element
 
 
 def split(axes: Axes, channel_axis: int) -> Axes:
@@ -27,8 +27,8 @@ def split(axes: Axes, channel_axis: int) -> Axes:
     return (n, *others, channel)
 
 
-def joined(n: Expression, y: Expression, x: Expression, channel: Expression,
-           channel_axis: int) -> Axes:
+def join_axes(n: Expression, y: Expression, x: Expression, channel: Expression,
+              channel_axis: int) -> Axes:
     """The same as axes of an image."""
     return (n, channel, y, x) if channel_axis == 1 else (n, y, x, channel)
 
@@ -43,7 +43,7 @@ def depth_to_space(operation: DepthToSpace, result: TensorType, x: Operand) -> T
         place = row % side * side + column % side
         there = (place * depth + channel if operation.order == DepthOrder.BLOCK_FIRST
                  else channel * side ** 2 + place)
-        return x.tensor[joined(n, row // side, column // side, there, operation.channel_axis)]
+        return x.tensor[join_axes(n, row // side, column // side, there, operation.channel_axis)]
 
     return each(operation, result, element)
 
@@ -58,8 +58,8 @@ def space_to_depth(operation: SpaceToDepth, result: TensorType, x: Operand) -> T
         place, there = channel // depth, channel % depth
         if operation.order == DepthOrder.CHANNEL_FIRST:
             place, there = channel % side ** 2, channel // side ** 2
-        return x.tensor[joined(n, row * side + place // side, column * side + place % side, there,
-                               operation.channel_axis)]
+        return x.tensor[join_axes(n, row * side + place // side, column * side + place % side,
+                                  there, operation.channel_axis)]
 
     return each(operation, result, element)
 
@@ -77,8 +77,8 @@ def space_to_batch(operation: SpaceToBatch, result: TensorType, x: Operand) -> T
             inner = place // prod(operation.block[axis + 1:])
             there.append(i[axis + 1] * block + (inner % block if axis else inner))
         image = i[0] % images if images else i[0]
-        return padded(x, (image, *there, *i[axes + 1:]), (0, *operation.before, *[0] * rest),
-                      border)
+        return pad_element(x, (image, *there, *i[axes + 1:]), (0, *operation.before, *[0] * rest),
+                           border)
 
     return each(operation, result, element)
 

@@ -19,7 +19,7 @@ from ...expression.expression import (
     minimum,
     select,
 )
-from ...expression.functions import nearest_even, truncated
+from ...expression.functions import nearest_even, truncate
 from ...expression.tensor import Tensor, compute, constant
 from ...graph.operation import Operation
 from ...graph.operations.scaled import Clamped
@@ -66,12 +66,12 @@ def nonzero(value: Expression) -> Expression:
     return value if value.dtype == BOOL else binary("!=", value, as_expression(0, value.dtype))
 
 
-def unordered(value: Expression) -> Expression:
+def is_nan(value: Expression) -> Expression:
     """Whether a real number is none."""
     return binary("!=", value, value)
 
 
-def between(value: Expression, low: float | None, high: float | None) -> Expression:
+def clamp(value: Expression, low: float | None, high: float | None) -> Expression:
     """A number within bounds; those that its type has anyway are left out."""
     least, largest = LIMITS.get(value.dtype, (None, None))
     if low is not None and low != least:
@@ -81,38 +81,38 @@ def between(value: Expression, low: float | None, high: float | None) -> Express
     return value
 
 
-def clamped(operation: Clamped, result: TensorType, value: Expression) -> Expression:
+def clamp_result(operation: Clamped, result: TensorType, value: Expression) -> Expression:
     """What an operation with bounds stores of a value."""
     unbounded = operation.low is None and operation.high is None
     if unbounded and value.dtype in (result.dtype, working(result.dtype)):
         return value.cast(result.dtype)
     if result.dtype == BOOL:
-        return nonzero(between(value.cast("float32"), operation.low, operation.high))
-    return between(value, *operation.bounds(result)).cast(result.dtype)
+        return nonzero(clamp(value.cast("float32"), operation.low, operation.high))
+    return clamp(value, *operation.bounds(result)).cast(result.dtype)
 
 
-def saturated(value: Expression, dtype: str) -> Expression:
+def saturate(value: Expression, dtype: str) -> Expression:
     """A real number as an integer: without its fraction, as near as the type goes, and 0 if it is
     no number."""
     low, high = LIMITS[dtype]
-    known = select(unordered(value), 0, value)
+    known = select(is_nan(value), 0, value)
     if high < 1 << EXACT[value.dtype]:
-        return between(known, low, high).cast(dtype)
+        return clamp(known, low, high).cast(dtype)
     if high < 1 << EXACT["float64"]:
-        return saturated(known.cast("float64"), dtype)
+        return saturate(known.cast("float64"), dtype)
     inside = select(known < float(high), maximum(known, float(low)), 0)     # high rounds up
     return select(known < float(high), inside.cast(dtype), high)
 
 
-def rounded_away(value: Expression) -> Expression:
+def round_half_away(value: Expression) -> Expression:
     """The nearest whole number, of two the one away from zero."""
-    whole = truncated(value)
+    whole = truncate(value)
     rest = value - whole                        # exact
     up = select(rest >= 0.5, whole + 1, whole)
     return select(rest <= -0.5, whole - 1, up)
 
 
-def rounded_even(value: Expression) -> Expression:
+def round_half_even(value: Expression) -> Expression:
     return nearest_even(value)
 
 

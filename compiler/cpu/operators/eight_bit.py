@@ -18,14 +18,14 @@ from ...graph.operations.eight_bit import (
 )
 from ...graph.types import Array, TensorType
 from ..registry import Operand, lowers
-from .common import Axes, at, between, each, index_table, saturated, table
-from .fixed import WIDE, multiplied, scaled
+from .common import Axes, at, clamp, each, index_table, saturate, table
+from .fixed import WIDE, multiply_shift, scale_and_round
 from .reduction import Places
-from .sums import reduced
+from .sums import reduce_values
 
 
-def _stored(result: TensorType, value: Expression) -> Expression:
-    return between(value + result.known().zero_point, *result.range).cast(result.dtype)
+def _store(result: TensorType, value: Expression) -> Expression:
+    return clamp(value + result.known().zero_point, *result.range).cast(result.dtype)
 
 
 def _zeroless(x: Operand, i: Axes) -> Expression:
@@ -36,13 +36,13 @@ def _zeroless(x: Operand, i: Axes) -> Expression:
 def fixed_point_reduce(operation: FixedPointReduce, result: TensorType, x: Operand) -> Tensor:
     places, zero = Places(x, operation.axes, operation.keep), x.type.known().zero_point
     if not x.type.size:
-        return each(operation, result, lambda i: _stored(result, Constant(0, WIDE)))
-    sums = reduced("sums", result.shape, places.extents,
-                   lambda i, r: places.at(i, r).cast("int32") - zero, total)
+        return each(operation, result, lambda i: _store(result, Constant(0, WIDE)))
+    sums = reduce_values("sums", result.shape, places.extents,
+                         lambda i, r: places.at(i, r).cast("int32") - zero, total)
     multiplier, shift = (np.array([value], np.int64)
                          for value in (operation.multiplier, operation.shift))
-    return each(operation, result, lambda i: _stored(
-        result, multiplied(sums[i], multiplier, shift, TWICE)))
+    return each(operation, result, lambda i: _store(
+        result, multiply_shift(sums[i], multiplier, shift, TWICE)))
 
 
 @lowers(FixedPointPrelu)
@@ -52,8 +52,8 @@ def fixed_point_prelu(operation: FixedPointPrelu, result: TensorType, x: Operand
 
     def element(i: Axes) -> Expression:
         value, factor = _zeroless(x, i), _zeroless(slopes, i)
-        return _stored(result, select(value >= 0, scaled(value, [above], TWICE),
-                                      scaled(value * factor, [below], TWICE)))
+        return _store(result, select(value >= 0, scale_and_round(value, [above], TWICE),
+                                     scale_and_round(value * factor, [below], TWICE)))
 
     return each(operation, result, element)
 
@@ -65,10 +65,11 @@ def fixed_point_squared_difference(operation: FixedPointSquaredDifference, resul
     last = operation.scale(result, left.type, right.type)
 
     def element(i: Axes) -> Expression:
-        one, other = (scaled(_zeroless(x, i) << SQUARE_HEADROOM, [x.type.known().scale / double],
-                             TWICE) for x in (left, right))
+        one, other = (scale_and_round(_zeroless(x, i) << SQUARE_HEADROOM,
+                                      [x.type.known().scale / double],
+                                      TWICE) for x in (left, right))
         away = one - other
-        return _stored(result, scaled(away * away, [last], TWICE))
+        return _store(result, scale_and_round(away * away, [last], TWICE))
 
     return each(operation, result, element)
 
@@ -79,15 +80,15 @@ def fixed_point_resize(operation: FixedPointResize, result: TensorType, x: Opera
     sides = list(zip(x.type.shape[1:3], operation.sides, strict=True))
     rows, columns = ((operation.real_places if real else operation.places)(*each_side)
                      for each_side in sides)
-    return _averaged_reals(operation, result, x, rows, columns) if real else (
-        _averaged(operation, result, x, rows, columns))
+    return _average_reals(operation, result, x, rows, columns) if real else (
+        _average(operation, result, x, rows, columns))
 
 
 Places_ = tuple[Array, Array, Array]        # the two pixels around each place, and a weight
 
 
-def _averaged(operation: FixedPointResize, result: TensorType, x: Operand, rows: Places_,
-              columns: Places_) -> Tensor:
+def _average(operation: FixedPointResize, result: TensorType, x: Operand, rows: Places_,
+             columns: Places_) -> Tensor:
     def element(i: Axes) -> Expression:
         n, y, x_, channel = i
         value: Expression = Constant(0, WIDE)
@@ -104,8 +105,8 @@ def _averaged(operation: FixedPointResize, result: TensorType, x: Operand, rows:
     return each(operation, result, element)
 
 
-def _averaged_reals(operation: FixedPointResize, result: TensorType, x: Operand, rows: Places_,
-                    columns: Places_) -> Tensor:
+def _average_reals(operation: FixedPointResize, result: TensorType, x: Operand, rows: Places_,
+                   columns: Places_) -> Tensor:
     one = np.float32(1)
 
     def element(i: Axes) -> Expression:
@@ -117,6 +118,6 @@ def _averaged_reals(operation: FixedPointResize, result: TensorType, x: Operand,
                                  index_table("columns", column, x_), channel]
                 value = value + (pixel.cast("float32") * table("down", down, y)
                                  * table("across", across, x_))
-        return saturated(floor(value + 0.5), result.dtype)
+        return saturate(floor(value + 0.5), result.dtype)
 
     return each(operation, result, element)

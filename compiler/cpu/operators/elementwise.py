@@ -14,7 +14,7 @@ from ...expression.expression import (
     either,
     maximum,
     minimum,
-    negated,
+    negate,
     select,
 )
 from ...expression.tensor import Tensor
@@ -23,8 +23,8 @@ from ...graph.types import TensorType
 from .. import functions
 from ..registry import Operand, lowers
 from ..setting import setting
-from .common import Axes, at, clamped, each, working
-from .fixed import WIDE, scaled, stored
+from .common import Axes, at, clamp_result, each, working
+from .fixed import WIDE, scale_and_round, store_result
 
 
 @lowers(Binary)
@@ -34,27 +34,28 @@ def element_wise(operation: Binary, result: TensorType, left: Operand, right: Op
     def element(i: Axes) -> Expression:
         one, other = at(left, i), at(right, i)
         if quantized:
-            return stored(operation, result, _quantized(operation, result, left.type, right.type,
-                                                        one, other))
-        return clamped(operation, result, _plain(operation.kind, one, other, right))
+            return store_result(operation, result,
+                                _quantized_element(operation, result, left.type, right.type,
+                                                                      one, other))
+        return clamp_result(operation, result, _plain(operation.kind, one, other, right))
 
     return each(operation, result, element)
 
 
-def _quantized(operation: Binary, result: TensorType, left: TensorType, right: TensorType,
-               one: Expression, other: Expression) -> Expression:
+def _quantized_element(operation: Binary, result: TensorType, left: TensorType, right: TensorType,
+                       one: Expression, other: Expression) -> Expression:
     wide = "int32" if {left.dtype, right.dtype} <= {"int8", "uint8"} else WIDE
     first, second = (value.cast(wide) - setting("zero", known.known().zero_point, wide)
                      for value, known in ((one, left), (other, right)))
     if operation.kind == BinaryKind.MUL:
-        return scaled(first * second, operation.scales, operation.rounding)
+        return scale_and_round(first * second, operation.scales, operation.rounding)
     double = 2 * max(left.known().scale, right.known().scale)
-    terms = [scaled(value << HEADROOM, [known.known().scale / double], operation.rounding)
+    terms = [scale_and_round(value << HEADROOM, [known.known().scale / double], operation.rounding)
              for value, known in ((first, left), (second, right))]
     # int32 holds both terms, but their sum wraps as the graph's does.
     total = (binary("+" if operation.kind == BinaryKind.ADD else "-", *terms)).cast("int32")
     last = double / ((1 << HEADROOM) * result.known().scale)
-    return scaled(total, [last], operation.rounding)
+    return scale_and_round(total, [last], operation.rounding)
 
 
 def _plain(kind: BinaryKind, left: Expression, right: Expression, operand: Operand) -> Expression:
@@ -74,7 +75,7 @@ def _plain(kind: BinaryKind, left: Expression, right: Expression, operand: Opera
         case BinaryKind.MAX:
             return maximum(left, right)
         case BinaryKind.DIV:
-            return left / right if dtype in FLOATS else divided(left, right)
+            return left / right if dtype in FLOATS else divide(left, right)
         case BinaryKind.POW:
             if dtype not in FLOATS:
                 return _whole_power(left, right)
@@ -97,17 +98,17 @@ def _of_truth(kind: BinaryKind, left: Expression, right: Expression) -> Expressi
         case BinaryKind.MUL | BinaryKind.MIN:
             return both(left, right)
         case BinaryKind.DIV | BinaryKind.POW:
-            return either(left, negated(right))
+            return either(left, negate(right))
     raise CompileError(f"there is no {kind.value} of truth values")
 
 
-def divided(left: Expression, right: Expression) -> Expression:
+def divide(left: Expression, right: Expression) -> Expression:
     """A quotient of integers without its fraction; 0, if the divisor is."""
     safe, zero = _safe(right)
     below = left // safe
     rest = both(binary("!=", below * safe, left), binary("!=", left < 0, safe < 0))
     whole = select(zero, 0, select(rest, below + 1, below))
-    return select(right.equals(-1), 0 - left, whole) if _signed(right) else whole
+    return select(right.equals(-1), 0 - left, whole) if _is_signed(right) else whole
 
 
 def _modulo(left: Expression, right: Expression) -> Expression:
@@ -118,18 +119,18 @@ def _modulo(left: Expression, right: Expression) -> Expression:
 
 def _remainder(left: Expression, right: Expression) -> Expression:
     """What a division that cuts fractions off leaves."""
-    return select(right.equals(0), 0, left - divided(left, right) * right)
+    return select(right.equals(0), 0, left - divide(left, right) * right)
 
 
 def _safe(right: Expression) -> tuple[Expression, Expression]:
     """A divisor that no processor minds, and whether the real one is zero. Quotients by −1 may not
     fit; instead, numbers are divided by 1, which leaves as much."""
     zero = right.equals(0)
-    odd = either(zero, right.equals(-1)) if _signed(right) else zero
+    odd = either(zero, right.equals(-1)) if _is_signed(right) else zero
     return select(odd, 1, right), zero
 
 
-def _signed(value: Expression) -> bool:
+def _is_signed(value: Expression) -> bool:
     return LIMITS[value.dtype][0] < 0
 
 
@@ -141,7 +142,7 @@ def _whole_power(left: Expression, right: Expression) -> Expression:
     for bit in range(bits):
         found = select(((right >> bit) & 1).equals(1), found * square, found)
         square = square * square
-    if not _signed(left):
+    if not _is_signed(left):
         return found
     odd = select((right & 1).equals(1), -1, one)
     inverse = select(left.equals(1), one, select(left.equals(-1), odd, 0))

@@ -31,7 +31,7 @@ from ...expression.expression import (
 from ...graph.operations.scaled import SUMS, Clamped
 from ...graph.types import Array, TensorType
 from ..setting import setting
-from .common import between, clamped, table
+from .common import clamp, clamp_result, table
 
 WIDE = "int64"
 NARROW = ("int8", "uint8", "int16", "uint16")
@@ -47,11 +47,11 @@ def per_channel(channel: Expression) -> Lane:
     return lambda name, values: table(name, values, channel)
 
 
-def stored(operation: Clamped, result: TensorType, value: Expression) -> Expression:
+def store_result(operation: Clamped, result: TensorType, value: Expression) -> Expression:
     """What an operation with bounds stores of a scaled value: it adds the zero point."""
     zero = result.known().zero_point
     if result.dtype not in NARROW:
-        return clamped(operation, result, value + setting("zero_point", zero, WIDE))
+        return clamp_result(operation, result, value + setting("zero_point", zero, WIDE))
     # Within its bounds before the zero point is added, a value is never too large for 32 bits.
     low, high = (int(each) - zero for each in operation.bounds(result) if each is not None)
     value = minimum(maximum(value.cast(SUMS), setting("low", low, SUMS)),
@@ -59,31 +59,31 @@ def stored(operation: Clamped, result: TensorType, value: Expression) -> Express
     return (value + setting("zero_point", zero, SUMS)).cast(result.dtype)
 
 
-def scaled(value: Expression, scales: Sequence[float], rounding: int,
-           lane: Lane = single) -> Expression:
+def scale_and_round(value: Expression, scales: Sequence[float], rounding: int,
+                    lane: Lane = single) -> Expression:
     """value × scale, rounded and saturated to 32 bits, as int64."""
     pairs = np.array([quantize_scale(scale) for scale in scales], np.int64)
-    return multiplied(value, pairs[:, 0], pairs[:, 1], rounding, lane)
+    return multiply_shift(value, pairs[:, 0], pairs[:, 1], rounding, lane)
 
 
-def multiplied(value: Expression, multipliers: Array, shifts: Array, rounding: int,
-               lane: Lane = single) -> Expression:
+def multiply_shift(value: Expression, multipliers: Array, shifts: Array, rounding: int,
+                   lane: Lane = single) -> Expression:
     """value × multiplier / 2^shift, likewise."""
     # Both factors have 32 bits, and are seen to: some processors have no larger products.
     product = value.cast(WIDE) * lane("multipliers", multipliers.astype(np.int32)).cast(WIDE)
     if rounding == TWICE:
-        return _rounded_twice(product, shifts, lane)
-    return between(_rounded_once(product, shifts, rounding, lane), INT32_LOW, INT32_HIGH)
+        return _round_twice(product, shifts, lane)
+    return clamp(_round_once(product, shifts, rounding, lane), INT32_LOW, INT32_HIGH)
 
 
-def _rounded_twice(product: Expression, shifts: Array, lane: Lane) -> Expression:
+def _round_twice(product: Expression, shifts: Array, lane: Lane) -> Expression:
     first = np.minimum(shifts, HIGH_MULTIPLY_SHIFT)
     value = product
     if first.any():
         value = ((product >> lane("first_shifts", np.maximum(first - 1, 0))) + 1) >> 1
     if first.any() and not first.all():
         value = select(lane("first_shifts_or_none", first).equals(0), product, value)
-    value = between(value, INT32_LOW, INT32_HIGH)
+    value = clamp(value, INT32_LOW, INT32_HIGH)
     second = shifts - first
     if not second.any():
         return value
@@ -93,7 +93,7 @@ def _rounded_twice(product: Expression, shifts: Array, lane: Lane) -> Expression
     return (value + lane("halves", half) + sign) >> lane("second_shifts", second)
 
 
-def _rounded_once(product: Expression, shifts: Array, rounding: int, lane: Lane) -> Expression:
+def _round_once(product: Expression, shifts: Array, rounding: int, lane: Lane) -> Expression:
     if not shifts.any():
         return product
     shift, half = lane("shifts", shifts), (np.int64(1) << shifts) >> 1
@@ -105,7 +105,7 @@ def _rounded_once(product: Expression, shifts: Array, rounding: int, lane: Lane)
     return (product + lane("halves", np.maximum(half - 1, 0)) + odd) >> shift
 
 
-def shifted_right(value: Expression, amount: Expression | int) -> Expression:
+def shift_right(value: Expression, amount: Expression | int) -> Expression:
     """value / 2^amount, rounded, ties away from zero."""
     if isinstance(amount, int):
         if amount == 0:

@@ -31,8 +31,8 @@ from ...graph.operations.fixed_point import (
 )
 from ...graph.types import TensorType
 from ..registry import Operand, lowers
-from .common import Axes, at, between, each
-from .fixed import WIDE, scaled, shifted_right
+from .common import Axes, at, clamp, each
+from .fixed import WIDE, scale_and_round, shift_right
 
 
 def product(left: Expression, right: Expression | int) -> Expression:
@@ -40,22 +40,22 @@ def product(left: Expression, right: Expression | int) -> Expression:
     return minimum((left * right + (1 << 30)) >> 31, INT32_HIGH)
 
 
-def shifted_left(value: Expression, amount: int) -> Expression:
-    return between(value << amount, INT32_LOW, INT32_HIGH)
+def shift_left(value: Expression, amount: int) -> Expression:
+    return clamp(value << amount, INT32_LOW, INT32_HIGH)
 
 
 def exp_near_zero(value: Expression) -> Expression:
     x = value + (1 << 28)
     square = product(x, x)
     cube, fourth = product(square, x), product(square, square)
-    rest = shifted_right(product(shifted_right(fourth, 2) + cube, THIRD) + square, 1)
+    rest = shift_right(product(shift_right(fourth, 2) + cube, THIRD) + square, 1)
     return product(x + rest, EXP_OF_MINUS_EIGHTH) + EXP_OF_MINUS_EIGHTH
 
 
 def exp_of_negative(value: Expression, integer_bits: int) -> Expression:
     quarter = 1 << (FRACTION_BITS - integer_bits - 2)
     near = (value & (quarter - 1)) - quarter
-    result = exp_near_zero(shifted_left(near, integer_bits))
+    result = exp_near_zero(shift_left(near, integer_bits))
     rest = near - value
     for exponent, factor in zip(range(-2, 5), EXPONENTIALS, strict=True):
         if integer_bits > exponent:
@@ -65,12 +65,12 @@ def exp_of_negative(value: Expression, integer_bits: int) -> Expression:
     return select(value.equals(0), ONE, result)
 
 
-def one_over_one_plus(value: Expression) -> Expression:
+def reciprocal_of_one_plus(value: Expression) -> Expression:
     half = (value + ONE + 1) >> 1
     x = product(half, MINUS_THIRTY_TWO_SEVENTEENTHS) + FORTY_EIGHT_SEVENTEENTHS
     for _ in range(3):
-        x = x + shifted_left(product(x, ONE_OF_TWO_BITS - product(half, x)), 2)
-    return shifted_left(x, 1)
+        x = x + shift_left(product(x, ONE_OF_TWO_BITS - product(half, x)), 2)
+    return shift_left(x, 1)
 
 
 def leading_zeros(value: Expression) -> Expression:
@@ -94,21 +94,22 @@ def fixed_point_softmax(operation: FixedPointSoftmax, result: TensorType, x: Ope
         """exp of a difference, or −1 for one that does not count."""
         away = difference(i)
         counted = away >= radius
-        value = exp_of_negative(select(counted, scaled(away, [real], TWICE), 0), DIFFERENCE_BITS)
+        value = exp_of_negative(select(counted, scale_and_round(away, [real], TWICE), 0),
+                                DIFFERENCE_BITS)
         return select(counted, value, -1).cast("int32")
 
     powers = compute("powers", x.type.shape, power)
     sums = compute("sums", rows, lambda *i: total(select(
-        powers[(*i, m)] >= 0, shifted_right(powers[(*i, m)].cast(WIDE), SUM_BITS), 0), m))
+        powers[(*i, m)] >= 0, shift_right(powers[(*i, m)].cast(WIDE), SUM_BITS), 0), m))
     headroom = compute("headroom", rows, lambda *i: leading_zeros(sums[i]))
-    inverse = compute("inverse", rows, lambda *i: one_over_one_plus(
+    inverse = compute("inverse", rows, lambda *i: reciprocal_of_one_plus(
         (sums[i] << headroom[i]) - (1 << FRACTION_BITS)))
 
     def element(i: Axes) -> Expression:
         over = SUM_BITS + FRACTION_BITS - 8 - headroom[i[:-1]]
         value = powers[i].cast(WIDE)
-        share = shifted_right(product(value, inverse[i[:-1]]), over)
+        share = shift_right(product(value, inverse[i[:-1]]), over)
         low, high = result.range
-        return between(select(value >= 0, share, 0) + low, low, high).cast(result.dtype)
+        return clamp(select(value >= 0, share, 0) + low, low, high).cast(result.dtype)
 
     return each(operation, result, element)

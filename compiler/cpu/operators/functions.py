@@ -24,7 +24,7 @@ from ...graph.operations.functions import Cast, Unary, UnaryKind
 from ...graph.types import TensorType
 from .. import functions
 from ..registry import Operand, lowers
-from .common import Axes, at, each, nonzero, real, saturated
+from .common import Axes, at, each, nonzero, real, saturate
 
 Function = Callable[[Expression, float, float], Expression]     # of a number, alpha and beta
 
@@ -97,7 +97,7 @@ def cast(operation: Cast, result: TensorType, x: Operand) -> Tensor:
         if result.dtype == BOOL:
             return nonzero(value)
         if x.type.is_float and result.is_integer:
-            return saturated(real(x, i), result.dtype)
+            return saturate(real(x, i), result.dtype)
         return value.cast(result.dtype)
 
     return each(operation, result, element)

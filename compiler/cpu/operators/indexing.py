@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...errors import CompileError
 from ...expression.expression import Expression, Select, select
-from ...expression.functions import checked
+from ...expression.functions import check_index
 from ...expression.tensor import Tensor
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.indexing import (
     Expand,
     Gather,
@@ -20,22 +20,22 @@ from ..registry import Operand, lowers
 from .common import Axes, at, each, number, with_axis
 
 
-def counted(index: Expression, size: int) -> Expression:
+def wrap_index(index: Expression, size: int) -> Expression:
     """An index from the front, of an axis that must have it; a negative one counts from the end."""
     if not size:
         raise CompileError("an axis of no indices is indexed")
     place = index.cast("index")
-    return checked(select(place < 0, place + size, place), size)
+    return check_index(select(place < 0, place + size, place), size)
 
 
 @lowers(Gather)
 def gather(operation: Gather, result: TensorType, x: Operand, indices: Operand) -> Tensor:
-    axis = normalized_axis(operation.axis, len(x.type.shape))
+    axis = normalize_axis(operation.axis, len(x.type.shape))
     several = len(indices.type.shape) - operation.batch
 
     def element(i: Axes) -> Expression:
         named = indices.tensor[(*i[:operation.batch], *i[axis:axis + several])]
-        return x.tensor[(*i[:axis], counted(named, x.type.shape[axis]), *i[axis + several:])]
+        return x.tensor[(*i[:axis], wrap_index(named, x.type.shape[axis]), *i[axis + several:])]
 
     return each(operation, result, element)
 
@@ -45,8 +45,8 @@ def gather_nd(operation: GatherNd, result: TensorType, x: Operand, indices: Oper
     depth, several = indices.type.shape[-1], len(indices.type.shape) - 1
 
     def element(i: Axes) -> Expression:
-        named = [counted(indices.tensor[(*i[:several], place)],
-                         x.type.shape[operation.batch + place]) for place in range(depth)]
+        named = [wrap_index(indices.tensor[(*i[:several], place)],
+                            x.type.shape[operation.batch + place]) for place in range(depth)]
         return x.tensor[(*i[:operation.batch], *named, *i[several:])]
 
     return each(operation, result, element)
@@ -55,9 +55,9 @@ def gather_nd(operation: GatherNd, result: TensorType, x: Operand, indices: Oper
 @lowers(GatherElements)
 def gather_elements(operation: GatherElements, result: TensorType, x: Operand,
                     indices: Operand) -> Tensor:
-    axis = normalized_axis(operation.axis, len(x.type.shape))
+    axis = normalize_axis(operation.axis, len(x.type.shape))
     return each(operation, result, lambda i: x.tensor[with_axis(
-        i, axis, counted(indices.tensor[i], x.type.shape[axis]))])
+        i, axis, wrap_index(indices.tensor[i], x.type.shape[axis]))])
 
 
 @lowers(Tile)
@@ -74,7 +74,7 @@ def expand(operation: Expand, result: TensorType, x: Operand) -> Tensor:
 
 @lowers(OneHot)
 def one_hot(operation: OneHot, result: TensorType, indices: Operand) -> Tensor:
-    axis = normalized_axis(operation.axis, len(result.shape))
+    axis = normalize_axis(operation.axis, len(result.shape))
     on, off = (number(value, result.dtype) for value in (operation.on, operation.off))
 
     def element(i: Axes) -> Expression:

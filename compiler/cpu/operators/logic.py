@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from ...expression.expression import (
-    BOOL,
-    Expression,
-    Select,
-    binary,
-    both,
-    either,
-    negated,
-)
+from ...expression.expression import BOOL, Expression, Select, binary, both, either, negate
 from ...expression.tensor import Tensor
 from ...graph.operations.logic import Compare, CompareKind, Logical, LogicKind, Not, Where
 from ...graph.types import TensorType
@@ -52,7 +44,7 @@ def logical(operation: Logical, result: TensorType, left: Operand, right: Operan
 
 @lowers(Not)
 def opposite(operation: Not, result: TensorType, x: Operand) -> Tensor:
-    return each(operation, result, lambda i: negated(at(x, i)))
+    return each(operation, result, lambda i: negate(at(x, i)))
 
 
 @lowers(Where)

@@ -8,7 +8,7 @@ from ...graph.operations.matrix import MatMul
 from ...graph.types import TensorType
 from ..fast.matrix import batch, matrix_sums
 from ..registry import Operand, Scheduled, lowers
-from .products import correction, factor, finished, product_type, zero_point
+from .products import correction, factor, finish_sums, product_type, zero_point
 
 
 @lowers(MatMul)
@@ -17,10 +17,10 @@ def matrix_product(operation: MatMul, result: TensorType, left: Operand, right: 
     depth, dtype = left.type.shape[-1], product_type(left.type)
     channel = len(result.shape) - 1
     if not depth:
-        return finished(operation, result, lambda i: as_expression(0, dtype), channel, bias)
+        return finish_sums(operation, result, lambda i: as_expression(0, dtype), channel, bias)
     fast = matrix_sums(left, right, result.shape)
     if fast is not None:
-        return Scheduled(finished(operation, result, fast.value, channel, bias), fast.schedule)
+        return Scheduled(finish_sums(operation, result, fast.value, channel, bias), fast.schedule)
     plain = left.type.quantization is None or left.type.quantization.axis is None
     more = correction(zero_point(left.type), right, (0,)) if (
         plain and len(right.type.shape) == 2) else None
@@ -32,4 +32,4 @@ def matrix_product(operation: MatMul, result: TensorType, left: Operand, right: 
         return total(factor(left, one, stored=more is not None) * factor(right, other), k)
 
     sums = compute("sums", result.shape, product)
-    return finished(operation, result, lambda i: sums[i], channel, bias, more)
+    return finish_sums(operation, result, lambda i: sums[i], channel, bias, more)

@@ -7,7 +7,7 @@ from math import prod
 from ...expression.expression import Expression, both, largest, least, select, total
 from ...expression.functions import square_root
 from ...expression.tensor import Tensor, compute, reduce_axis
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.normalization import (
     BatchNorm,
     InstanceNorm,
@@ -21,12 +21,12 @@ from .. import functions
 from ..registry import Operand, lowers
 from .common import Axes, each, real, with_axis, working
 from .reduction import Places
-from .sums import reduced
+from .sums import reduce_values
 
 
 @lowers(Softmax)
 def softmax(operation: Softmax, result: TensorType, x: Operand) -> Tensor:
-    axis = normalized_axis(operation.axis, len(x.type.shape))
+    axis = normalize_axis(operation.axis, len(x.type.shape))
     powers, sums = _powers(x, axis, operation.beta)
     inverse = compute("inverse", sums.shape, lambda *i: 1 / sums[i])
     return each(operation, result, lambda i: (
@@ -35,7 +35,7 @@ def softmax(operation: Softmax, result: TensorType, x: Operand) -> Tensor:
 
 @lowers(LogSoftmax)
 def log_softmax(operation: LogSoftmax, result: TensorType, x: Operand) -> Tensor:
-    axis = normalized_axis(operation.axis, len(x.type.shape))
+    axis = normalize_axis(operation.axis, len(x.type.shape))
     highest = _highest(x, axis, 1)
     _, sums = _powers(x, axis, 1, highest)
     logarithms = compute("logarithm", sums.shape, lambda *i: functions.ln(sums[i]))
@@ -47,8 +47,8 @@ def log_softmax(operation: LogSoftmax, result: TensorType, x: Operand) -> Tensor
 def _highest(x: Operand, axis: int, beta: float) -> Tensor:
     places = Places(x, (axis,), keep=True)
     dtype = working(x.type.dtype)
-    return reduced("highest", with_axis(x.type.shape, axis, 1), places.extents,
-                   lambda i, r: places.at(i, r).cast(dtype), largest if beta >= 0 else least)
+    return reduce_values("highest", with_axis(x.type.shape, axis, 1), places.extents,
+                         lambda i, r: places.at(i, r).cast(dtype), largest if beta >= 0 else least)
 
 
 def _powers(x: Operand, axis: int, beta: float,
@@ -58,31 +58,32 @@ def _powers(x: Operand, axis: int, beta: float,
     top = _highest(x, axis, beta) if highest is None else highest
     powers = compute("powers", x.type.shape, lambda *i: functions.exp(
         (real(x, i) - top[with_axis(i, axis, 0)]) * beta))
-    sums = reduced("sums", with_axis(x.type.shape, axis, 1), [x.type.shape[axis]],
-                   lambda i, r: powers[with_axis(i, axis, r[0])], total)
+    sums = reduce_values("sums", with_axis(x.type.shape, axis, 1), [x.type.shape[axis]],
+                         lambda i, r: powers[with_axis(i, axis, r[0])], total)
     return powers, sums
 
 
-def _centred(x: Operand, axes: tuple[int, ...], epsilon: float) -> tuple[Tensor, Tensor]:
+def _moments(x: Operand, axes: tuple[int, ...], epsilon: float) -> tuple[Tensor, Tensor]:
     """The means over some axes, and what differences to them are multiplied with to have a
     variance of 1; the axes have one index."""
     places = Places(x, axes, keep=True)
     count, dtype = prod(places.extents), working(x.type.dtype)
     shape = [1 if axis in places.gone else size for axis, size in enumerate(x.type.shape)]
-    sums = reduced("sums", shape, places.extents, lambda i, r: places.at(i, r).cast(dtype), total)
+    sums = reduce_values("sums", shape, places.extents, lambda i, r: places.at(i, r).cast(dtype),
+                         total)
     means = compute("means", shape, lambda *i: sums[i] / count)
 
     def square(i: Axes, r: Axes) -> Expression:
         away = places.at(i, r).cast(dtype) - means[i]
         return away * away
 
-    squares = reduced("squares", shape, places.extents, square, total)
+    squares = reduce_values("squares", shape, places.extents, square, total)
     factors = compute("factors", shape,
                       lambda *i: 1 / square_root(squares[i] / count + epsilon))
     return means, factors
 
 
-def _normalized(x: Operand, means: Tensor, factors: Tensor, i: Axes) -> Expression:
+def _normalize(x: Operand, means: Tensor, factors: Tensor, i: Axes) -> Expression:
     there = tuple(0 if size == 1 else axis for axis, size in zip(i, means.shape, strict=True))
     return (real(x, i) - means[there]) * factors[there]
 
@@ -90,11 +91,11 @@ def _normalized(x: Operand, means: Tensor, factors: Tensor, i: Axes) -> Expressi
 @lowers(LayerNorm)
 def layer_norm(operation: LayerNorm, result: TensorType, x: Operand,
                *parameters: Operand) -> Tensor:
-    first = normalized_axis(operation.axis, len(x.type.shape))
-    means, factors = _centred(x, tuple(range(first, len(x.type.shape))), operation.epsilon)
+    first = normalize_axis(operation.axis, len(x.type.shape))
+    means, factors = _moments(x, tuple(range(first, len(x.type.shape))), operation.epsilon)
 
     def element(i: Axes) -> Expression:
-        value = _normalized(x, means, factors, i)
+        value = _normalize(x, means, factors, i)
         for place, parameter in enumerate(parameters):
             other = real(parameter, i)
             value = value + other if place else value * other
@@ -106,18 +107,18 @@ def layer_norm(operation: LayerNorm, result: TensorType, x: Operand,
 @lowers(InstanceNorm)
 def instance_norm(operation: InstanceNorm, result: TensorType, x: Operand, scale: Operand,
                   bias: Operand) -> Tensor:
-    channel = normalized_axis(operation.channel_axis, len(x.type.shape))
+    channel = normalize_axis(operation.channel_axis, len(x.type.shape))
     inside = tuple(axis for axis in range(1, len(x.type.shape)) if axis != channel)
-    means, factors = _centred(x, inside, operation.epsilon)
+    means, factors = _moments(x, inside, operation.epsilon)
     return each(operation, result, lambda i: (
-        _normalized(x, means, factors, i) * real(scale, (i[channel],))
+        _normalize(x, means, factors, i) * real(scale, (i[channel],))
         + real(bias, (i[channel],))).cast(result.dtype))
 
 
 @lowers(BatchNorm)
 def batch_norm(operation: BatchNorm, result: TensorType, x: Operand, scale: Operand, bias: Operand,
                mean: Operand, variance: Operand) -> Tensor:
-    channel = normalized_axis(operation.channel_axis, len(x.type.shape))
+    channel = normalize_axis(operation.channel_axis, len(x.type.shape))
     factors = compute("factors", scale.type.shape, lambda *i: real(scale, i) / square_root(
         real(variance, i) + operation.epsilon))
 
@@ -130,7 +131,7 @@ def batch_norm(operation: BatchNorm, result: TensorType, x: Operand, scale: Oper
 
 @lowers(LocalResponseNorm)
 def local_response_norm(operation: LocalResponseNorm, result: TensorType, x: Operand) -> Tensor:
-    channel = normalized_axis(operation.channel_axis, len(x.type.shape))
+    channel = normalize_axis(operation.channel_axis, len(x.type.shape))
     channels = x.type.shape[channel]
     before, after = (min(each, channels - 1) for each in (operation.before, operation.after))
     near = reduce_axis("near", before + after + 1)

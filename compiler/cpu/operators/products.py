@@ -11,8 +11,8 @@ from ...expression.tensor import Tensor, constant
 from ...graph.operations.scaled import SUMS, Scaled
 from ...graph.types import TensorType
 from ..registry import Operand
-from .common import Axes, clamped, each, table, working
-from .fixed import per_channel, scaled, single, stored
+from .common import Axes, clamp_result, each, table, working
+from .fixed import per_channel, scale_and_round, single, store_result
 
 
 def product_type(x: TensorType) -> str:
@@ -38,12 +38,13 @@ def zero_point(x: TensorType) -> int:
     return x.known().zero_point if x.is_quantized else 0
 
 
-def zero_points_are_none(x: TensorType) -> bool:
+def has_no_zero_points(x: TensorType) -> bool:
     return x.quantization is None or not any(x.quantization.zero_points)
 
 
-def finished(operation: Scaled, result: TensorType, sums: Callable[[Axes], Expression],
-             channel: int, bias: tuple[Operand, ...], correction: Tensor | None = None) -> Tensor:
+def finish_sums(operation: Scaled, result: TensorType, sums: Callable[[Axes], Expression],
+                channel: int, bias: tuple[Operand, ...],
+                correction: Tensor | None = None) -> Tensor:
     """Results of sums whose channels are an axis of the result."""
     def element(i: Axes) -> Expression:
         value = sums(i)
@@ -53,9 +54,10 @@ def finished(operation: Scaled, result: TensorType, sums: Callable[[Axes], Expre
             value = value + correction[i[channel]]
         if operation.scales:
             lane = single if len(operation.scales) == 1 else per_channel(i[channel])
-            return stored(operation, result, scaled(value, operation.scales, operation.rounding,
-                                                    lane))
-        return clamped(operation, result, value)
+            return store_result(operation, result,
+                                scale_and_round(value, operation.scales, operation.rounding,
+                                                                   lane))
+        return clamp_result(operation, result, value)
 
     return each(operation, result, element)
 
@@ -63,7 +65,7 @@ def finished(operation: Scaled, result: TensorType, sums: Callable[[Axes], Expre
 def correction(zero: int, weights: Operand, axes: tuple[int, ...]) -> Tensor | None:
     """What sums of products have too much if the zero point of the one factor is not subtracted,
     for constant weights: −zero × the sum of weights over some axes."""
-    if not zero or weights.array is None or not zero_points_are_none(weights.type):
+    if not zero or weights.array is None or not has_no_zero_points(weights.type):
         return None
     sums = weights.array.astype(np.int64).sum(axis=axes) * -zero
     return constant("correction", sums.astype(np.int32))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ....isa.instructions import Rounding
 from ...expression.expression import Expression, as_expression, select
-from ...expression.functions import nearest_even, truncated, with_sign_of
+from ...expression.functions import nearest_even, truncate, with_sign_of
 from ...expression.tensor import Tensor
 from ...graph.operations.quantize import (
     Clamp,
@@ -19,8 +19,8 @@ from ...graph.operations.quantize import (
 from ...graph.types import Quantization, TensorType
 from ..registry import Operand, lowers
 from ..setting import setting
-from .common import Axes, at, clamped, each, rounded_away, saturated, table, unordered, working
-from .fixed import NARROW, WIDE, scaled, stored
+from .common import Axes, at, clamp_result, each, is_nan, round_half_away, saturate, table, working
+from .fixed import NARROW, WIDE, scale_and_round, store_result
 
 
 @lowers(Quantize)
@@ -33,19 +33,19 @@ def quantize(operation: Quantize, result: TensorType, x: Operand) -> Tensor:
         scale = _along(known, "scales", np.asarray(known.scales).astype(dtype), i)
         ratio = (at(x, i).cast(working(dtype)) / scale.cast(working(dtype))).cast(dtype)
         exact = ratio.cast("float64") if wide else ratio
-        whole = _rounded(operation.rounding, exact)
+        whole = _round(operation.rounding, exact)
         zero = _along(known, "zero_points", np.asarray(known.zero_points, exact.dtype), i)
-        return saturated(select(unordered(whole), 0, whole) + zero, result.dtype)
+        return saturate(select(is_nan(whole), 0, whole) + zero, result.dtype)
 
     return each(operation, result, element)
 
 
-def _rounded(rounding: Rounding, exact: Expression) -> Expression:
+def _round(rounding: Rounding, exact: Expression) -> Expression:
     if rounding == Rounding.EVEN:
         return nearest_even(exact)
     if exact.dtype == "float32":
-        return rounded_away(exact)
-    return truncated(exact + with_sign_of(as_expression(0.5, exact.dtype), exact))
+        return round_half_away(exact)
+    return truncate(exact + with_sign_of(as_expression(0.5, exact.dtype), exact))
 
 
 def _along(known: Quantization, name: str, values: np.ndarray, axes: Axes) -> Expression:
@@ -77,9 +77,10 @@ def rescale(operation: Rescale, result: TensorType, x: Operand) -> Tensor:
         wide = "int32" if x.type.dtype in NARROW else WIDE
         value = at(x, i).cast(wide) - setting("zero", before.zero_point, wide)
         if before.scale == after.scale and {x.type.dtype, result.dtype} <= {*NARROW}:
-            return stored(operation, result, value)     # times one: only the zero point changes
-        return stored(operation, result, scaled(value, [before.scale / after.scale],
-                                                operation.rounding))
+            # times one: only the zero point changes
+            return store_result(operation, result, value)
+        return store_result(operation, result, scale_and_round(value, [before.scale / after.scale],
+                                                               operation.rounding))
 
     return each(operation, result, element)
 
@@ -91,7 +92,7 @@ def reinterpret(operation: Reinterpret, result: TensorType, x: Operand) -> Tenso
 
 @lowers(Clamp)
 def clamp(operation: Clamp, result: TensorType, x: Operand) -> Tensor:
-    return each(operation, result, lambda i: clamped(
+    return each(operation, result, lambda i: clamp_result(
         operation, result, at(x, i).cast(working(x.type.dtype))))
 
 

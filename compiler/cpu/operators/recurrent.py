@@ -11,7 +11,7 @@ from ...nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
 from .. import functions
 from ..registry import BufferOperand, lowers_to_nest
 from .common import working
-from .steps import at, local, nest_of, over, put
+from .steps import assign, at, local, nest_of, over
 
 LANES = 8                       # partial sums of a product with the state, side by side
 Element = Callable[[Expression, Expression], Expression]        # of a sequence and a hidden number
@@ -30,7 +30,7 @@ class Layer:
     def gate(self, kind: Activation, value: Expression) -> Expression:
         if self.operation.clip is not None:
             value = minimum(maximum(value, -self.operation.clip), self.operation.clip)
-        return activated(kind, value)
+        return activate(kind, value)
 
     def input(self, step: Expression, n: Expression, gate: int, h: Expression) -> Expression:
         return at(self.x.buffer, step, n, h + gate * self.hidden).cast(self.wide)
@@ -43,9 +43,9 @@ class Layer:
         def row(axes: tuple[Axis, ...]) -> Statement:
             n, r = axes
             return local("parts", (LANES,), self.wide, lambda parts: in_sequence(
-                over((LANES,), lambda lane: put(parts, lane, 0), LoopKind.VECTORIZED),
+                over((LANES,), lambda lane: assign(parts, lane, 0), LoopKind.VECTORIZED),
                 *self._added(parts, source, n, r + first),
-                put(sums, (n, r + first), _sum(parts))))
+                assign(sums, (n, r + first), _sum(parts))))
 
         return over((self.batch, len(gates) * self.hidden), row)
 
@@ -55,7 +55,7 @@ class Layer:
 
         def add(lane: Expression, k: Expression) -> Statement:
             weight = at(self.weights.buffer, row, k).cast(self.wide)
-            return put(parts, (lane,), at(parts, lane) + at(source, n, k) * weight)
+            return assign(parts, (lane,), at(parts, lane) + at(source, n, k) * weight)
 
         found = []
         if chunks:
@@ -67,7 +67,7 @@ class Layer:
         return found
 
     def each(self, target: Buffer, element: Element) -> Statement:
-        return over((self.batch, self.hidden), lambda axes: put(target, axes, element(*axes)))
+        return over((self.batch, self.hidden), lambda axes: assign(target, axes, element(*axes)))
 
     def begin(self, target: Buffer, source: BufferOperand) -> Statement:
         return self.each(target, lambda n, h: at(source.buffer, n, h).cast(self.wide))
@@ -84,7 +84,7 @@ class Layer:
         return local(name, (self.batch, gates * self.hidden), self.wide, body)
 
 
-def activated(kind: Activation, value: Expression) -> Expression:
+def activate(kind: Activation, value: Expression) -> Expression:
     match kind:
         case Activation.SIGMOID:
             return functions.sigmoid(value)
@@ -114,7 +114,7 @@ def recurrent(operation: Recurrent, result: TensorType, target: Buffer, x: Buffe
 
             return in_sequence(
                 layer.products(sums, now, range(1)), layer.each(now, element),
-                over((layer.batch, layer.hidden), lambda axes: put(
+                over((layer.batch, layer.hidden), lambda axes: assign(
                     target, (t, *axes), at(now, *axes).cast(result.dtype))))
 
         return in_sequence(layer.begin(now, state), layer.each_step(step))
@@ -156,7 +156,7 @@ def gru(operation: Gru, result: TensorType, target: Buffer, x: BufferOperand,
                           layer.each(reset, lambda n, h: at(reset, n, h) * at(now, n, h)),
                           layer.products(sums, reset, range(2, 3))]
             return in_sequence(*before, layer.each(now, candidate), over(
-                (layer.batch, hidden), lambda axes: put(
+                (layer.batch, hidden), lambda axes: assign(
                     target, (t, *axes), at(now, *axes).cast(result.dtype))))
 
         return in_sequence(layer.begin(now, state), layer.each_step(step))
@@ -194,15 +194,15 @@ def lstm(operation: Lstm, result: TensorType, target: Buffer, x: BufferOperand,
 
             def output(n: Expression, h: Expression) -> Expression:
                 memory = at(kept, n, h)
-                value = gate(1, outer, memory, 1, n, h) * activated(last, memory)
+                value = gate(1, outer, memory, 1, n, h) * activate(last, memory)
                 return Select(layer.runs(t, n), value, at(now, n, h))
 
             return in_sequence(
                 layer.products(sums, now, range(4)), layer.each(kept, newer),
                 layer.each(now, output),
                 over((layer.batch, hidden), lambda axes: in_sequence(
-                    put(target, (0, t, *axes), at(now, *axes).cast(result.dtype)),
-                    put(target, (1, t, *axes), at(kept, *axes).cast(result.dtype)))))
+                    assign(target, (0, t, *axes), at(now, *axes).cast(result.dtype)),
+                    assign(target, (1, t, *axes), at(kept, *axes).cast(result.dtype)))))
 
         return in_sequence(layer.begin(now, state), layer.begin(kept, memory),
                            layer.each_step(step))

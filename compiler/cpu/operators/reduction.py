@@ -15,31 +15,31 @@ from ...expression.expression import (
     either,
     largest,
     least,
-    multiplied,
+    product_over,
     select,
     total,
 )
 from ...expression.tensor import Tensor, compute, reduce_axis
-from ...graph.operation import normalized_axes
+from ...graph.operation import normalize_axes
 from ...graph.operations.reduction import ORDER, Arg, Reduce, ReduceKind
 from ...graph.types import TensorType
 from ..registry import Operand, lowers
 from .common import (
     Axes,
-    between,
-    clamped,
+    clamp,
+    clamp_result,
     each,
+    is_nan,
     name_of,
     nonzero,
     number,
-    saturated,
-    unordered,
+    saturate,
     working,
 )
-from .fixed import WIDE, scaled, stored
-from .sums import reduced
+from .fixed import WIDE, scale_and_round, store_result
+from .sums import reduce_values
 
-COMBINERS = {ReduceKind.SUM: total, ReduceKind.MEAN: total, ReduceKind.PROD: multiplied,
+COMBINERS = {ReduceKind.SUM: total, ReduceKind.MEAN: total, ReduceKind.PROD: product_over,
              ReduceKind.MAX: largest, ReduceKind.MIN: least}
 
 
@@ -48,7 +48,7 @@ class Places:
 
     def __init__(self, x: Operand, axes: tuple[int, ...], keep: bool):
         self.x, self.keep = x, keep
-        self.gone = normalized_axes(axes, len(x.type.shape))
+        self.gone = normalize_axes(axes, len(x.type.shape))
         self.extents = [x.type.shape[axis] for axis in self.gone]
         self.kept = [axis for axis in range(len(x.type.shape)) if axis not in self.gone]
 
@@ -66,27 +66,27 @@ def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
     if not prod(places.extents):
         return each(operation, result, lambda i: _of_nothing(operation, result, x.type))
     if operation.scales:
-        return _quantized(operation, result, places)
+        return _reduce_quantized(operation, result, places)
     wide = _wide(kind, x.type, prod(places.extents))
 
     def value(i: Axes, reduced: Axes) -> Expression:
         return places.at(i, reduced).cast(wide)
 
-    found = reduced(kind.value, result.shape, places.extents, value, COMBINERS[kind])
+    found = reduce_values(kind.value, result.shape, places.extents, value, COMBINERS[kind])
     count = prod(places.extents)
 
     def element(i: Axes) -> Expression:
         value: Expression = found[i]
         if kind == ReduceKind.MEAN and not x.type.is_float:
             low, high = operation.bounds(result)
-            return saturated(between(value.cast("float64") / count, low, high), result.dtype)
+            return saturate(clamp(value.cast("float64") / count, low, high), result.dtype)
         if kind == ReduceKind.MEAN:
             value = value / count
         if operation.wraps(x.type):
             return value.cast(result.dtype)
         if result.dtype == BOOL:
             value = nonzero(value)
-        return clamped(operation, result, value)
+        return clamp_result(operation, result, value)
 
     return each(operation, result, element)
 
@@ -106,21 +106,21 @@ def _wide(kind: ReduceKind, x: TensorType, count: int = 1) -> str:
 
 def _of_nothing(operation: Reduce, result: TensorType, x: TensorType) -> Expression:
     if operation.scales:
-        return clamped(operation, result, Constant(result.known().zero_point, WIDE))
+        return clamp_result(operation, result, Constant(result.known().zero_point, WIDE))
     if operation.kind in ORDER:
         value = number(operation.least_or_largest(x), working(x.dtype))
     else:
         value = number({ReduceKind.SUM: 0, ReduceKind.PROD: 1}.get(operation.kind, float("nan")),
                        working(x.dtype))
-    return clamped(operation, result, value)
+    return clamp_result(operation, result, value)
 
 
-def _quantized(operation: Reduce, result: TensorType, places: Places) -> Tensor:
+def _reduce_quantized(operation: Reduce, result: TensorType, places: Places) -> Tensor:
     zero = places.x.type.known().zero_point
-    sums = reduced("sum", result.shape, places.extents,
-                   lambda i, r: places.at(i, r).cast("int32") - zero, total)
-    return each(operation, result, lambda i: stored(
-        operation, result, scaled(sums[i], operation.scales, operation.rounding)))
+    sums = reduce_values("sum", result.shape, places.extents,
+                         lambda i, r: places.at(i, r).cast("int32") - zero, total)
+    return each(operation, result, lambda i: store_result(
+        operation, result, scale_and_round(sums[i], operation.scales, operation.rounding)))
 
 
 @lowers(Arg)
@@ -133,7 +133,7 @@ def arg(operation: Arg, result: TensorType, x: Operand) -> Tensor:
     def value(i: Axes, reduced: Axes) -> Expression:
         return places.at(i, reduced).cast(wide)
 
-    best = reduced("best", result.shape, places.extents, value, largest if highest else least)
+    best = reduce_values("best", result.shape, places.extents, value, largest if highest else least)
     axis = reduce_axis("place", places.extents[0])
     found = compute("place", result.shape, lambda *i: _first(
         operation.last, axis, _same(value(i, (axis,)), best[i], x.type.is_float)))
@@ -143,7 +143,7 @@ def arg(operation: Arg, result: TensorType, x: Operand) -> Tensor:
 def _same(value: Expression, best: Expression, is_float: bool) -> Expression:
     """Whether a number is the best; what is no number is better than all."""
     same = value.equals(best)
-    return either(same, both(unordered(value), unordered(best))) if is_float else same
+    return either(same, both(is_nan(value), is_nan(best))) if is_float else same
 
 
 def _first(last: bool, axis: Axis, here: Expression) -> Reduction:

@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 
 from ...expression.expression import Expression
-from ...expression.functions import truncated
+from ...expression.functions import truncate
 from ...expression.tensor import Tensor, compute
 from ...graph.operations.resize import Resize, ResizeKind
 from ...graph.types import TensorType
 from ..registry import Operand, lowers
-from .common import Axes, between, each, index_table, table, with_axis, working
+from .common import Axes, clamp, each, index_table, table, with_axis, working
 
 
 @lowers(Resize)
@@ -26,14 +26,14 @@ def resize(operation: Resize, result: TensorType, x: Operand) -> Tensor:
     wide = working(x.type.dtype) if x.type.is_float else "float64"
     found = x.tensor
     for axis in axes:
-        found = _mixed(operation, found, axis, wide)
+        found = _interpolate(operation, found, axis, wide)
 
     def element(i: Axes) -> Expression:
         value = found[i]
         if result.is_float or not axes:
             return value.cast(result.dtype)
         low, high = result.range
-        return truncated(between(value, float(low), float(high))).cast(result.dtype)
+        return truncate(clamp(value, float(low), float(high))).cast(result.dtype)
 
     return each(operation, result, element)
 
@@ -46,7 +46,7 @@ def _nearest(operation: Resize, x: TensorType, axes: list[int], i: Axes) -> Axes
     return i
 
 
-def _mixed(operation: Resize, before: Tensor, axis: int, wide: str) -> Tensor:
+def _interpolate(operation: Resize, before: Tensor, axis: int, wide: str) -> Tensor:
     """Averages of the pixels around each place along an axis."""
     last = before.shape[axis] - 1
     places = operation.places(axis, last + 1)

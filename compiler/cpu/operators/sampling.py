@@ -14,13 +14,13 @@ from ...expression.expression import (
     minimum,
     select,
 )
-from ...expression.functions import floor, magnitude, nearest_even, truncated
+from ...expression.functions import floor, magnitude, nearest_even, truncate
 from ...expression.tensor import Tensor, compute
 from ...graph.operations.resize import ResizeKind
 from ...graph.operations.sampling import CUBIC, FAR, GridSample, Outside
 from ...graph.types import TensorType
 from ..registry import Operand, lowers
-from .common import Axes, each, number, unordered, working
+from .common import Axes, each, is_nan, number, working
 
 WIDE = "float64"
 Tap = tuple[Expression, Expression]         # a pixel along an axis, and what it counts
@@ -65,20 +65,20 @@ def _place(operation: GridSample, grid: Operand, axis: int,
         value = grid.tensor[(*i, last)].cast(working(dtype))
         length, start = (float(number(each_, dtype).value) for each_ in (high - low, low))
         value = rounded(rounded(rounded(rounded(value + 1) / 2) * length) + start).cast(WIDE)
-        found = select(unordered(value), -inf, value)
+        found = select(is_nan(value), -inf, value)
         if operation.kind == ResizeKind.NEAREST:
             found = nearest_even(found)
         beyond = either(found < float(low), found > float(high))
         if operation.outside == Outside.BORDER:
             found = select(beyond, minimum(maximum(found, 0), size - 1), found)
         elif operation.outside == Outside.REFLECTION:
-            found = select(beyond, _reflected(found, low, high), found)
+            found = select(beyond, _reflect(found, low, high), found)
         return minimum(maximum(found, -FAR), size - 1 + FAR)
 
     return element
 
 
-def _reflected(place: Expression, low: float, high: float) -> Expression:
+def _reflect(place: Expression, low: float, high: float) -> Expression:
     """A place as mirrors at both ends show it."""
     if low == high:
         return number(low, WIDE)
@@ -118,6 +118,6 @@ def _inside(operation: GridSample, pixel: Expression, weight: Expression, size: 
     if operation.outside == Outside.ZEROS:
         weight = select(both(pixel >= 0, pixel < size), weight, 0)
     elif operation.outside == Outside.REFLECTION:
-        pixel = truncated(_reflected(pixel, *operation.borders(size)))
+        pixel = truncate(_reflect(pixel, *operation.borders(size)))
     index = minimum(maximum(pixel, 0), size - 1).cast("int64").cast("index")
     return maximum(minimum(index, size - 1), 0), weight

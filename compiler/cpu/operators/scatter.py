@@ -13,14 +13,14 @@ from ...expression.expression import (
     maximum,
     minimum,
 )
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.scatter import ScatterElements, ScatterKind, ScatterNd
 from ...graph.types import TensorType
 from ...nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
 from ..registry import BufferOperand, lowers_to_nest
 from .common import with_axis, working
-from .indexing import counted
-from .steps import at, nest_of, over, put
+from .indexing import wrap_index
+from .steps import assign, at, nest_of, over
 
 Joined = Callable[[Expression, Expression], Expression]
 NUMBERS: dict[ScatterKind, Joined] = {
@@ -31,9 +31,9 @@ TRUTH: dict[ScatterKind, Joined] = {
     ScatterKind.REPLACE: lambda old, new: new, ScatterKind.MIN: both, ScatterKind.MAX: either}
 
 
-def _scattered(kind: ScatterKind, target: Buffer, x: BufferOperand, indices: BufferOperand,
-               updates: BufferOperand,
-               places: Callable[[tuple[Axis, ...]], tuple[Expression | int, ...]]) -> Nest:
+def _scatter(kind: ScatterKind, target: Buffer, x: BufferOperand, indices: BufferOperand,
+             updates: BufferOperand,
+             places: Callable[[tuple[Axis, ...]], tuple[Expression | int, ...]]) -> Nest:
     """The input, and then the updates at their places, one after the other."""
     wide = working(target.dtype)
     joined = (TRUTH if target.dtype == BOOL else NUMBERS)[kind]
@@ -41,9 +41,9 @@ def _scattered(kind: ScatterKind, target: Buffer, x: BufferOperand, indices: Buf
     def update(axes: tuple[Axis, ...]) -> Statement:
         there = places(axes)
         value = joined(at(target, *there).cast(wide), at(updates.buffer, *axes).cast(wide))
-        return put(target, there, value.cast(target.dtype))
+        return assign(target, there, value.cast(target.dtype))
 
-    copy = over(target.shape, lambda axes: put(target, axes, at(x.buffer, *axes)),
+    copy = over(target.shape, lambda axes: assign(target, axes, at(x.buffer, *axes)),
                 LoopKind.PARALLEL)
     body = in_sequence(copy, over(updates.type.shape, update)) if updates.type.size else copy
     return nest_of(target, body, x, indices, updates)
@@ -52,9 +52,9 @@ def _scattered(kind: ScatterKind, target: Buffer, x: BufferOperand, indices: Buf
 @lowers_to_nest(ScatterElements)
 def scatter_elements(operation: ScatterElements, result: TensorType, target: Buffer,
                      x: BufferOperand, indices: BufferOperand, updates: BufferOperand) -> Nest:
-    axis = normalized_axis(operation.axis, len(result.shape))
-    return _scattered(operation.kind, target, x, indices, updates, lambda axes: with_axis(
-        axes, axis, counted(at(indices.buffer, *axes), result.shape[axis])))
+    axis = normalize_axis(operation.axis, len(result.shape))
+    return _scatter(operation.kind, target, x, indices, updates, lambda axes: with_axis(
+        axes, axis, wrap_index(at(indices.buffer, *axes), result.shape[axis])))
 
 
 @lowers_to_nest(ScatterNd)
@@ -63,8 +63,8 @@ def scatter_nd(operation: ScatterNd, result: TensorType, target: Buffer, x: Buff
     depth, several = indices.type.shape[-1], len(indices.type.shape) - 1
 
     def places(axes: tuple[Axis, ...]) -> tuple[Expression | int, ...]:
-        named = [counted(at(indices.buffer, *axes[:several], place), result.shape[place])
+        named = [wrap_index(at(indices.buffer, *axes[:several], place), result.shape[place])
                  for place in range(depth)]
         return (*named, *axes[several:])
 
-    return _scattered(operation.kind, target, x, indices, updates, places)
+    return _scatter(operation.kind, target, x, indices, updates, places)

@@ -15,7 +15,7 @@ from ...expression.expression import (
     minimum,
 )
 from ...expression.tensor import Tensor
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.shape import Concat, Pad, PadMode, Reshape, Slice, Transpose
 from ...graph.types import Shape, TensorType
 from ...nest.nest import Access, Assign, Buffer, Loop, Nest, Statement, in_sequence
@@ -25,10 +25,11 @@ from .common import Axes, each, number
 
 @lowers(Reshape)
 def reshape(operation: Reshape, result: TensorType, x: Operand) -> Tensor:
-    return each(operation, result, lambda i: x.tensor[reshaped(i, result.shape, x.type.shape)])
+    return each(operation, result,
+                lambda i: x.tensor[reshape_indices(i, result.shape, x.type.shape)])
 
 
-def reshaped(axes: Axes, after: Shape, before: Shape) -> Axes:
+def reshape_indices(axes: Axes, after: Shape, before: Shape) -> Axes:
     """The indices in one shape that are those of another. Axes that go together, for they have as
     many elements, are taken apart together: whatever is only split stays a sum."""
     found: list[Expression] = []
@@ -87,7 +88,7 @@ def part(operation: Slice, result: TensorType, x: Operand) -> Tensor:
 @lowers_to_nest(Concat)
 def concat(operation: Concat, result: TensorType, target: Buffer, *parts: BufferOperand) -> Nest:
     """One part after the other is copied: a choice between them would be made for each element."""
-    place = normalized_axis(operation.axis, len(result.shape))
+    place = normalize_axis(operation.axis, len(result.shape))
     copies = []
     start = 0
     for each_part in parts:
@@ -109,7 +110,7 @@ def concat(operation: Concat, result: TensorType, target: Buffer, *parts: Buffer
 def pad(operation: Pad, result: TensorType, x: Operand) -> Tensor:
     sizes = x.type.shape
     if operation.mode == PadMode.CONSTANT:
-        return each(operation, result, lambda i: padded(
+        return each(operation, result, lambda i: pad_element(
             x, i, operation.before, number(operation.value, x.type.dtype)))
     return each(operation, result, lambda i: x.tensor[tuple(
         _near(axis - before, size, operation.mode) if before or after else axis
@@ -117,7 +118,7 @@ def pad(operation: Pad, result: TensorType, x: Operand) -> Tensor:
                                              strict=True))])
 
 
-def padded(x: Operand, i: Axes, before: tuple[int, ...], border: Constant) -> Expression:
+def pad_element(x: Operand, i: Axes, before: tuple[int, ...], border: Constant) -> Expression:
     """An element of a tensor with a border of one number around it, whose widths before each axis
     are these."""
     if not x.type.size:

@@ -25,7 +25,8 @@ def at(buffer: Buffer, *indices: Expression | int) -> Access:
     return Access(buffer, tuple(as_expression(index) for index in indices))
 
 
-def put(buffer: Buffer, indices: Sequence[Expression | int], value: Expression | float) -> Assign:
+def assign(buffer: Buffer, indices: Sequence[Expression | int],
+           value: Expression | float) -> Assign:
     """buffer[indices] = value"""
     number = value if isinstance(value, Expression) else Constant(value, buffer.dtype)
     return Assign(at(buffer, *indices), number)

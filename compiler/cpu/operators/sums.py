@@ -11,8 +11,8 @@ from .common import Axes
 Value = Callable[[Axes, Axes], Expression]      # at axes of the result and axes that are reduced
 
 
-def reduced(name: str, shape: Sequence[int], extents: Sequence[int], value: Value,
-            combine: Callable[..., Reduction]) -> Tensor:
+def reduce_values(name: str, shape: Sequence[int], extents: Sequence[int], value: Value,
+                  combine: Callable[..., Reduction]) -> Tensor:
     """All values over extents of at least one, combined. Where they lie side by side in memory, the
     default schedule makes partial sums of them, lane by lane."""
     if not extents:

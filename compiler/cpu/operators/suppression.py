@@ -10,14 +10,14 @@ from ...expression.expression import (
     either,
     maximum,
     minimum,
-    negated,
+    negate,
 )
 from ...graph.operations.suppression import NonMaxSuppression
 from ...graph.types import TensorType
 from ...nest.nest import Buffer, Nest, Statement, in_sequence
 from ..registry import BufferOperand, lowers_to_nest
-from .common import number, unordered
-from .steps import at, local, nest_of, over, place_of, put, when
+from .common import is_nan, number
+from .steps import assign, at, local, nest_of, over, place_of, when
 
 WIDE = "float64"                # areas are compared as the graph compares them
 NONE = -1
@@ -41,12 +41,12 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
             def begin(box: tuple[Axis, ...]) -> Statement:
                 score = at(scores.buffer, n, label, box[0])
                 all_ = number(True, "bool")
-                return put(left, box, all_ if operation.least is None else
-                           score.cast(WIDE) > _as_stored(operation.least, scores.type.dtype))
+                return assign(left, box, all_ if operation.least is None else
+                              score.cast(WIDE) > _in_precision(operation.least, scores.type.dtype))
 
             def choose(_: tuple[Axis, ...]) -> Statement:
                 return local("best", (1,), "int64", lambda best: in_sequence(
-                    put(best, (0,), NONE),
+                    assign(best, (0,), NONE),
                     over((size,), lambda box: _better(scores.buffer, left, best, n, label, box[0],
                                                       size)),
                     when(at(best, 0) >= 0, keep(best))))
@@ -54,28 +54,28 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
             def keep(best: Buffer) -> Statement:
                 kept, here = place_of(at(best, 0), size), place_of(at(row, 0), rows)
                 return in_sequence(
-                    put(target, (here, 0), n.cast("int64")),
-                    put(target, (here, 1), label.cast("int64")),
-                    put(target, (here, 2), at(best, 0)),
-                    put(row, (0,), at(row, 0) + 1),
-                    put(left, (kept,), number(False, "bool")),
+                    assign(target, (here, 0), n.cast("int64")),
+                    assign(target, (here, 1), label.cast("int64")),
+                    assign(target, (here, 2), at(best, 0)),
+                    assign(row, (0,), at(row, 0) + 1),
+                    assign(left, (kept,), number(False, "bool")),
                     over((size,), lambda box: when(
                         both(at(left, box[0]),
                              _share(corners, kept, box[0]) > float(operation.overlap)),
-                        put(left, box, number(False, "bool")))))
+                        assign(left, box, number(False, "bool")))))
 
             return in_sequence(over((size,), begin), over((min(operation.count, size),), choose))
 
         return in_sequence(
-            over((rows, 3), lambda axes: put(target, axes, NONE)),
-            put(row, (0,), 0), over((batch,), image))
+            over((rows, 3), lambda axes: assign(target, axes, NONE)),
+            assign(row, (0,), 0), over((batch,), image))
 
     body = local("row", (1,), "int64", lambda row: local("corners", (size, 4), WIDE, lambda corners:
                  local("left", (size,), "bool", lambda left: everything(row, corners, left))))
     return nest_of(target, body, boxes, scores)
 
 
-def _as_stored(value: float, dtype: str) -> float:
+def _in_precision(value: float, dtype: str) -> float:
     """A bound that is compared in the precision of what is compared with it."""
     return float(number(value, dtype).value)
 
@@ -85,9 +85,9 @@ def _better(scores: Buffer, left: Buffer, best: Buffer, n: Expression, label: Ex
     """Note a box that is left if it is better than the best; the first of equal ones is."""
     score = at(scores, n, label, box)
     other = at(scores, n, label, place_of(at(best, 0), size))
-    more = either(score > other, both(unordered(other), negated(unordered(score))))
+    more = either(score > other, both(is_nan(other), negate(is_nan(score))))
     return when(both(at(left, box), either(at(best, 0) < 0, more)),
-                put(best, (0,), box.cast("int64")))
+                assign(best, (0,), box.cast("int64")))
 
 
 def _corners(operation: NonMaxSuppression, boxes: Buffer, corners: Buffer, n: Expression,
@@ -99,8 +99,8 @@ def _corners(operation: NonMaxSuppression, boxes: Buffer, corners: Buffer, n: Ex
         one, other = given[axis], given[2 + axis]
         if operation.centred:
             one, other = one - other / 2, one + other / 2
-        statements += [put(corners, (box, axis), minimum(one, other)),
-                       put(corners, (box, 2 + axis), maximum(one, other))]
+        statements += [assign(corners, (box, axis), minimum(one, other)),
+                       assign(corners, (box, 2 + axis), maximum(one, other))]
     return in_sequence(*statements)
 
 

@@ -30,11 +30,11 @@ from ...graph.types import Array, TensorType
 from ..fast.convolution import window_sums
 from ..fast.window import Window
 from ..registry import Operand, Scheduled, lowers
-from .blocks import joined, split
-from .common import Axes, clamped, each, number, unordered
-from .fixed import WIDE, multiplied
-from .products import correction, factor, finished, product_type, zero_point
-from .shape import padded
+from .blocks import join_axes, split
+from .common import Axes, clamp_result, each, is_nan, number
+from .fixed import WIDE, multiply_shift
+from .products import correction, factor, finish_sums, product_type, zero_point
+from .shape import pad_element
 
 
 def with_border(operation: _Window, x: Operand, border: Constant, pad: tuple[int, ...],
@@ -51,7 +51,7 @@ def with_border(operation: _Window, x: Operand, border: Constant, pad: tuple[int
     def element(*i: Expression) -> Expression:
         image, row, column, channel = split(i, operation.channel_axis)
         if apart == (1, 1):
-            return padded(x, i, joined_widths(operation, pad), border)
+            return pad_element(x, i, border_widths(operation, pad), border)
         inside, there = [], []
         for index, before, step, size in ((row, pad[0], apart[0], height),
                                           (column, pad[2], apart[1], width)):
@@ -59,7 +59,7 @@ def with_border(operation: _Window, x: Operand, border: Constant, pad: tuple[int
             inside += [place >= 0, place < (size - 1) * step + 1]
             inside.append((place % step).equals(0))
             there.append(place // step)
-        value = x.tensor[joined(image, there[0], there[1], channel, operation.channel_axis)]
+        value = x.tensor[join_axes(image, there[0], there[1], channel, operation.channel_axis)]
         return Select(both(*inside), value, border)
 
     tensor = compute("padded", shape, element)
@@ -67,7 +67,7 @@ def with_border(operation: _Window, x: Operand, border: Constant, pad: tuple[int
                    array=None)
 
 
-def joined_widths(operation: _Window, pad: tuple[int, ...]) -> tuple[int, ...]:
+def border_widths(operation: _Window, pad: tuple[int, ...]) -> tuple[int, ...]:
     """Widths of a border before each axis."""
     return (0, 0, pad[0], pad[2]) if operation.channel_axis == 1 else (0, pad[0], pad[2], 0)
 
@@ -77,7 +77,7 @@ def convolution(operation: Conv, result: TensorType, x: Operand, weights: Operan
                 *bias: Operand) -> Tensor | Scheduled:
     border = Constant(zero_point(x.type) if x.type.is_integer else 0, x.type.dtype)
     images = with_border(operation, x, border, operation.pad)
-    return _convolved(operation, result, images, weights, bias, operation.stride, turned=False)
+    return _convolve(operation, result, images, weights, bias, operation.stride, turned=False)
 
 
 @lowers(TransposedConv)
@@ -96,7 +96,7 @@ def transposed_convolution(operation: TransposedConv, result: TensorType, x: Ope
         before = reach - operation.pad[2 * axis]
         pad += [before, side + reach - before - (size - 1) * operation.stride[axis] - 1]
     images = with_border(operation, x, border, tuple(pad), operation.stride)
-    return _convolved(operation, result, images, weights, bias, (1, 1), turned=True)
+    return _convolve(operation, result, images, weights, bias, (1, 1), turned=True)
 
 
 def _of_pixels(operation: TransposedConv, result: TensorType, x: Operand, weights: Operand,
@@ -117,31 +117,32 @@ def _of_pixels(operation: TransposedConv, result: TensorType, x: Operand, weight
             inside += [place >= 0, place < (size - 1) * step + 1, (place % step).equals(0)]
             there.append(place // step)
         channel = c if operation.groups == 1 else output // group * depth + c
-        pixel = x.tensor[joined(n, there[0], there[1], channel, operation.channel_axis)]
+        pixel = x.tensor[join_axes(n, there[0], there[1], channel, operation.channel_axis)]
         weight = weights.tensor[output, c, a, b].cast(dtype)
         return total(Select(both(*inside), pixel.cast(dtype) * weight,
                             as_expression(0.0, dtype)), a, b, c)
 
     sums = compute("sums", result.shape, product)
-    return finished(operation, result, lambda i: sums[i], operation.channel_axis, bias)
+    return finish_sums(operation, result, lambda i: sums[i], operation.channel_axis, bias)
 
 
-def _convolved(operation: Conv | TransposedConv, result: TensorType, x: Operand, weights: Operand,
-               bias: tuple[Operand, ...], stride: tuple[int, int], *,
-               turned: bool) -> Tensor | Scheduled:
+def _convolve(operation: Conv | TransposedConv, result: TensorType, x: Operand, weights: Operand,
+              bias: tuple[Operand, ...], stride: tuple[int, int], *,
+              turned: bool) -> Tensor | Scheduled:
     """Sums of products in windows that all lie inside, and what becomes of them."""
     outputs, depth, height, width = weights.type.shape
     group = outputs // operation.groups
     if not depth:
-        return finished(operation, result, lambda i: as_expression(0, product_type(x.type)),
-                        operation.channel_axis, bias)
+        return finish_sums(operation, result, lambda i: as_expression(0, product_type(x.type)),
+                           operation.channel_axis, bias)
     fast = window_sums(x, weights, result.shape, Window(
         stride, operation.dilation, operation.groups, operation.channel_axis, turned))
     if fast is not None:
-        return Scheduled(finished(operation, result, fast.value, operation.channel_axis, bias),
+        return Scheduled(finish_sums(operation, result, fast.value, operation.channel_axis, bias),
                          fast.schedule)
     more = correction(zero_point(x.type), weights, (1, 2, 3)) if x.type.is_integer else None
-    packed = _packed(weights) if operation.channel_axis == 3 and operation.groups == 1 else None
+    packable = operation.channel_axis == 3 and operation.groups == 1
+    packed = _pack_weights(weights) if packable else None
     c, a, b = (reduce_axis(name, size) for name, size in (("c", depth), ("a", height),
                                                           ("b", width)))
 
@@ -150,17 +151,17 @@ def _convolved(operation: Conv | TransposedConv, result: TensorType, x: Operand,
         steps = [(size - 1 - tap if turned else tap) * apart for tap, size, apart in zip(
             (a, b), (height, width), operation.dilation, strict=True)]
         channel = c if operation.groups == 1 else output // group * depth + c
-        pixel = joined(n, row * stride[0] + steps[0], column * stride[1] + steps[1], channel,
-                       operation.channel_axis)
+        pixel = join_axes(n, row * stride[0] + steps[0], column * stride[1] + steps[1], channel,
+                          operation.channel_axis)
         weight = (packed.tensor[a, b, c, output].cast(product_type(x.type)) if packed is not None
                   else factor(weights, (output, c, a, b)))
         return total(factor(x, pixel, stored=more is not None) * weight, a, b, c)
 
     sums = compute("sums", result.shape, product)
-    return finished(operation, result, lambda i: sums[i], operation.channel_axis, bias, more)
+    return finish_sums(operation, result, lambda i: sums[i], operation.channel_axis, bias, more)
 
 
-def _packed(weights: Operand) -> Operand | None:
+def _pack_weights(weights: Operand) -> Operand | None:
     """Constant weights as (y, x, input, output), so that neighbours are those of neighbours of the
     result; None, if they are not constant or have zero points."""
     known = weights.type.quantization
@@ -180,7 +181,7 @@ def pool(operation: Pool, result: TensorType, x: Operand) -> Tensor:
     found = compute("largest", result.shape, lambda *i: largest(
         images.tensor[_pixel(operation, i, taps)].cast(
             "float32" if x.type.dtype == "float16" else x.type.dtype), *taps))
-    return each(operation, result, lambda i: clamped(operation, result, found[i]))
+    return each(operation, result, lambda i: clamp_result(operation, result, found[i]))
 
 
 def _taps(operation: Pool | MaxPlace) -> tuple[Axis, Axis]:
@@ -192,7 +193,7 @@ def _pixel(operation: Pool | MaxPlace, i: Axes, taps: Axes) -> Axes:
     n, row, column, channel = split(i, operation.channel_axis)
     there = [index * stride + tap * apart for index, stride, tap, apart in zip(
         (row, column), operation.stride, taps, operation.dilation, strict=True)]
-    return joined(n, there[0], there[1], channel, operation.channel_axis)
+    return join_axes(n, there[0], there[1], channel, operation.channel_axis)
 
 
 def _average(operation: Pool, result: TensorType, x: Operand) -> Tensor:
@@ -216,22 +217,23 @@ def _average(operation: Pool, result: TensorType, x: Operand) -> Tensor:
             return constant(name, values)[row, column]
 
         if x.type.is_float:
-            return clamped(operation, result, sums[i] / of_window("counts", counts.astype(dtype)))
+            return clamp_result(operation, result,
+                                sums[i] / of_window("counts", counts.astype(dtype)))
         if operation.scales in ((), (1.0,)):
-            value = _quotient(sums[i], of_window("counts", counts.astype(WIDE)),
-                              operation.rounding)
+            value = _round_quotient(sums[i], of_window("counts", counts.astype(WIDE)),
+                                    operation.rounding)
         else:
             pairs = {int(count): quantize_scale(operation.scales[0] / count)
                      for count in np.unique(counts)}
             several = [np.vectorize(lambda count, part=part: pairs[int(count)][part],
                                     otypes=[np.int64])(counts) for part in (0, 1)]
-            value = multiplied(sums[i], several[0], several[1], operation.rounding, of_window)
-        return clamped(operation, result, value + added)
+            value = multiply_shift(sums[i], several[0], several[1], operation.rounding, of_window)
+        return clamp_result(operation, result, value + added)
 
     return each(operation, result, element)
 
 
-def _quotient(value: Expression, divisor: Expression, rounding: int) -> Expression:
+def _round_quotient(value: Expression, divisor: Expression, rounding: int) -> Expression:
     """value / divisor, rounded exactly: ties to even, or away from zero."""
     below = value // divisor
     rest = (value - below * divisor) * 2
@@ -259,7 +261,7 @@ def max_place(operation: MaxPlace, result: TensorType, x: Operand) -> Tensor:
         value = images.tensor[pixel].cast(wide)
         same = value.equals(best[i])
         if x.type.is_float:
-            same = either(same, both(unordered(value), unordered(best[i])))
+            same = either(same, both(is_nan(value), is_nan(best[i])))
         inside = both(row >= 0, row < height, column >= 0, column < width)
         tap = (more[0] * operation.kernel[1] + more[1]).cast("int32")
         return least(select(both(inside, same), tap, none), *more)

@@ -165,7 +165,7 @@ def comparison(call: Call) -> None:
 
 
 @operator(" ".join(JOINED), since=7)
-def joined(call: Call) -> None:
+def variadic(call: Call) -> None:
     call.give(Logical(kind=JOINED[call.node.op_type], left=call.plain(0), right=call.plain(1)))
 
 

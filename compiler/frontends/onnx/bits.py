@@ -13,17 +13,17 @@ SHIFTS = {"LEFT": BitsKind.SHIFT_LEFT, "RIGHT": BitsKind.SHIFT_RIGHT}
 
 
 @operator(" ".join(JOINED))
-def joined(call: Call) -> None:
+def bitwise_binary(call: Call) -> None:
     call.give(Bits(kind=JOINED[call.node.op_type], left=call.plain(0), right=call.plain(1)))
 
 
 @operator("BitwiseNot")
-def turned_over(call: Call) -> None:
+def bitwise_not(call: Call) -> None:
     call.give(BitNot(x=call.plain(0)))
 
 
 @operator("BitShift", "direction")
-def shifted(call: Call) -> None:
+def bit_shift(call: Call) -> None:
     direction = call.text("direction", "", " ".join(SHIFTS))
     if not direction:
         raise GraphError("direction is missing")

@@ -9,8 +9,9 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 from ...graph.types import GraphError
 
 
-def inlined(nodes: Iterable[NodeProto], names: dict[str, str], prefix: str,
-            attributes: Mapping[str, AttributeProto | None] | None = None) -> Iterator[NodeProto]:
+def inline_nodes(nodes: Iterable[NodeProto], names: dict[str, str], prefix: str,
+                 attributes: Mapping[str, AttributeProto | None] |
+                 None = None) -> Iterator[NodeProto]:
     """Copies of nodes. `names` says what tensors from outside are called, and learns what those are
     called that the nodes compute; `attributes` are what a function's own stand for."""
     for node in nodes:
@@ -68,4 +69,4 @@ def function_nodes(function: FunctionProto, node: NodeProto, prefix: str) -> lis
               in zip(function.output, node.output, strict=False) if outside}
     attributes: dict[str, AttributeProto | None] = dict.fromkeys(function.attribute)
     attributes |= {each.name: each for each in (*function.attribute_proto, *node.attribute)}
-    return list(inlined(function.node, names, prefix, attributes))
+    return list(inline_nodes(function.node, names, prefix, attributes))

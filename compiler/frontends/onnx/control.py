@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from onnx import AttributeProto, GraphProto, NodeProto
 
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.indexing import Expand
 from ...graph.operations.shape import Concat, Reshape
 from ...graph.types import GraphError
-from .bodies import inlined
+from .bodies import inline_nodes
 from .call import Call
-from .data_movement import sliced
+from .data_movement import build_slice
 from .file import array_of, dtype_of
 from .nodes import DEEPEST, read_nodes
 from .table import operator
@@ -44,7 +44,7 @@ def read_body(call: Call, body: GraphProto, operands: list[str]) -> list[str]:
     for constant in body.initializer:
         names[constant.name] = f"{prefix}{constant.name}"
         reader.arrays[names[constant.name]] = array_of(constant)
-    nodes: list[NodeProto] = list(inlined(body.node, names, prefix))
+    nodes: list[NodeProto] = list(inline_nodes(body.node, names, prefix))
     read_nodes(reader, nodes, call.opset, call.depth + 1)
     return [reader.tensor(names.get(each.name, each.name)) for each in body.output]
 
@@ -100,7 +100,7 @@ def _give_stack(call: Call, parts: list[str], number: int, axis: int, kind: int)
         call.give(Expand(x=call.scalar(0, dtype_of(kind)), shape=(0,)), number)
         return
     shape = call.type_of(parts[0]).shape
-    place = normalized_axis(axis, len(shape) + 1)
+    place = normalize_axis(axis, len(shape) + 1)
     one = (*shape[:place], 1, *shape[place:])
     call.give(Concat(parts=tuple(call.reshaped(each, one) for each in parts), axis=place), number)
 
@@ -122,7 +122,7 @@ def scan(call: Call) -> None:
     if (len(axes), len(backwards), len(into), len(turned)) != (scanned, scanned, stacked, stacked):
         raise GraphError("there must be an axis and a direction for each scanned tensor")
     inputs = [call.tensor(states + each) for each in range(scanned)]
-    steps = {call.type_of(each).shape[normalized_axis(axis, len(call.type_of(each).shape))]
+    steps = {call.type_of(each).shape[normalize_axis(axis, len(call.type_of(each).shape))]
              for each, axis in zip(inputs, axes, strict=True)}
     if len(steps) != 1 or not 0 < min(steps) <= MOST_STEPS:
         raise GraphError(f"tensors with {sorted(steps)} steps are scanned, but all must have as "
@@ -131,7 +131,7 @@ def scan(call: Call) -> None:
     carried = [call.tensor(each) for each in range(states)]
     stacks: list[list[str]] = [[] for _ in range(stacked)]
     for step in range(count):
-        parts = [_picked(call, each, axis, count - 1 - step if back else step)
+        parts = [_select_index(call, each, axis, count - 1 - step if back else step)
                  for each, axis, back in zip(inputs, axes, backwards, strict=True)]
         results = read_body(call, body, [*carried, *parts])
         carried = results[:states]
@@ -144,9 +144,9 @@ def scan(call: Call) -> None:
         _give_stack(call, stack[::-1] if back else stack, number, axis, 0)
 
 
-def _picked(call: Call, tensor: str, axis: int, index: int) -> str:
+def _select_index(call: Call, tensor: str, axis: int, index: int) -> str:
     """One index of an axis, without it."""
     shape = call.type_of(tensor).shape
-    place = normalized_axis(axis, len(shape))
-    part = call.moved(sliced(tensor, shape, {place: (index, index + 1, 1)}), tensor)
+    place = normalize_axis(axis, len(shape))
+    part = call.moved(build_slice(tensor, shape, {place: (index, index + 1, 1)}), tensor)
     return call.moved(Reshape(x=part, shape=(*shape[:place], *shape[place + 1:])), part)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.blocks import DepthOrder, DepthToSpace, SpaceToDepth
 from ...graph.operations.indexing import Expand, Gather, GatherNd, OneHot, Tile
 from ...graph.operations.shape import Concat, Pad, PadMode, Slice, Transpose
@@ -21,7 +21,7 @@ PAD_MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "edge": P
 def axes_of(call: Call, number: int, rank: int) -> tuple[int, ...] | None:
     """Axes, an attribute in old opsets and an operand in new ones, counted from the front."""
     found = call.integers(number, "axes") if call.has(number) else call.list("axes")
-    return None if found is None else tuple(normalized_axis(axis, rank) for axis in found)
+    return None if found is None else tuple(normalize_axis(axis, rank) for axis in found)
 
 
 @operator("Reshape", "allowzero", since=5)
@@ -65,7 +65,7 @@ def unsqueeze(call: Call) -> None:
     given = call.integers(1, "axes") if call.has(1) else call.list("axes") or ()
     sizes = list(call.type(0).shape)
     rank = len(sizes) + len(given)
-    for axis in sorted(normalized_axis(each, rank) for each in given):
+    for axis in sorted(normalize_axis(each, rank) for each in given):
         sizes.insert(axis, 1)
     call.give_reshaped(call.tensor(0), tuple(sizes))
 
@@ -90,7 +90,7 @@ def concat(call: Call) -> None:
 @operator("Split", "axis split num_outputs", since=2)
 def split(call: Call) -> None:
     x, shape = call.tensor(0), call.type(0).shape
-    axis = normalized_axis(call.integer("axis", 0), len(shape))
+    axis = normalize_axis(call.integer("axis", 0), len(shape))
     count = len(call.node.output)
     sizes = call.integers(1, "split") if call.has(1) else call.list("split")
     if sizes is None:
@@ -100,11 +100,11 @@ def split(call: Call) -> None:
         raise GraphError(f"{count} parts of {sizes} do not make up an axis of {shape[axis]}")
     start = 0
     for number, size in enumerate(sizes):
-        call.kept(sliced(x, shape, {axis: (start, start + size, 1)}), x, number)
+        call.kept(build_slice(x, shape, {axis: (start, start + size, 1)}), x, number)
         start += size
 
 
-def sliced(x: str, shape: Shape, parts: dict[int, tuple[int, int, int]]) -> Slice:
+def build_slice(x: str, shape: Shape, parts: dict[int, tuple[int, int, int]]) -> Slice:
     """A slice with a start, a stop and a step on some axes, and all of the others."""
     limits = [parts.get(axis, (0, size, 1)) for axis, size in enumerate(shape)]
     return Slice(x=x, starts=tuple(each[0] for each in limits),
@@ -130,7 +130,7 @@ def slice_(call: Call) -> None:
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         part = _part(start, end, step, shape[axis])
         parts[axis] = (part.start, part.stop, step) if part else (0, 0, 1)
-    call.kept(sliced(x, shape, parts), x)
+    call.kept(build_slice(x, shape, parts), x)
 
 
 def _part(start: int, end: int, step: int, size: int) -> range:
@@ -159,7 +159,7 @@ def pad(call: Call) -> None:
                  in enumerate(zip(before, after, shape, strict=True))}
         if any(stop < start for start, stop, _ in parts.values()):
             raise GraphError(f"pads {widths} cut off more than there is of {shape}")
-        x = call.moved(sliced(x, shape, parts), x)
+        x = call.moved(build_slice(x, shape, parts), x)
     low_high = [tuple(max(each, 0) for each in sides) for sides in (before, after)]
     inner = call.type_of(x).shape
     if mode != PadMode.CONSTANT and any(
@@ -184,7 +184,7 @@ def tile(call: Call) -> None:
 @operator("Gather", "axis")
 def gather(call: Call) -> None:
     x, shape = call.tensor(0), call.type(0).shape
-    axis = normalized_axis(call.integer("axis", 0), len(shape))
+    axis = normalize_axis(call.integer("axis", 0), len(shape))
     index = call.known(1)
     if index is not None and index.dtype.kind == "i" and index.size:
         size = shape[axis]
@@ -193,7 +193,7 @@ def gather(call: Call) -> None:
                              f"{size}")
         if index.ndim == 0:             # a single slice is cheaper than a pick
             start = int(index) % size
-            part = call.moved(sliced(x, shape, {axis: (start, start + 1, 1)}), x)
+            part = call.moved(build_slice(x, shape, {axis: (start, start + 1, 1)}), x)
             call.give_reshaped(part, (*shape[:axis], *shape[axis + 1:]))
             return
     call.kept(Gather(x=x, indices=call.plain(1), axis=axis), x)

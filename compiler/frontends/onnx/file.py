@@ -30,7 +30,7 @@ STORED = {"float_data": np.float32, "double_data": np.float64, "int32_data": np.
           "int64_data": np.int64, "uint64_data": np.uint64}
 
 
-def parsed(data: bytes) -> ModelProto:
+def parse_model(data: bytes) -> ModelProto:
     """The model in a file."""
     model = ModelProto()
     try:
@@ -84,7 +84,7 @@ def array_of(tensor: TensorProto, *, halves: bool = False) -> Array:
     else:
         values = getattr(tensor, field)
         _whole(tensor, len(values), count, "pairs of numbers" if packed else "numbers")
-        found = _stored(np.array(values, STORED[field]), dtype)
+        found = _field_array(np.array(values, STORED[field]), dtype)
     found = found.astype(dtype)
     if packed:
         found = _unpacked(found, HALVES[tensor.data_type])[:prod(shape)]
@@ -99,7 +99,7 @@ def _unpacked(pairs: Array, dtype: str) -> Array:
     return numbers.astype(dtype)
 
 
-def _stored(numbers: Array, dtype: np.dtype[Any]) -> Array:
+def _field_array(numbers: Array, dtype: np.dtype[Any]) -> Array:
     """The numbers of a field; those of 16 bits that are real are there by their bits."""
     return numbers.astype(np.uint16).view(dtype) if dtype == np.float16 else numbers
 

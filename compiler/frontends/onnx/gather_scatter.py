@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.indexing import Expand, Gather, GatherElements, OneHot
 from ...graph.operations.logic import Compare, CompareKind, Where
@@ -15,7 +15,7 @@ from ...graph.operations.shape import Transpose
 from ...graph.types import GraphError, Shape
 from .call import Call
 from .file import dtype_of
-from .norms import NEW_SOFTMAX, flattened
+from .norms import NEW_SOFTMAX, flatten_to_matrix
 from .table import operator
 
 REDUCTIONS = {"none": ScatterKind.REPLACE, "add": ScatterKind.ADD, "mul": ScatterKind.MUL,
@@ -45,7 +45,7 @@ def scatter_nd(call: Call) -> None:
 def scatter_steps(call: Call) -> None:
     """Later steps of each sequence, written after those that are there."""
     shape, updates = call.type(0).shape, call.type(1).shape
-    axis = normalized_axis(call.integer("axis", -2), len(shape))
+    axis = normalize_axis(call.integer("axis", -2), len(shape))
     if not axis or len(updates) != len(shape):
         raise GraphError(f"axis is {axis} of {shape}, and updates are {updates}")
     steps = call.reshaped(call.numbers(updates[axis]), along(updates[axis], axis, len(shape)))
@@ -68,7 +68,7 @@ def along(size: int, axis: int, axes: int) -> Shape:
 @operator("TopK", "axis largest sorted", since=10)
 def top_k(call: Call) -> None:
     x = call.tensor(0)
-    axis = normalized_axis(call.integer("axis", -1), len(call.type(0).shape))
+    axis = normalize_axis(call.integer("axis", -1), len(call.type(0).shape))
     count = call.integers(1, "k")
     if len(count) != 1:
         raise GraphError(f"k is {count}, but must be a single number")
@@ -98,7 +98,7 @@ def compress(call: Call) -> None:
     if "axis" not in call.attributes:
         x, shape = call.reshaped(x, (call.type(0).size,)), (call.type(0).size,)
     places = np.flatnonzero(condition)
-    axis = normalized_axis(call.integer("axis", 0), len(shape))
+    axis = normalize_axis(call.integer("axis", 0), len(shape))
     if places.size and places[-1] >= shape[axis]:
         raise GraphError(f"the condition holds at {places[-1]}, but the axis has {shape[axis]}")
     call.kept(Gather(x=x, indices=call.constant(places.astype(np.int64)), axis=axis), x)
@@ -162,9 +162,9 @@ def _diagonal(call: Call, shape: Shape, offset: int, kind: CompareKind) -> str:
 @operator("Hardmax", "axis")
 def hardmax(call: Call) -> None:
     x, shape = call.plain(0), call.type(0).shape
-    axis = normalized_axis(call.integer("axis", -1 if call.opset >= NEW_SOFTMAX else 1), len(shape))
+    axis = normalize_axis(call.integer("axis", -1 if call.opset >= NEW_SOFTMAX else 1), len(shape))
     if call.opset < NEW_SOFTMAX:
-        x, axis = flattened(call, x, axis), 1
+        x, axis = flatten_to_matrix(call, x, axis), 1
     inner = call.type_of(x)
     place = call.add(Arg(kind=ReduceKind.MAX, x=x, axis=axis))
     found = call.add(OneHot(indices=place, depth=inner.shape[axis], axis=axis), dtype=inner.dtype)

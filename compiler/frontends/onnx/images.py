@@ -14,7 +14,7 @@ from ...graph.operations.shape import Pad, Transpose
 from ...graph.operations.suppression import NonMaxSuppression
 from ...graph.types import GraphError, Shape
 from .call import Call
-from .data_movement import sliced
+from .data_movement import build_slice
 from .reader import LARGEST_FOLDED
 from .table import operator
 
@@ -59,7 +59,7 @@ def columns_to_image(call: Call) -> None:
     total = call.add(ScatterNd(x=zeros, indices=call.constant(places.reshape(-1, 1)),
                                updates=updates, kind=ScatterKind.ADD))
     whole = call.reshaped(call.add(Transpose(x=total, order=(1, 0))), (n, channels, *padded))
-    call.give(sliced(whole, (n, channels, *padded), {
+    call.give(build_slice(whole, (n, channels, *padded), {
         axis + 2: (pads[axis], pads[axis] + size, 1) for axis, size in enumerate(image)}))
 
 

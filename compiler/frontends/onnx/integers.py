@@ -27,7 +27,7 @@ from ...graph.operations.window import Conv
 from ...graph.types import Array, Quantization
 from .call import Call
 from .matrices import product_of
-from .quantized import without_zero_point
+from .quantized import subtract_zero_point
 from .table import MICROSOFT, operator
 from .windows import PLACE, as_images, convolve, give_images, kernel_of, place_of
 
@@ -101,8 +101,8 @@ def integer_sums(call: Call, left: str, left_zero: str | None, right: str,
     one, other = _left_factor(call, left, left_zero), _right_factor(call, right, right_zero)
     if one is None or other is None:
         left, right = (call.reader.reinterpreted(each, None) for each in (left, right))
-        return product_of(call, without_zero_point(call, left, left_zero, -2),
-                          without_zero_point(call, right, right_zero, -1))
+        return product_of(call, subtract_zero_point(call, left, left_zero, -2),
+                          subtract_zero_point(call, right, right_zero, -1))
     result = product_of(call, one.tensor, other.tensor)
     if one.rest is None and other.rest is None:
         return result
@@ -182,7 +182,7 @@ def integer_convolution(call: Call) -> None:
     kernel = _weights_of(call, weights, _optional(call, 3))
     if zero is None or kernel is None or not _is_late(call, zero) or (
             call.type_of(x).dtype not in BYTES):
-        convolve(call, _image_of(call, x, zero), kernel or without_zero_point(
+        convolve(call, _image_of(call, x, zero), kernel or subtract_zero_point(
             call, weights, _optional(call, 3), 0), None)
         return
     dimensions = len(call.type_of(x).shape) - 2
@@ -201,7 +201,7 @@ def integer_convolution(call: Call) -> None:
 def _image_of(call: Call, x: str, zero: str | None) -> str:
     if zero is None and call.type_of(x).dtype in BYTES:
         return call.reader.reinterpreted(x, PLAIN)
-    return without_zero_point(call, x, zero, 1)
+    return subtract_zero_point(call, x, zero, 1)
 
 
 def _weights_of(call: Call, tensor: str, zero: str | None) -> str | None:
@@ -214,7 +214,7 @@ def _weights_of(call: Call, tensor: str, zero: str | None) -> str | None:
     zeros = known.astype(np.int32).reshape(-1, *(1,) * (array.ndim - 1))
     values = array.astype(np.int32) - zeros
     return call.constant(values.astype(np.int8), PLAIN) if _is_byte(values) else (
-        without_zero_point(call, tensor, zero, 0))
+        subtract_zero_point(call, tensor, zero, 0))
 
 
 def _channel_sums(call: Call, weights: str, shape: tuple[int, ...]) -> str:

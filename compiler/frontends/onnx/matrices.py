@@ -8,7 +8,7 @@ from ...graph.operations.matrix import MatMul
 from ...graph.operations.shape import Reshape, Transpose
 from ...graph.types import GraphError
 from .call import Call
-from .parameters import rearranged
+from .parameters import rearrange
 from .table import MICROSOFT, operator
 
 
@@ -20,8 +20,8 @@ def gemm(call: Call) -> None:
     if call.flag("transA"):
         left = call.add(Transpose(x=left, order=(1, 0)))
     if call.flag("transB"):
-        right = rearranged(call, right, lambda array: array.T, {0: 1, 1: 0},
-                           Transpose(x=right, order=(1, 0)))
+        right = rearrange(call, right, lambda array: array.T, {0: 1, 1: 0},
+                          Transpose(x=right, order=(1, 0)))
     alpha, beta = call.real("alpha", 1), call.real("beta", 1)
     added = call.plain(2) if call.has(2) and beta else None
     dtype, columns = call.type_of(left).dtype, call.type_of(right).shape[1]

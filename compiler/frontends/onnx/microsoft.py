@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from ....isa.instructions import Rounding
-from ...graph.evaluate import computed
+from ...graph.evaluate import compute_node
 from ...graph.graph import Node
-from ...graph.operation import Operation, Value, normalized_axis
+from ...graph.operation import Operation, Value, normalize_axis
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.functions import Cast, Unary, UnaryKind
 from ...graph.operations.matrix import MatMul
@@ -21,8 +21,8 @@ from ...graph.operations.window import Pair, Pool, PoolKind
 from ...graph.types import Array, GraphError, Quantization, TensorType
 from .call import Call
 from .data_movement import axes_of
-from .parameters import rearranged
-from .quantized import bias_of, quantization_of, quantized, scales_of, stored_type
+from .parameters import rearrange
+from .quantized import attach_quantization, bias_of, quantization_of, scales_of, stored_type
 from .table import MICROSOFT, operator
 from .windows import kernel_shape, place, sides_of
 
@@ -30,7 +30,7 @@ from .windows import kernel_shape, place, sides_of
 @operator("QLinearAdd QLinearMul", domain=MICROSOFT)
 def binary(call: Call) -> None:
     kind = BinaryKind.ADD if call.node.op_type == "QLinearAdd" else BinaryKind.MUL
-    left, right, known = quantized(call, 0, 1, 2), quantized(call, 3, 4, 5), (
+    left, right, known = attach_quantization(call, 0, 1, 2), attach_quantization(call, 3, 4, 5), (
         quantization_of(call, 6, 7))
     scales: tuple[float, ...] = ()
     if kind == BinaryKind.MUL:
@@ -43,12 +43,13 @@ def binary(call: Call) -> None:
 @operator("QGemm", "alpha transA transB", domain=MICROSOFT)
 def gemm(call: Call) -> None:
     turned = call.flag("transB")
-    left, right = quantized(call, 0, 1, 2), quantized(call, 3, 4, 5, 0 if turned else 1)
+    left, right = attach_quantization(call, 0, 1, 2), attach_quantization(call, 3, 4, 5,
+                                                                          0 if turned else 1)
     if call.flag("transA"):
         left = call.moved(Transpose(x=left, order=(1, 0)), left)
     if turned:
-        right = rearranged(call, right, lambda array: array.T, {0: 1, 1: 0},
-                           Transpose(x=right, order=(1, 0)))
+        right = rearrange(call, right, lambda array: array.T, {0: 1, 1: 0},
+                          Transpose(x=right, order=(1, 0)))
     bias = bias_of(call, 6)
     if bias is not None:
         bias = call.reshaped(bias, (call.type_of(right).shape[-1],))
@@ -69,11 +70,12 @@ def table_of(operation: Operation, x: TensorType, result: TensorType) -> Array:
     low, high = x.range
     stored = TensorType((high - low + 1,), x.dtype, x.quantization)
     real = TensorType(stored.shape, "float32")
-    every = computed(Node(Dequantize(x="x"), real), [
+    every = compute_node(Node(Dequantize(x="x"), real), [
         Value(stored, np.arange(low, high + 1).astype(x.dtype))])
-    values = computed(Node(operation, real), [Value(real, every)])
-    return computed(Node(Quantize(x="x"), TensorType(stored.shape, result.dtype,
-                                                     result.quantization)), [Value(real, values)])
+    values = compute_node(Node(operation, real), [Value(real, every)])
+    return compute_node(Node(Quantize(x="x"), TensorType(stored.shape, result.dtype,
+                                                         result.quantization)),
+                        [Value(real, values)])
 
 
 @operator("QLinearLeakyRelu", "alpha", domain=MICROSOFT)
@@ -88,7 +90,7 @@ def sigmoid(call: Call) -> None:
 
 
 def _function(call: Call, operation: Operation) -> None:
-    x, known = quantized(call, 0, 1, 2), quantization_of(call, 3, 4)
+    x, known = attach_quantization(call, 0, 1, 2), quantization_of(call, 3, 4)
     dtype = call.type_of(x).dtype
     if dtype not in ("int8", "uint8"):
         raise GraphError(f"the input is {dtype}, but must be int8 or uint8")
@@ -98,9 +100,9 @@ def _function(call: Call, operation: Operation) -> None:
 
 @operator("QLinearSoftmax", "axis opset", domain=MICROSOFT)
 def softmax(call: Call) -> None:
-    x = call.add(Dequantize(x=quantized(call, 0, 1, 2)))
+    x = call.add(Dequantize(x=attach_quantization(call, 0, 1, 2)))
     shape = call.type_of(x).shape
-    axis = normalized_axis(call.integer("axis", -1), len(shape))
+    axis = normalize_axis(call.integer("axis", -1), len(shape))
     if call.integer("opset", 13) < 13:
         x = call.reshaped(x, (prod(shape[:axis]), prod(shape[axis:])))
         axis = 1
@@ -116,7 +118,7 @@ def concat(call: Call) -> None:
     known, dtype = quantization_of(call, 0, 1), stored_type(call, 1)
     parts = []
     for each in range(2, len(call), 3):
-        part = quantized(call, each, each + 1, each + 2)
+        part = attach_quantization(call, each, each + 1, each + 2)
         if call.type_of(part).quantization != known or call.type_of(part).dtype != dtype:
             part = call.add(Rescale(x=part, rounding=Rounding.EVEN), dtype=dtype,
                             quantization=known)
@@ -135,7 +137,7 @@ def _ratio(call: Call) -> tuple[float, ...]:
 def average_pool(call: Call) -> None:
     if call.flag("ceil_mode"):
         raise GraphError("ceil_mode is not supported")
-    x = quantized(call, 0, 1, 2)
+    x = attach_quantization(call, 0, 1, 2)
     shape, last = call.type_of(x).shape, call.flag("channels_last")
     if len(shape) != 4 or "kernel_shape" not in call.attributes:
         raise GraphError("images must have two dimensions, and a kernel_shape must be given")
@@ -149,7 +151,7 @@ def average_pool(call: Call) -> None:
 
 @operator("QLinearGlobalAveragePool", "channels_last", domain=MICROSOFT)
 def global_average_pool(call: Call) -> None:
-    x, last = quantized(call, 0, 1, 2), call.flag("channels_last")
+    x, last = attach_quantization(call, 0, 1, 2), call.flag("channels_last")
     shape = call.type_of(x).shape
     if len(shape) != 4:
         raise GraphError(f"the input has shape {shape}, but must have 4 axes")
@@ -161,7 +163,7 @@ def global_average_pool(call: Call) -> None:
 
 @operator("QLinearReduceMean", "axes keepdims", domain=MICROSOFT)
 def mean(call: Call) -> None:
-    x = quantized(call, 0, 1, 2)
+    x = attach_quantization(call, 0, 1, 2)
     shape = call.type_of(x).shape
     axes = axes_of(call, 5, len(shape)) or tuple(range(len(shape)))
     count = max(prod(shape[axis] for axis in axes), 1)

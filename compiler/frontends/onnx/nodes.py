@@ -14,7 +14,7 @@ from .bodies import function_nodes
 from .call import Call
 from .checks import check_operand_types, node_problems
 from .file import number_of
-from .reader import Reader, placed
+from .reader import Reader, locate_error
 from .table import DOMAINS, OPERATORS, Operator
 
 MOST_PROBLEMS = 40          # that one message lists
@@ -40,7 +40,7 @@ def read_nodes(reader: Reader, nodes: Sequence[NodeProto], opset: int, depth: in
             if depth:                   # the outermost node says where, and the innermost
                 raise
             inner = f"{reader.inside}: " if reader.inside else ""
-            raise placed(error, f"{_place(node)}: {inner}{error}") from None
+            raise locate_error(error, f"{_place(node)}: {inner}{error}") from None
     reader.inside = ""
 
 
@@ -120,13 +120,14 @@ def _expand(reader: Reader, node: NodeProto, opset: int, depth: int) -> None:
     """Read a node as the function that it is."""
     if depth >= DEEPEST:
         raise GraphError(f"functions call functions more than {DEEPEST} deep")
-    function = reader.functions.get((_domain(node), node.op_type)) or _defined(reader, node, opset)
+    function = reader.functions.get((_domain(node), node.op_type)) or _function_body(reader, node,
+                                                                                     opset)
     inner = next((each.version for each in function.opset_import if each.domain in DOMAINS), opset)
     prefix = reader.prefix(next(filter(None, node.output), "unnamed"))
     read_nodes(reader, function_nodes(function, node, prefix), inner, depth + 1)
 
 
-def _defined(reader: Reader, node: NodeProto, opset: int) -> FunctionProto:
+def _function_body(reader: Reader, node: NodeProto, opset: int) -> FunctionProto:
     """The function that ONNX defines an operator as. Some depend on the types of operands."""
     schema = _schema(node, opset)
     assert schema is not None, "others are problems"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.functions import Unary, UnaryKind
 from ...graph.operations.indexing import Expand
@@ -32,11 +32,11 @@ def softmax(call: Call) -> None:
     if call.opset >= NEW_SOFTMAX:
         call.give(kind(x=x, axis=call.integer("axis", -1)))
         return
-    flat = flattened(call, x, normalized_axis(call.integer("axis", 1), len(shape)))
+    flat = flatten_to_matrix(call, x, normalize_axis(call.integer("axis", 1), len(shape)))
     call.give_reshaped(call.add(kind(x=flat, axis=1)), shape)
 
 
-def flattened(call: Call, tensor: str, axis: int) -> str:
+def flatten_to_matrix(call: Call, tensor: str, axis: int) -> str:
     """A tensor as a matrix: the axes before one, and those from it on."""
     shape = call.type_of(tensor).shape
     return call.reshaped(tensor, (prod(shape[:axis]), prod(shape[axis:])))
@@ -93,7 +93,7 @@ def full(call: Call, tensor: str, shape: Shape) -> str:
 @operator("LayerNormalization", "axis epsilon stash_type")
 def layer_norm(call: Call) -> None:
     x, shape = call.plain(0), call.type(0).shape
-    axis = normalized_axis(call.integer("axis", -1), len(shape))
+    axis = normalize_axis(call.integer("axis", -1), len(shape))
     epsilon = call.real("epsilon", 1e-5)
     scale = full(call, call.plain(1), shape[axis:])
     bias = full(call, call.plain(2), shape[axis:]) if call.has(2) else None
@@ -118,7 +118,7 @@ def _give_moments(call: Call, x: str, axes: tuple[int, ...], epsilon: float) -> 
 @operator("LpNormalization", "axis p")
 def lp_norm(call: Call) -> None:
     x, power = call.plain(0), call.integer("p", 2)
-    axis = normalized_axis(call.integer("axis", -1), len(call.type(0).shape))
+    axis = normalize_axis(call.integer("axis", -1), len(call.type(0).shape))
     if power not in (1, 2):
         raise GraphError(f"p is {power}, but must be 1 or 2")
     sizes = call.add(Unary(kind=UnaryKind.ABS if power == 1 else UnaryKind.SQUARE, x=x))

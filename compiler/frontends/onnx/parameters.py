@@ -11,8 +11,8 @@ from ...graph.types import Array, Quantization
 from .call import Call
 
 
-def rearranged(call: Call, tensor: str, change: Callable[[Array], Array], axes: Mapping[int, int],
-               otherwise: Operation) -> str:
+def rearrange(call: Call, tensor: str, change: Callable[[Array], Array], axes: Mapping[int, int],
+              otherwise: Operation) -> str:
     """Weights in another order. Constants, and real numbers that constants stand for, are changed
     at once, so that scales of each channel stay with them: `axes` says where each axis goes. What
     is computed goes through an operation instead."""
@@ -25,7 +25,7 @@ def rearranged(call: Call, tensor: str, change: Callable[[Array], Array], axes: 
     node = builder.nodes.get(tensor)
     if node is not None and isinstance(node.operation, Dequantize) and (
             node.operation.x in builder.constants):
-        stored = rearranged(call, node.operation.x, change, axes, otherwise)
+        stored = rearrange(call, node.operation.x, change, axes, otherwise)
         return call.add(Dequantize(x=stored))
     return call.moved(otherwise, tensor)
 

@@ -26,7 +26,7 @@ POOL = "auto_pad ceil_mode dilations kernel_shape pads strides"
 def max_pool(call: Call) -> None:
     x = call.tensor(0)
     sides, more = _sides(call, x)
-    last = pooled(call, x, PoolKind.MAX, sides, more)
+    last = build_pool(call, x, PoolKind.MAX, sides, more)
     call.kept(last, last.x)
     if len(call.node.output) > 1 and call.node.output[1]:
         _give_places(call, x, sides, more)
@@ -37,7 +37,7 @@ def average_pool(call: Call) -> None:
     x = call.plain(0)
     sides, more = _sides(call, x)
     include = call.flag("count_include_pad")
-    last = pooled(call, x, PoolKind.AVERAGE, sides, more, include)
+    last = build_pool(call, x, PoolKind.AVERAGE, sides, more, include)
     call.kept(last, last.x)
 
 
@@ -51,35 +51,36 @@ def _sides(call: Call, x: str) -> tuple[list[Side], list[int]]:
     return sides, [side.overhang if call.flag("ceil_mode") else 0 for side in sides]
 
 
-def pooled(call: Call, x: str, kind: PoolKind, sides: Sequence[Side], more: Sequence[int],
-           include_pad: bool = False) -> Pool | Reshape:
+def build_pool(call: Call, x: str, kind: PoolKind, sides: Sequence[Side], more: Sequence[int],
+               include_pad: bool = False) -> Pool | Reshape:
     """A pool of images of any dimensions: its last step."""
     shape = call.type_of(x).shape
     flat = Side(1, 1)
     if len(sides) == 2:
-        return _pooled(call, x, kind, (sides[0], sides[1]), (more[0], more[1]), include_pad)
+        return _pool_2d(call, x, kind, (sides[0], sides[1]), (more[0], more[1]), include_pad)
     if len(sides) == 1:
         images = call.reshaped(x, (*shape[:2], 1, shape[2]))
-        found = added(call, _pooled(call, images, kind, (flat, sides[0]), (0, more[0]),
-                                    include_pad))
+        found = add_step(call, _pool_2d(call, images, kind, (flat, sides[0]), (0, more[0]),
+                                        include_pad))
         return Reshape(x=found, shape=(*shape[:2], call.type_of(found).shape[3]))
     n, channels, depth = shape[:3]
     images = call.reshaped(x, (n, channels * depth, *shape[3:]))
-    slices = added(call, _pooled(call, images, kind, (sides[1], sides[2]), (more[1], more[2]),
-                                 include_pad))
+    slices = add_step(call, _pool_2d(call, images, kind, (sides[1], sides[2]), (more[1], more[2]),
+                                     include_pad))
     inner = call.type_of(slices).shape[2:]
     stacks = call.reshaped(slices, (n, channels, depth, prod(inner)))
-    found = added(call, _pooled(call, stacks, kind, (sides[0], flat), (more[0], 0), include_pad))
+    found = add_step(call,
+                     _pool_2d(call, stacks, kind, (sides[0], flat), (more[0], 0), include_pad))
     return Reshape(x=found, shape=(n, channels, call.type_of(found).shape[2], *inner))
 
 
-def added(call: Call, operation: Pool | Reshape) -> str:
+def add_step(call: Call, operation: Pool | Reshape) -> str:
     """A step, of which the result has the scales of what it reads."""
     return call.moved(operation, operation.x)
 
 
-def _pooled(call: Call, images: str, kind: PoolKind, sides: tuple[Side, Side],
-            more: tuple[int, int], include_pad: bool) -> Pool:
+def _pool_2d(call: Call, images: str, kind: PoolKind, sides: tuple[Side, Side],
+             more: tuple[int, int], include_pad: bool) -> Pool:
     """A pool of images of two dimensions."""
     where = place(*sides)
     pad = where.pad
@@ -121,8 +122,8 @@ def norm_pool(call: Call) -> None:
     sides, more = _sides(call, x)
     whole = [Side(side.size, side.taps, side.stride, side.dilation, side.before, side.after + rest)
              for side, rest in zip(sides, more, strict=True)]
-    means = added(call, pooled(call, _powers(call, x, power), PoolKind.AVERAGE, whole,
-                               (0,) * len(whole), True))
+    means = add_step(call, build_pool(call, _powers(call, x, power), PoolKind.AVERAGE, whole,
+                                      (0,) * len(whole), True))
     sums = call.add(Binary(kind=BinaryKind.MUL, left=means, right=call.scalar(
         prod(side.taps for side in sides), call.type_of(means).dtype)))
     _give_root(call, sums, power)
@@ -160,5 +161,6 @@ def global_pool(call: Call) -> None:
         call.give(Reduce(kind=kind, x=call.plain(0), axes=tuple(range(2, len(shape))), keep=True))
         return
     sides = [Side(size, size) for size in shape[2:]]
-    last = pooled(call, x, PoolKind.AVERAGE if average else PoolKind.MAX, sides, (0,) * len(sides))
+    last = build_pool(call, x, PoolKind.AVERAGE if average else PoolKind.MAX, sides,
+                      (0,) * len(sides))
     call.kept(last, last.x)

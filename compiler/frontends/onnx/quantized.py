@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....isa.instructions import Rounding
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.functions import Cast, Unary, UnaryKind
 from ...graph.operations.indexing import Expand
@@ -13,7 +13,7 @@ from ...graph.operations.matrix import MatMul
 from ...graph.operations.quantize import Dequantize, Quantize
 from ...graph.types import Array, GraphError, Quantization
 from .call import Call
-from .data_movement import sliced
+from .data_movement import build_slice
 from .file import dtype_of
 from .table import MICROSOFT, operator
 from .windows import convolve
@@ -49,16 +49,16 @@ def stored_type(call: Call, zero: int) -> str:
     return dtype
 
 
-def quantized(call: Call, number: int, scale: int, zero: int, axis: int = 0) -> str:
+def attach_quantization(call: Call, number: int, scale: int, zero: int, axis: int = 0) -> str:
     """An operand with the scale and zero point that other operands hold."""
     rank = len(call.type(number).shape)
-    known = quantization_of(call, scale, zero, normalized_axis(axis, rank) if rank else 0)
+    known = quantization_of(call, scale, zero, normalize_axis(axis, rank) if rank else 0)
     return call.reader.quantized(call.given(number), known)
 
 
 def _axis(call: Call, scale: int) -> int:
     rank = len(call.type(0).shape)
-    return normalized_axis(call.integer("axis", 1), rank) if scales_of(call, scale).size > 1 else 0
+    return normalize_axis(call.integer("axis", 1), rank) if scales_of(call, scale).size > 1 else 0
 
 
 @operator("QuantizeLinear", "axis block_size output_dtype precision saturate", since=10)
@@ -82,7 +82,7 @@ def dequantize(call: Call) -> None:
             whole = call.add(Binary(kind=BinaryKind.SUB, left=whole, right=_blocks(call, 2, dtype)))
         call.give(Binary(kind=BinaryKind.MUL, left=whole, right=_blocks(call, 1, dtype)))
         return
-    operation = Dequantize(x=quantized(call, 0, 1, 2, _axis(call, 1)))
+    operation = Dequantize(x=attach_quantization(call, 0, 1, 2, _axis(call, 1)))
     if dtype == "float32":
         call.give(operation)
     else:
@@ -92,7 +92,7 @@ def dequantize(call: Call) -> None:
 def _blocks(call: Call, number: int, dtype: str) -> str:
     """Scales or zero points of blocks along an axis, each as often as its block is long."""
     shape, size = call.type(0).shape, call.integer("block_size", 0)
-    axis = normalized_axis(call.integer("axis", 1), len(shape))
+    axis = normalize_axis(call.integer("axis", 1), len(shape))
     given = call.array(number, "the scale" if number == 1 else "the zero point")
     count = -(-shape[axis] // size) if size > 0 else -1
     if given.shape != (*shape[:axis], count, *shape[axis + 1:]):
@@ -103,7 +103,7 @@ def _blocks(call: Call, number: int, dtype: str) -> str:
     wide = call.add(Expand(x=column, shape=(*shape[:axis], count, size, *shape[axis + 1:])))
     whole = (*shape[:axis], count * size, *shape[axis + 1:])
     flat = call.reshaped(wide, whole)
-    return call.add(sliced(flat, whole, {axis: (0, shape[axis], 1)}))
+    return call.add(build_slice(flat, whole, {axis: (0, shape[axis], 1)}))
 
 
 def _quantize_blocks(call: Call, dtype: str) -> None:
@@ -147,20 +147,21 @@ def bias_of(call: Call, number: int) -> str | None:
 
 @operator("QLinearConv", "auto_pad dilations group kernel_shape pads strides", since=10)
 def integer_convolution(call: Call) -> None:
-    convolve(call, quantized(call, 0, 1, 2), quantized(call, 3, 4, 5), bias_of(call, 8),
+    convolve(call, attach_quantization(call, 0, 1, 2), attach_quantization(call, 3, 4, 5),
+             bias_of(call, 8),
              scaled={"scales": multipliers(call, 1, 4, 6), "rounding": Rounding.EVEN},
              dtype=stored_type(call, 7), quantization=quantization_of(call, 6, 7))
 
 
 @operator("QLinearMatMul", since=10)
 def integer_product(call: Call) -> None:
-    left, right = quantized(call, 0, 1, 2), quantized(call, 3, 4, 5, -1)
+    left, right = attach_quantization(call, 0, 1, 2), attach_quantization(call, 3, 4, 5, -1)
     call.give(MatMul(left=left, right=right, scales=multipliers(call, 1, 4, 6),
                      rounding=Rounding.EVEN),
               dtype=stored_type(call, 7), quantization=quantization_of(call, 6, 7))
 
 
-def without_zero_point(call: Call, tensor: str, zero: str | None, axis: int) -> str:
+def subtract_zero_point(call: Call, tensor: str, zero: str | None, axis: int) -> str:
     """A tensor as integers that stand for themselves less a zero point."""
     if zero is None:
         return tensor
@@ -170,11 +171,11 @@ def without_zero_point(call: Call, tensor: str, zero: str | None, axis: int) -> 
         count = zeros.size
         return call.reader.reinterpreted(tensor, Quantization(
             (1.0,) * count, tuple(zeros.ravel().tolist()),
-            None if count == 1 else normalized_axis(axis, rank)))
+            None if count == 1 else normalize_axis(axis, rank)))
     wide, subtracted = call.cast(tensor, "int32"), call.cast(zero, "int32")
     if len(call.type_of(subtracted).shape) == 1 and call.type_of(subtracted).size > 1:
         shape = [1] * rank
-        shape[normalized_axis(axis, rank)] = -1
+        shape[normalize_axis(axis, rank)] = -1
         sizes = tuple(call.type_of(subtracted).size if each == -1 else each for each in shape)
         subtracted = call.reshaped(subtracted, sizes)
     return call.add(Binary(kind=BinaryKind.SUB, left=wide, right=subtracted))

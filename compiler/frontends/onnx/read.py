@@ -34,11 +34,11 @@ from . import (  # noqa: F401  (makes operators known)
     windows,
 )
 from .checks import check_defaults, check_model, check_outputs
-from .file import DTYPES, HALVES, array_of, parsed, type_name
+from .file import DTYPES, HALVES, array_of, parse_model, type_name
 from .inputs import OpenShapesError, read_inputs
 from .nodes import problems_of, read_nodes
 from .proposed import proposed_options
-from .reader import Reader, placed
+from .reader import Reader, locate_error
 from .table import supported
 
 __all__ = ["read_onnx", "supported"]
@@ -49,10 +49,11 @@ def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = 
     """The network in an ONNX file. `shapes` are those of inputs whose sizes the file leaves open,
     `values` take the place of inputs; `name` is what messages call the file."""
     try:
-        return _read_or_propose(parsed(data), name, GivenInputs(shapes or {}, values or {}))
+        return _read_or_propose(parse_model(data), name, GivenInputs(shapes or {}, values or {}))
     except GraphError as error:
         text = f"{named(name)}: {error}" if name else str(error)
-        raise placed(error, "".join(each if each.isprintable() else "?" for each in text)) from None
+        raise locate_error(error,
+                           "".join(each if each.isprintable() else "?" for each in text)) from None
 
 
 def _read_or_propose(model: ModelProto, name: str, given: GivenInputs) -> Graph:

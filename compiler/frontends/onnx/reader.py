@@ -10,7 +10,7 @@ from math import prod
 from onnx import FunctionProto
 
 from ....base.checked_values import named, shown
-from ...graph.evaluate import computed
+from ...graph.evaluate import compute_node
 from ...graph.graph import Builder
 from ...graph.operation import Operation, Value
 from ...graph.operations.matrix import MatMul
@@ -35,7 +35,7 @@ class NotConstantError(GraphError):
         self.inputs = inputs
 
 
-def placed(error: GraphError, text: str) -> GraphError:
+def locate_error(error: GraphError, text: str) -> GraphError:
     """The same error with a text that says where."""
     if isinstance(error, NotConstantError):
         return NotConstantError(text, error.inputs)
@@ -165,7 +165,7 @@ class Reader:
                     for each in operands)):
             return name
         self.budget -= size
-        array = computed(node, [Value(constants[each].type, constants[each].array)
-                                for each in operands])
+        array = compute_node(node, [Value(constants[each].type, constants[each].array)
+                                    for each in operands])
         del self.builder.nodes[name]
         return self.builder.constant(name, array)

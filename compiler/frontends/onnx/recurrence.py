@@ -16,7 +16,7 @@ from ...graph.operations.recurrent import Activation, Gru, Lstm, Recurrent
 from ...graph.operations.shape import Concat, Transpose
 from ...graph.types import GraphError, Shape
 from .call import Call
-from .data_movement import sliced
+from .data_movement import build_slice
 from .table import operator
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -51,13 +51,13 @@ class Layer:
     def picked(self, tensor: str, index: int) -> str:
         """One index of the first axis."""
         shape = self.call.type_of(tensor).shape
-        one = self.call.add(sliced(tensor, shape, {0: (index, index + 1, 1)}))
+        one = self.call.add(build_slice(tensor, shape, {0: (index, index + 1, 1)}))
         return self.call.reshaped(one, shape[1:])
 
     def between(self, tensor: str, start: int, stop: int) -> str:
         """Some numbers of a list."""
         shape = self.call.type_of(tensor).shape
-        return self.call.add(sliced(tensor, shape, {0: (start, stop, 1)}))
+        return self.call.add(build_slice(tensor, shape, {0: (start, stop, 1)}))
 
     def state(self, number: int, direction: int) -> str:
         """A state before the first step: zeros, unless it is given."""

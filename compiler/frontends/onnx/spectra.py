@@ -6,14 +6,14 @@ from math import prod
 
 import numpy as np
 
-from ...graph.operation import normalized_axis
+from ...graph.operation import normalize_axis
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.indexing import Gather
 from ...graph.operations.matrix import MatMul
 from ...graph.operations.shape import Transpose
 from ...graph.types import Array, GraphError
 from .call import Call
-from .data_movement import sliced
+from .data_movement import build_slice
 from .table import operator
 
 AXIS_IS_OPERAND = 20            # from this opset on; before, it is an attribute
@@ -65,7 +65,7 @@ def transform(call: Call) -> None:
     """Along one axis, which is moved to the end. Samples are cut off or zeros are added."""
     x, shape = call.plain(0), call.type(0).shape
     parts = _parts(shape)
-    axis = normalized_axis(_axis(call), len(shape))
+    axis = normalize_axis(_axis(call), len(shape))
     if axis == len(shape) - 1:
         raise GraphError(f"axis is {axis}, which has the parts of each sample")
     count = _length(call, 1, "dft_length") if call.has(1) else shape[axis]
@@ -73,7 +73,7 @@ def transform(call: Call) -> None:
     if not rows:
         raise GraphError("there are no samples")
     if rows < shape[axis]:
-        x = call.add(sliced(x, shape, {axis: (0, rows, 1)}))
+        x = call.add(build_slice(x, shape, {axis: (0, rows, 1)}))
     order = (*(each for each in range(len(shape) - 1) if each != axis), axis, len(shape) - 1)
     others = tuple(shape[each] for each in order[:-2])
     x = call.add(Transpose(x=x, order=order))

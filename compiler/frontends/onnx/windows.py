@@ -9,7 +9,7 @@ from ...graph.operations.shape import Reshape, Transpose
 from ...graph.operations.window import Conv, Pair, Sides, TransposedConv
 from ...graph.types import Array, GraphError, Quantization, Shape
 from .call import Call
-from .parameters import rearranged
+from .parameters import rearrange
 from .table import operator
 
 PLACE = "auto_pad dilations group kernel_shape pads strides"
@@ -135,8 +135,8 @@ def kernel_of(call: Call, tensor: str, dimensions: int) -> str:
     if dimensions == 2:
         return tensor
     wide = (*shape[:2], 1, shape[2])
-    return rearranged(call, tensor, lambda array: array.reshape(wide), {0: 0, 1: 1, 2: 3},
-                      Reshape(x=tensor, shape=wide))
+    return rearrange(call, tensor, lambda array: array.reshape(wide), {0: 0, 1: 1, 2: 3},
+                     Reshape(x=tensor, shape=wide))
 
 
 def convolve(call: Call, x: str, weights: str, bias: str | None, *,
@@ -178,8 +178,8 @@ def transposed_convolution(call: Call) -> None:
         parts = call.moved(Transpose(x=parts, order=(0, 2, 1, 3, 4)), parts)
         weights = call.reshaped(parts, (groups * outputs, inputs // groups, *taps))
     else:
-        weights = rearranged(call, weights, by_output, {0: 1, 1: 0, 2: 2, 3: 3},
-                             Transpose(x=weights, order=(1, 0, 2, 3)))
+        weights = rearrange(call, weights, by_output, {0: 1, 1: 0, 2: 2, 3: 3},
+                            Transpose(x=weights, order=(1, 0, 2, 3)))
     place = place_of(call, images, dimensions, (taps[0], taps[1]))
     more = call.list("output_padding") or (0,) * dimensions
     if len(more) != dimensions or min(more) < 0:

@@ -97,7 +97,7 @@ class Budget:
                              "than the whole file")
 
 
-def decoded_model(data: bytes) -> Model:
+def decode_model(data: bytes) -> Model:
     """The network of a file."""
     if len(data) < SMALLEST or data[4:8] != IDENTIFIER:
         raise GraphError(f"it is no TFLite file: bytes 4 to 7 must be {IDENTIFIER.decode()}")

@@ -12,7 +12,7 @@ from ...graph.graph import Builder, Graph
 from ...graph.types import GraphError, Shape, TensorType
 from ..given_inputs import GivenInputs, check_shape, sizes_text, value_array
 from ..proposals import OpenInput, options_text, working_proposal
-from .file import DTYPES, OPEN, Model, decoded_model
+from .file import DTYPES, OPEN, Model, decode_model
 from .reading import RULES, Node, Reading
 from .rules import (
     convolution,
@@ -38,7 +38,7 @@ def read_tflite(data: bytes, name: str, shapes: Mapping[str, Shape] | None = Non
     """The graph of a TFLite file's network. `name` is what errors call the file, `shapes` are those
     of inputs that it leaves open, `values` take the place of inputs."""
     try:
-        model = decoded_model(data)
+        model = decode_model(data)
         check_operators(model)
         with np.errstate(all="ignore"):         # tiny scales make infinities, which are refused
             return _read_or_propose(model, name, GivenInputs(shapes or {}, values or {}))

@@ -20,7 +20,7 @@ class BitsKind(Enum):
     SHIFT_RIGHT = "shift_right"     # a negative number stays negative
 
 
-def _shifted(function: Callable[..., Array], x: Array, places: Array) -> Array:
+def _shift(function: Callable[..., Array], x: Array, places: Array) -> Array:
     """What is shifted by its width or more, or by a negative number, is gone: 0, or −1 if it was
     negative and went to the right."""
     width = 8 * x.dtype.itemsize
@@ -32,8 +32,8 @@ def _shifted(function: Callable[..., Array], x: Array, places: Array) -> Array:
 
 FUNCTIONS: dict[BitsKind, Callable[[Array, Array], Array]] = {
     BitsKind.AND: np.bitwise_and, BitsKind.OR: np.bitwise_or, BitsKind.XOR: np.bitwise_xor,
-    BitsKind.SHIFT_LEFT: lambda x, places: _shifted(np.left_shift, x, places),
-    BitsKind.SHIFT_RIGHT: lambda x, places: _shifted(np.right_shift, x, places)}
+    BitsKind.SHIFT_LEFT: lambda x, places: _shift(np.left_shift, x, places),
+    BitsKind.SHIFT_RIGHT: lambda x, places: _shift(np.right_shift, x, places)}
 
 
 def _must_be_integers(type_: TensorType) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..operation import Value, operand
 from ..types import Array, GraphError, TensorType
-from .shape import _Moved, moved
+from .shape import _Moved, moved_type
 
 
 class DepthOrder(Enum):
@@ -34,7 +34,7 @@ class DepthToSpace(_Moved):
         if self.block < 1 or channels % self.block ** 2:
             raise GraphError(f"{channels} channels are no blocks of {self.block} × {self.block}")
         shape = (n, y * self.block, x_ * self.block, channels // self.block ** 2)
-        return moved(x, in_order(shape, self.channel_axis))
+        return moved_type(x, in_order(shape, self.channel_axis))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         images = np.moveaxis(x.array, self.channel_axis, -1)
@@ -62,7 +62,7 @@ class SpaceToDepth(_Moved):
         if self.block < 1 or y % self.block or x_ % self.block:
             raise GraphError(f"{y} × {x_} pixels are no blocks of {self.block} × {self.block}")
         shape = (n, y // self.block, x_ // self.block, channels * self.block ** 2)
-        return moved(x, in_order(shape, self.channel_axis))
+        return moved_type(x, in_order(shape, self.channel_axis))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         images = np.moveaxis(x.array, self.channel_axis, -1)
@@ -113,7 +113,7 @@ class SpaceToBatch(_Moved):
         if any(size % each for size, each in zip(sides, self.block, strict=True)):
             raise GraphError(f"padded sides {tuple(sides)} are no multiples of {self.block}")
         inside = [size // each for size, each in zip(sides, self.block, strict=True)]
-        return moved(x, (x.shape[0] * prod(self.block), *inside, *x.shape[axes + 1:]))
+        return moved_type(x, (x.shape[0] * prod(self.block), *inside, *x.shape[axes + 1:]))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         axes, rest = len(self.block), x.array.ndim - len(self.block) - 1
@@ -148,7 +148,7 @@ class BatchToSpace(_Moved):
                  in zip(x.shape[1:], self.block, self.before, self.after, strict=False)]
         if min(sides, default=0) < 0:
             raise GraphError(f"borders {self.before} and {self.after} leave nothing of {x.shape}")
-        return moved(x, (x.shape[0] // prod(self.block), *sides, *x.shape[axes + 1:]))
+        return moved_type(x, (x.shape[0] // prod(self.block), *sides, *x.shape[axes + 1:]))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         axes, shape = len(self.block), x.array.shape

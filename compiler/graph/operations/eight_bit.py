@@ -10,9 +10,9 @@ import numpy as np
 from ....isa.arithmetic import INT32_HIGH, TWICE, quantize_scale, scale_array
 from ..operation import Operation, Value, broadcast, operand
 from ..types import Array, GraphError, TensorType
-from .reduction import reduced
+from .reduction import reduced_shape
 from .resize import Coordinates
-from .scaled import check_scale, wrapped
+from .scaled import check_scale, wrap_to_32_bits
 
 SQUARE_HEADROOM = 7                 # bits by which the terms of a squared difference are shifted
 UNIT = 1 << 10                      # what weights of a resize count
@@ -36,7 +36,7 @@ class FixedPointReduce(Operation):
         if not (0 <= self.multiplier <= INT32_HIGH and 0 <= self.shift < 64):
             raise GraphError(f"the multiplier is {self.multiplier} and the shift {self.shift}, "
                              f"but must be up to {INT32_HIGH} and 63")
-        return TensorType(reduced(x.shape, self.axes, self.keep), x.dtype)
+        return TensorType(reduced_shape(x.shape, self.axes, self.keep), x.dtype)
 
     def check(self, result: TensorType, *types: TensorType) -> None:
         super().check(result, *types)
@@ -45,7 +45,8 @@ class FixedPointReduce(Operation):
     def compute(self, result: TensorType, x: Value) -> Array:
         zeroless = x.array.astype(np.int64) - x.type.known().zero_point
         sums = zeroless.sum(axis=self.axes, keepdims=self.keep)
-        values = scale_array(wrapped(sums), self.multiplier, self.shift, TWICE).astype(np.int64)
+        values = scale_array(wrap_to_32_bits(sums), self.multiplier, self.shift,
+                             TWICE).astype(np.int64)
         return np.asarray(np.clip(values + result.known().zero_point, *result.range))
 
 

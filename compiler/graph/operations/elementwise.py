@@ -29,7 +29,7 @@ class BinaryKind(Enum):
     FMOD = "fmod"           # the same with the sign of the dividend
 
 
-def divided(left: Array, right: Array) -> Array:
+def divide(left: Array, right: Array) -> Array:
     """Integers lose the fraction of their quotient; what is divided by zero becomes 0."""
     if left.dtype.kind == "f":
         return np.divide(left, right)
@@ -50,7 +50,7 @@ def power(left: Array, right: Array) -> Array:
 
 FUNCTIONS: dict[BinaryKind, Callable[..., Array]] = {
     BinaryKind.ADD: np.add, BinaryKind.SUB: np.subtract, BinaryKind.MUL: np.multiply,
-    BinaryKind.DIV: divided, BinaryKind.MIN: np.minimum, BinaryKind.MAX: np.maximum,
+    BinaryKind.DIV: divide, BinaryKind.MIN: np.minimum, BinaryKind.MAX: np.maximum,
     BinaryKind.POW: power, BinaryKind.MOD: np.mod, BinaryKind.FMOD: np.fmod}
 
 

@@ -35,12 +35,12 @@ def product(left: Array, right: Array | int) -> Array:
     return np.asarray(np.minimum((whole + (1 << 30)) >> 31, INT32_HIGH))
 
 
-def shifted_left(value: Array, amount: int) -> Array:
+def shift_left(value: Array, amount: int) -> Array:
     """value × 2^amount, saturated."""
     return np.asarray(np.clip(value << amount, INT32_LOW, INT32_HIGH))
 
 
-def shifted_right(value: Array, amount: Array | int) -> Array:
+def shift_right(value: Array, amount: Array | int) -> Array:
     """value / 2^amount, rounded, ties away from zero."""
     half: Array = (np.int64(1) << np.asarray(amount, np.int64)) >> 1
     found: Array = (value + half - ((value < 0) & (half > 0))) >> amount
@@ -52,7 +52,7 @@ def exp_near_zero(value: Array) -> Array:
     x = value + (1 << 28)
     square = product(x, x)
     cube, fourth = product(square, x), product(square, square)
-    rest = shifted_right(product(shifted_right(fourth, 2) + cube, THIRD) + square, 1)
+    rest = shift_right(product(shift_right(fourth, 2) + cube, THIRD) + square, 1)
     return EXP_OF_MINUS_EIGHTH + product(x + rest, EXP_OF_MINUS_EIGHTH)
 
 
@@ -60,7 +60,7 @@ def exp_of_negative(value: Array, integer_bits: int) -> Array:
     """exp of numbers up to 0 with some integer bits; the result has none."""
     quarter = 1 << (FRACTION_BITS - integer_bits - 2)
     near = (value & (quarter - 1)) - quarter
-    result = exp_near_zero(shifted_left(near, integer_bits))
+    result = exp_near_zero(shift_left(near, integer_bits))
     rest = near - value
     for exponent, factor in zip(range(-2, 5), EXPONENTIALS, strict=True):
         if integer_bits > exponent:
@@ -69,25 +69,25 @@ def exp_of_negative(value: Array, integer_bits: int) -> Array:
     return np.where(value == 0, ONE, result)
 
 
-def one_over_one_plus(value: Array) -> Array:
+def reciprocal_of_one_plus(value: Array) -> Array:
     """1 / (1 + value) for numbers from 0 to 1, by Newton's method; nothing has integer bits, but
     for what is between: 2 / (1 + value) with two."""
     half = (value + ONE + 1) >> 1
     x = FORTY_EIGHT_SEVENTEENTHS + product(half, MINUS_THIRTY_TWO_SEVENTEENTHS)
     for _ in range(3):
-        x = x + shifted_left(product(x, ONE_OF_TWO_BITS - product(half, x)), 2)
-    return shifted_left(x, 1)
+        x = x + shift_left(product(x, ONE_OF_TWO_BITS - product(half, x)), 2)
+    return shift_left(x, 1)
 
 
 def inverse_square_root(value: Array) -> tuple[Array, Array]:
     """1 / √value of whole numbers, as a number without integer bits and what it is to be shifted
     right by: five steps of Newton's method, from 1, on a number with three integer bits."""
     pairs = (leading_zeros(value) - 1) // 2 - 1         # of bits that there is room for
-    half = shifted_right((value << 2 * pairs) >> 1, 1)
+    half = shift_right((value << 2 * pairs) >> 1, 1)
     x = np.full_like(value, ONE_OF_THREE_BITS)
     for _ in range(5):
-        cube = shifted_left(product(product(x, x), x), 6)
-        x = shifted_left(product(x, ONE_AND_A_HALF) - product(half, cube), 3)
+        cube = shift_left(product(product(x, x), x), 6)
+        x = shift_left(product(x, ONE_AND_A_HALF) - product(half, cube), 3)
     x, shift = product(x, HALF_ROOT_OF_TWO), 11 - pairs
     x = np.where(shift < 0, x << np.maximum(-shift, 0), x)
     few = value <= 1
@@ -145,10 +145,10 @@ class FixedPointSoftmax(Operation):
         counted = differences >= -input_radius(DIFFERENCE_BITS, FRACTION_BITS - shift)
         scaled = scale_array(differences, multiplier, shift, TWICE).astype(np.int64)
         powers = exp_of_negative(np.where(counted, scaled, 0), DIFFERENCE_BITS)
-        sums = np.where(counted, shifted_right(powers, SUM_BITS), 0).sum(axis=-1, keepdims=True)
+        sums = np.where(counted, shift_right(powers, SUM_BITS), 0).sum(axis=-1, keepdims=True)
         headroom = leading_zeros(sums)
-        inverse = one_over_one_plus((sums << headroom) - (1 << FRACTION_BITS))
+        inverse = reciprocal_of_one_plus((sums << headroom) - (1 << FRACTION_BITS))
         over = SUM_BITS - headroom + FRACTION_BITS - 8
-        shares = shifted_right(product(powers, inverse), over)
+        shares = shift_right(product(powers, inverse), over)
         low, high = result.range
         return np.asarray(np.clip(np.where(counted, shares, 0) + low, low, high))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..operation import Operation, Value, broadcast, normalized_axis, operand
+from ..operation import Operation, Value, broadcast, normalize_axis, operand
 from ..types import Array, GraphError, TensorType
-from .shape import _Moved, moved
+from .shape import _Moved, moved_type
 
 
 def _must_be_indices(type_: TensorType) -> None:
@@ -16,7 +16,7 @@ def _must_be_indices(type_: TensorType) -> None:
         raise GraphError(f"the indices are {type_}, but must be int32 or int64")
 
 
-def wrapped_indices(indices: Array, size: int) -> Array:
+def wrap_indices(indices: Array, size: int) -> Array:
     """Indices counted from the front, of an axis that must have them."""
     if indices.size and not (-size <= indices.min() and indices.max() < size):
         wrong = indices.min() if indices.min() < -size else indices.max()
@@ -36,16 +36,16 @@ class Gather(_Moved):
 
     def infer(self, x: TensorType, indices: TensorType) -> TensorType:
         _must_be_indices(indices)
-        axis = normalized_axis(self.axis, len(x.shape))
+        axis = normalize_axis(self.axis, len(x.shape))
         if not 0 <= self.batch <= min(axis, len(indices.shape)) or (
                 x.shape[:self.batch] != indices.shape[:self.batch]):
             raise GraphError(f"{self.batch} axes of {x.shape} and of indices {indices.shape} must "
                              f"be the same, before axis {axis}")
-        return moved(x, (*x.shape[:axis], *indices.shape[self.batch:], *x.shape[axis + 1:]))
+        return moved_type(x, (*x.shape[:axis], *indices.shape[self.batch:], *x.shape[axis + 1:]))
 
     def compute(self, result: TensorType, x: Value, indices: Value) -> Array:
         axis = self.axis % x.array.ndim
-        places = wrapped_indices(indices.array, x.array.shape[axis])
+        places = wrap_indices(indices.array, x.array.shape[axis])
         if not self.batch:
             return np.take(x.array, places, axis=axis)
         found = np.empty(result.shape, x.array.dtype)
@@ -70,11 +70,11 @@ class GatherNd(_Moved):
                 and x.shape[:self.batch] == indices.shape[:self.batch]):
             raise GraphError(f"indices of shape {indices.shape} after {self.batch} common axes "
                              f"name no places in {x.shape}")
-        return moved(x, (*indices.shape[:-1], *x.shape[self.batch + depth:]))
+        return moved_type(x, (*indices.shape[:-1], *x.shape[self.batch + depth:]))
 
     def compute(self, result: TensorType, x: Value, indices: Value) -> Array:
         common = np.indices(indices.array.shape[:-1])[:self.batch]
-        places = [wrapped_indices(indices.array[..., each], x.array.shape[self.batch + each])
+        places = [wrap_indices(indices.array[..., each], x.array.shape[self.batch + each])
                   for each in range(indices.array.shape[-1])]
         return np.asarray(x.array[(*common, *places)])
 
@@ -89,17 +89,17 @@ class GatherElements(_Moved):
 
     def infer(self, x: TensorType, indices: TensorType) -> TensorType:
         _must_be_indices(indices)
-        axis = normalized_axis(self.axis, len(x.shape))
+        axis = normalize_axis(self.axis, len(x.shape))
         if len(indices.shape) != len(x.shape) or any(
                 some > size for each, (some, size)
                 in enumerate(zip(indices.shape, x.shape, strict=True)) if each != axis):
             raise GraphError(f"indices of shape {indices.shape} do not fit into {x.shape} but for "
                              f"axis {axis}")
-        return moved(x, indices.shape)
+        return moved_type(x, indices.shape)
 
     def compute(self, result: TensorType, x: Value, indices: Value) -> Array:
         axis = self.axis % x.array.ndim
-        places = wrapped_indices(indices.array, x.array.shape[axis])
+        places = wrap_indices(indices.array, x.array.shape[axis])
         part = tuple(slice(None) if each == axis else slice(size)
                      for each, size in enumerate(places.shape))
         return np.take_along_axis(x.array[part], places, axis)
@@ -116,8 +116,8 @@ class Tile(_Moved):
         if len(self.repeats) != len(x.shape) or min(self.repeats, default=0) < 0:
             raise GraphError(f"repeats are {self.repeats}, but must be a number that is not "
                              f"negative for each of {len(x.shape)} axes")
-        return moved(x, tuple(size * each for size, each in zip(x.shape, self.repeats,
-                                                                strict=True)))
+        return moved_type(x, tuple(size * each for size, each in zip(x.shape, self.repeats,
+                                                                     strict=True)))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         return np.tile(x.array, self.repeats)
@@ -131,7 +131,7 @@ class Expand(_Moved):
     shape: tuple[int, ...]
 
     def infer(self, x: TensorType) -> TensorType:
-        return moved(x, broadcast(x.shape, self.shape))
+        return moved_type(x, broadcast(x.shape, self.shape))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         return np.broadcast_to(x.array, result.shape)
@@ -152,7 +152,7 @@ class OneHot(Operation):
 
     def infer(self, indices: TensorType) -> TensorType:
         _must_be_indices(indices)
-        axis = normalized_axis(self.axis, len(indices.shape) + 1)
+        axis = normalize_axis(self.axis, len(indices.shape) + 1)
         if self.depth < 0:
             raise GraphError(f"depth is {self.depth}, but must not be negative")
         return TensorType((*indices.shape[:axis], self.depth, *indices.shape[axis:]), "float32")

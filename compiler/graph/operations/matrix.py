@@ -8,7 +8,7 @@ import numpy as np
 
 from ..operation import Value, broadcast, operand
 from ..types import Array, GraphError, TensorType
-from .scaled import SUMS, Scaled, without_zero_point
+from .scaled import SUMS, Scaled, subtract_zero_point
 from .window import check_bias
 
 
@@ -37,6 +37,6 @@ class MatMul(Scaled):
         self.check_scaled(result, types[1].shape[-1], *types[:2])
 
     def compute(self, result: TensorType, left: Value, right: Value, *bias: Value) -> Array:
-        sums = np.matmul(without_zero_point(left.array, left.type),
-                         without_zero_point(right.array, right.type))
+        sums = np.matmul(subtract_zero_point(left.array, left.type),
+                         subtract_zero_point(right.array, right.type))
         return self.scaled(sums + sum(each.array for each in bias), result)

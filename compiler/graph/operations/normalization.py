@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..operation import Operation, Value, normalized_axis, operand
+from ..operation import Operation, Value, normalize_axis, operand
 from ..types import Array, GraphError, TensorType
 
 
@@ -25,7 +25,7 @@ class _Real(Operation):
 
     def per_channel(self, x: TensorType, axis: int, *parameters: TensorType) -> None:
         """Refuse parameters that are not one number for each channel."""
-        channels = x.shape[normalized_axis(axis, len(x.shape))]
+        channels = x.shape[normalize_axis(axis, len(x.shape))]
         for each in parameters:
             if each.shape != (channels,):
                 raise GraphError(f"a parameter has shape {each.shape}, but must have "
@@ -49,7 +49,7 @@ class Softmax(_Real):
     beta: float = 1
 
     def infer(self, x: TensorType, *parameters: TensorType) -> TensorType:
-        normalized_axis(self.axis, len(x.shape))
+        normalize_axis(self.axis, len(x.shape))
         return super().infer(x)
 
     def compute(self, result: TensorType, x: Value) -> Array:
@@ -66,7 +66,7 @@ class LogSoftmax(_Real):
     axis: int = -1
 
     def infer(self, x: TensorType, *parameters: TensorType) -> TensorType:
-        normalized_axis(self.axis, len(x.shape))
+        normalize_axis(self.axis, len(x.shape))
         return super().infer(x)
 
     def compute(self, result: TensorType, x: Value) -> Array:
@@ -88,7 +88,7 @@ class LayerNorm(_Real):
 
     def infer(self, x: TensorType, *parameters: TensorType) -> TensorType:
         super().infer(x, *parameters)
-        shape = x.shape[normalized_axis(self.axis, len(x.shape)):]
+        shape = x.shape[normalize_axis(self.axis, len(x.shape)):]
         if self.bias is not None and self.scale is None:
             raise GraphError("there is a bias, but no scale")
         for each in parameters:
@@ -99,13 +99,13 @@ class LayerNorm(_Real):
     def compute(self, result: TensorType, x: Value, *parameters: Value) -> Array:
         values = wide(x)
         axes = tuple(range(self.axis % values.ndim, values.ndim))
-        values = centred(values, axes, self.epsilon)
+        values = standardize(values, axes, self.epsilon)
         for parameter, function in zip(parameters, (np.multiply, np.add), strict=False):
             values = function(values, wide(parameter))
         return values
 
 
-def centred(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
+def standardize(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
     """Numbers with a mean of 0 and a variance of 1 over some axes."""
     values = values - values.mean(axis=axes, keepdims=True)
     found: Array = values / np.sqrt(np.square(values).mean(axis=axes, keepdims=True) + epsilon)
@@ -151,7 +151,7 @@ class InstanceNorm(_Real):
     def compute(self, result: TensorType, x: Value, scale: Value, bias: Value) -> Array:
         axes = x.array.ndim
         inside = tuple(axis for axis in range(1, axes) if axis != self.channel_axis % axes)
-        found: Array = (centred(wide(x), inside, self.epsilon)
+        found: Array = (standardize(wide(x), inside, self.epsilon)
                         * along(scale, self.channel_axis, axes)
                         + along(bias, self.channel_axis, axes))
         return found
@@ -170,7 +170,7 @@ class LocalResponseNorm(_Real):
     channel_axis: int = 3
 
     def infer(self, x: TensorType, *parameters: TensorType) -> TensorType:
-        normalized_axis(self.channel_axis, len(x.shape))
+        normalize_axis(self.channel_axis, len(x.shape))
         if min(self.before, self.after) < 0:
             raise GraphError(f"{self.before} channels before and {self.after} after are summed, "
                              f"but must not be negative")

@@ -7,7 +7,7 @@ from enum import Enum
 
 import numpy as np
 
-from ..operation import Operation, Value, normalized_axis, operand
+from ..operation import Operation, Value, normalize_axis, operand
 from ..types import Array, GraphError, TensorType
 
 
@@ -29,7 +29,7 @@ class Cumulative(Operation):
     reverse: bool = False
 
     def infer(self, x: TensorType) -> TensorType:
-        normalized_axis(self.axis, len(x.shape))
+        normalize_axis(self.axis, len(x.shape))
         if x.is_quantized or x.dtype == "bool":
             raise GraphError(f"the input is {x}, but must be plain numbers")
         return x
@@ -59,7 +59,7 @@ class TopK(Operation):
     sorted: bool = True
 
     def infer(self, x: TensorType) -> TensorType:
-        axis = normalized_axis(self.axis, len(x.shape))
+        axis = normalize_axis(self.axis, len(x.shape))
         if not 0 <= self.count <= x.shape[axis]:
             raise GraphError(f"the {self.count} largest are wanted of {x.shape[axis]}")
         return TensorType((*x.shape[:axis], self.count, *x.shape[axis + 1:]), "int64")

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from ..operation import Operation, Value, normalized_axes, normalized_axis, operand
+from ..operation import Operation, Value, normalize_axes, normalize_axis, operand
 from ..types import Array, GraphError, Shape, TensorType
 from .scaled import Scaled
 
@@ -36,9 +36,9 @@ FUNCTIONS: dict[ReduceKind, Callable[..., Array]] = {
 ORDER = (ReduceKind.MAX, ReduceKind.MIN)
 
 
-def reduced(shape: Shape, axes: tuple[int, ...], keep: bool) -> Shape:
+def reduced_shape(shape: Shape, axes: tuple[int, ...], keep: bool) -> Shape:
     """A shape without some axes, or with those of one index."""
-    gone = normalized_axes(axes, len(shape))
+    gone = normalize_axes(axes, len(shape))
     return tuple(1 if axis in gone else size for axis, size in enumerate(shape)
                  if keep or axis not in gone)
 
@@ -61,7 +61,7 @@ class Reduce(Scaled):
     keep: bool = False          # axes of one index where numbers were
 
     def infer(self, x: TensorType) -> TensorType:
-        shape = reduced(x.shape, self.axes, self.keep)
+        shape = reduced_shape(x.shape, self.axes, self.keep)
         if x.dtype == "bool" and self.kind not in ORDER:
             raise GraphError(f"the input is {x}, but must be numbers")
         if self.kind == ReduceKind.MEAN and not x.is_float and any(
@@ -84,7 +84,7 @@ class Reduce(Scaled):
             raise GraphError(f"the result is {result}, but must be {expected}, without scales")
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        axes = normalized_axes(self.axes, x.array.ndim)
+        axes = normalize_axes(self.axes, x.array.ndim)
         function = FUNCTIONS[self.kind]
         if self.scales:
             zeroless = x.array.astype(np.int64) - x.type.known().zero_point
@@ -130,10 +130,10 @@ class Arg(Operation):
     def infer(self, x: TensorType) -> TensorType:
         if self.kind not in ORDER:
             raise GraphError(f"there is no place of a {self.kind.value}")
-        axis = normalized_axis(self.axis, len(x.shape))
+        axis = normalize_axis(self.axis, len(x.shape))
         if x.shape[axis] == 0:
             raise GraphError(f"axis {axis} of {x.shape} is empty")
-        return TensorType(reduced(x.shape, (axis,), self.keep), "int64")
+        return TensorType(reduced_shape(x.shape, (axis,), self.keep), "int64")
 
     def check(self, result: TensorType, *types: TensorType) -> None:
         expected = self.infer(*types)

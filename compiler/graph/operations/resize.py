@@ -10,7 +10,7 @@ import numpy as np
 
 from ..operation import Value, operand
 from ..types import Array, GraphError, TensorType
-from .shape import _Moved, moved
+from .shape import _Moved, moved_type
 
 
 class ResizeKind(Enum):
@@ -58,7 +58,7 @@ class Resize(_Moved):
                     self.ratios, default=1) <= 0:
             raise GraphError(f"{x.shape} cannot be resized to {self.shape} with ratios "
                              f"{self.ratios}: each axis has one, above zero")
-        return moved(x, self.shape)
+        return moved_type(x, self.shape)
 
     def places(self, axis: int, size: int) -> Array:
         """Where along an axis of the input each index of the result lies."""

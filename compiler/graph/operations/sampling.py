@@ -80,7 +80,7 @@ class GridSample(Operation):
         if self.outside == Outside.BORDER and self.kind != ResizeKind.CUBIC:
             found = np.where(beyond, np.clip(found, 0, size - 1), found)
         elif self.outside == Outside.REFLECTION:
-            found = np.where(beyond, reflected(found, low, high), found)
+            found = np.where(beyond, reflect(found, low, high), found)
         return np.clip(found, -FAR, size - 1 + FAR)
 
     def taps(self, places: Array, size: int) -> list[tuple[Array, Array]]:
@@ -99,11 +99,11 @@ class GridSample(Operation):
         if self.outside == Outside.ZEROS:
             weight = np.where((index >= 0) & (index < size), weight, 0)
         elif self.outside == Outside.REFLECTION:
-            index = np.trunc(reflected(index, *self.borders(size))).astype(np.int64)
+            index = np.trunc(reflect(index, *self.borders(size))).astype(np.int64)
         return np.clip(index, 0, size - 1), weight
 
 
-def reflected(places: Array, low: float, high: float) -> Array:
+def reflect(places: Array, low: float, high: float) -> Array:
     """Places as mirrors at both ends show them."""
     if low == high:
         return np.full(places.shape, low)

@@ -82,9 +82,9 @@ class Scaled(Clamped):
     def scaled(self, sums: Array, result: TensorType) -> Array:
         """Results from sums whose channels come last."""
         if not self.scales:
-            return self.clamped(sums if result.is_float else wrapped(sums), result)
+            return self.clamped(sums if result.is_float else wrap_to_32_bits(sums), result)
         pairs = np.array([quantize_scale(scale) for scale in self.scales], np.int64)
-        values = scale_array(wrapped(sums), pairs[:, 0], pairs[:, 1], self.rounding)
+        values = scale_array(wrap_to_32_bits(sums), pairs[:, 0], pairs[:, 1], self.rounding)
         return self.clamped(values.astype(np.int64) + result.known().zero_point, result)
 
 
@@ -96,12 +96,12 @@ def check_scale(scale: float) -> None:
         raise GraphError(str(error)) from None
 
 
-def wrapped(sums: Array) -> Array:
+def wrap_to_32_bits(sums: Array) -> Array:
     """Sums as an accumulator of 32 bits has them."""
     return sums.astype(np.int64).astype(np.int32)
 
 
-def without_zero_point(array: Array, type_: TensorType) -> Array:
+def subtract_zero_point(array: Array, type_: TensorType) -> Array:
     """What is multiplied: real numbers as they are, those of 16 bits with 32, as sums of them need;
     integers without their zero points. Integers become reals of 64 bits, which hold all sums of
     products exactly and are multiplied fast."""

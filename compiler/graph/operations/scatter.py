@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..operation import Value, normalized_axis, operand
+from ..operation import Value, normalize_axis, operand
 from ..types import Array, GraphError, TensorType
-from .indexing import _must_be_indices, wrapped_indices
+from .indexing import _must_be_indices, wrap_indices
 from .shape import _Moved
 
 
@@ -67,7 +67,7 @@ class ScatterElements(_Scatter):
 
     def infer(self, x: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
         self.check_updates(x, indices, updates)
-        axis = normalized_axis(self.axis, len(x.shape))
+        axis = normalize_axis(self.axis, len(x.shape))
         if indices.shape != updates.shape or len(indices.shape) != len(x.shape) or any(
                 some > size for each, (some, size)
                 in enumerate(zip(indices.shape, x.shape, strict=True)) if each != axis):
@@ -77,7 +77,7 @@ class ScatterElements(_Scatter):
 
     def compute(self, result: TensorType, x: Value, indices: Value, updates: Value) -> Array:
         axis = self.axis % x.array.ndim
-        along = wrapped_indices(indices.array, x.array.shape[axis])
+        along = wrap_indices(indices.array, x.array.shape[axis])
         places = tuple(along if each == axis else np.asarray(place)
                        for each, place in enumerate(np.indices(indices.array.shape)))
         found = x.array.copy()
@@ -99,7 +99,7 @@ class ScatterNd(_Scatter):
         return x
 
     def compute(self, result: TensorType, x: Value, indices: Value, updates: Value) -> Array:
-        places = tuple(wrapped_indices(indices.array[..., each], x.array.shape[each])
+        places = tuple(wrap_indices(indices.array[..., each], x.array.shape[each])
                        for each in range(indices.array.shape[-1]))
         found = x.array.copy()
         self.written(found, places, updates.array)

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ..operation import Operation, Value, normalized_axis, operand
+from ..operation import Operation, Value, normalize_axis, operand
 from ..types import Array, GraphError, TensorType
 
 
@@ -22,7 +22,7 @@ class _Moved(Operation):
             raise GraphError(f"the result is {result}, but must be {expected}")
 
 
-def moved(x: TensorType, shape: tuple[int, ...]) -> TensorType:
+def moved_type(x: TensorType, shape: tuple[int, ...]) -> TensorType:
     """The type of numbers that were moved into another shape."""
     if x.quantization is not None and x.quantization.axis is not None and len(
             x.quantization.scales) > 1:
@@ -41,7 +41,7 @@ class Reshape(_Moved):
         if prod(self.shape) != x.size:
             raise GraphError(f"shape {x.shape} cannot become {self.shape}: there are {x.size} "
                              f"elements, not {prod(self.shape)}")
-        return moved(x, self.shape)
+        return moved_type(x, self.shape)
 
     def compute(self, result: TensorType, x: Value) -> Array:
         return x.array.reshape(self.shape)
@@ -57,7 +57,7 @@ class Transpose(_Moved):
     def infer(self, x: TensorType) -> TensorType:
         if sorted(self.order) != list(range(len(x.shape))):
             raise GraphError(f"order is {self.order}, but must name each of {len(x.shape)} axes")
-        return moved(x, tuple(x.shape[axis] for axis in self.order))
+        return moved_type(x, tuple(x.shape[axis] for axis in self.order))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         return x.array.transpose(self.order)
@@ -73,7 +73,7 @@ class Concat(_Moved):
     def infer(self, *types: TensorType) -> TensorType:
         if not types:
             raise GraphError("there is nothing to join")
-        axis = normalized_axis(self.axis, len(types[0].shape))
+        axis = normalize_axis(self.axis, len(types[0].shape))
         first = types[0]
         for each in types:
             if (each.dtype, each.quantization, len(each.shape)) != (
@@ -82,7 +82,7 @@ class Concat(_Moved):
                     != [*first.shape[:axis], *first.shape[axis + 1:]]):
                 raise GraphError(f"{each} cannot be joined to {first} along axis {axis}")
         size = sum(each.shape[axis] for each in types)
-        return moved(first, (*first.shape[:axis], size, *first.shape[axis + 1:]))
+        return moved_type(first, (*first.shape[:axis], size, *first.shape[axis + 1:]))
 
     def compute(self, result: TensorType, *values: Value) -> Array:
         return np.concatenate([each.array for each in values], axis=self.axis)
@@ -111,7 +111,7 @@ class Slice(_Moved):
                 raise GraphError(f"a slice from {start} to {stop} in steps of {step} leaves an "
                                  f"axis of {size}")
             shape.append(len(indices))
-        return moved(x, tuple(shape))
+        return moved_type(x, tuple(shape))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         parts = [range(*each) for each in zip(self.starts, self.stops, self.steps, strict=True)]
@@ -144,8 +144,8 @@ class Pad(_Moved):
                 *self.before, *self.after, 0)) < 0:
             raise GraphError(f"a border of {self.before} and {self.after} must have two numbers "
                              f"that are not negative for each of {len(x.shape)} axes")
-        return moved(x, tuple(size + before + after for size, before, after
-                              in zip(x.shape, self.before, self.after, strict=True)))
+        return moved_type(x, tuple(size + before + after for size, before, after
+                                   in zip(x.shape, self.before, self.after, strict=True)))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         widths = list(zip(self.before, self.after, strict=True))

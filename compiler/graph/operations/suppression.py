@@ -62,7 +62,7 @@ class NonMaxSuppression(Operation):
         while order.size and len(kept) < self.count:
             first, order = order[0], order[1:]
             kept.append(int(first))
-            order = order[~(shared(boxes[first], boxes[order]) > self.overlap)]
+            order = order[~(intersection_over_union(boxes[first], boxes[order]) > self.overlap)]
         return kept
 
 
@@ -76,7 +76,7 @@ def corners(boxes: Array, centred: bool) -> Array:
     return np.concatenate([low, high], axis=1)
 
 
-def shared(box: Array, boxes: Array) -> Array:
+def intersection_over_union(box: Array, boxes: Array) -> Array:
     """What share of the area of two boxes together both have; nothing, if either is empty."""
     sides = np.maximum(np.minimum(box[2:], boxes[:, 2:]) - np.maximum(box[:2], boxes[:, :2]), 0)
     both = sides.prod(axis=1)

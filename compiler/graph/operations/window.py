@@ -16,7 +16,7 @@ from ....isa.arithmetic import quantize_scale, scale_array
 from ....isa.instructions import Rounding
 from ..operation import Value, operand
 from ..types import Array, GraphError, Shape, TensorType
-from .scaled import SUMS, Scaled, check_scale, without_zero_point
+from .scaled import SUMS, Scaled, check_scale, subtract_zero_point
 
 Pair = tuple[int, int]
 Sides = tuple[int, int, int, int]       # top, bottom, left, right
@@ -122,8 +122,8 @@ class Conv(_Convolution):
                           x.dtype if x.is_float else SUMS)
 
     def compute(self, result: TensorType, x: Value, weights: Value, *bias: Value) -> Array:
-        images = self.channels_last(without_zero_point(x.array, x.type))
-        kernel = without_zero_point(weights.array, weights.type)
+        images = self.channels_last(subtract_zero_point(x.array, x.type))
+        kernel = subtract_zero_point(weights.array, weights.type)
         outputs, depth, *taps = kernel.shape
         counts = self.windows(x.type, (taps[0], taps[1]))
         sums: Array = np.zeros((images.shape[0], *counts, self.groups, outputs // self.groups),
@@ -172,8 +172,8 @@ class TransposedConv(_Convolution):
                           x.dtype if x.is_float else SUMS)
 
     def compute(self, result: TensorType, x: Value, weights: Value, *bias: Value) -> Array:
-        images = self.channels_last(without_zero_point(x.array, x.type))
-        kernel = without_zero_point(weights.array, weights.type)
+        images = self.channels_last(subtract_zero_point(x.array, x.type))
+        kernel = subtract_zero_point(weights.array, weights.type)
         outputs, depth, *taps = kernel.shape
         n, height, width, _ = images.shape
         (sy, sx), (dy, dx) = self.stride, self.dilation
@@ -275,7 +275,8 @@ class Pool(_Window):
             return self.clamped((sums / divisor[..., None]).astype(x.dtype), result)
         added = result.known().zero_point if result.is_quantized and not self.raw else 0
         if self.scales in ((), (1.0,)):
-            return self.clamped(quotient(sums, divisor[..., None], self.rounding) + added, result)
+            return self.clamped(round_quotient(sums, divisor[..., None], self.rounding) + added,
+                                result)
         averages = np.empty_like(sums)
         for count in np.unique(divisor):
             at = divisor == count
@@ -284,7 +285,7 @@ class Pool(_Window):
         return self.clamped(averages + added, result)
 
 
-def quotient(value: Array, divisor: Array, rounding: int) -> Array:
+def round_quotient(value: Array, divisor: Array, rounding: int) -> Array:
     """value / divisor, rounded exactly: ties to even, or away from zero."""
     below = np.floor_divide(value, divisor)
     rest = 2 * (value - below * divisor)

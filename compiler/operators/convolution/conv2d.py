@@ -17,8 +17,8 @@ from ...expression.expression import both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..description import extent, setting
-from ..form import ACCUMULATOR_BYTES, TensorForm, blocks_of, requantized
-from ..layout import Layout, interleaves, memory_block, spread_images, tiled_images, wide_tiles
+from ..form import ACCUMULATOR_BYTES, TensorForm, blocks_of, requantize_sum
+from ..layout import Layout, interleaves, memory_block, spread_images, tile_images, wide_tiles
 from ..packing import (
     Array,
     Operand,
@@ -32,7 +32,7 @@ from ..packing import (
     weight_planes,
 )
 from ..sliding_window import Windowed
-from ..work import Work, used, weight_bytes
+from ..work import Work, rows_read, weight_bytes
 from .output_tiles import AluSteps
 
 MOST_PLANES = 2
@@ -124,7 +124,7 @@ class Conv2dForm(TensorForm):
         block = {"data": memory_block(config, config.block_in),
                  "output": memory_block(config, config.block_out)}
         return {name: spread_images(*shape, config) if name in self.spread
-                else tiled_images(*shape, config.batch, block[name])
+                else tile_images(*shape, config.batch, block[name])
                 for name, shape in images.items()}
 
     @property
@@ -158,7 +158,7 @@ def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
     """Bytes of the pixels that are used, of weights over this many input channels, and of the
     output."""
     rows, columns = (
-        used(size, outputs, kernel, stride, dilation, pad)
+        rows_read(size, outputs, kernel, stride, dilation, pad)
         for size, outputs, kernel, stride, dilation, pad in zip(
             (spec.height, spec.width), spec.out_shape, spec.kernel, spec.stride, spec.dilation,
             spec.pad[::2], strict=True))
@@ -195,7 +195,7 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False,
         * weights[o, c, ky, sum(planes, kx * spec.planes), j, k].cast("int32"),
         c, ky, kx, *planes, k))
     function = spec.requantization()
-    output = compute(f"{prefix}output", shape, lambda n, o, y, x, b, j: requantized(
+    output = compute(f"{prefix}output", shape, lambda n, o, y, x, b, j: requantize_sum(
         function, sums[n, o, y, x, b, j], parameters, (o,), (b, j)))
     return Conv2dForm(spec=spec, config=config, steps=(sy, sx), function=function, data=data,
                       padded=padded, weights=weights, parameters=parameters, sums=sums,

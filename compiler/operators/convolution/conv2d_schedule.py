@@ -20,7 +20,7 @@ from ..kernel import Operator
 from ..layout import ways_of
 from .conv2d import Conv2d, Conv2dForm
 from .first_layer import forms_of
-from .output_tiles import first_of_all, tiled
+from .output_tiles import first_of_all, schedule_output_tiles
 
 # Tokens that nobody has taken yet are counted, up to a limit. So there are no more buffers of one
 # kind than this part of it, and gemms of single blocks in a program.
@@ -50,13 +50,14 @@ class Knobs:
 def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     """The template: weights of some output blocks stay while the image passes by; every step
     loads input rows, sums, requantizes and stores, each in buffers that are used in turn."""
-    plan, weights, sums = tiled(form, knobs, one_by_one=knobs.one_by_one,
-                                between=form.between)
-    summed(plan, form, knobs, weights, sums)
+    plan, weights, sums = schedule_output_tiles(form, knobs, one_by_one=knobs.one_by_one,
+                                                between=form.between)
+    schedule_sums(plan, form, knobs, weights, sums)
     return plan
 
 
-def summed(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tensor, sums: Tensor) -> None:
+def schedule_sums(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tensor,
+                  sums: Tensor) -> None:
     """Schedule the sums of a step, in pieces that each load what they need."""
     stage = plan[sums]
     *leaves, k = stage.leaves
@@ -73,9 +74,9 @@ def summed(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tensor, sums
         for axis in (*groups, o):
             stage.unroll(axis)
     plan[form.padded].compute_at(stage, kx_far)
-    plan[form.padded].keep(int(_kept_inputs(form, knobs)))
+    plan[form.padded].keep(int(_resident_inputs(form, knobs)))
     plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
-    plan[weights].keep(int(_kept_weights(form, knobs)))
+    plan[weights].keep(int(_resident_weights(form, knobs)))
     if _has_room_ahead(form, knobs):
         first_of_all(plan, weights)         # inputs that wait for their buffers do not delay them
 
@@ -122,31 +123,31 @@ def _parts(knobs: Knobs) -> Any:
     return np.where(knobs.one_by_one, knobs.groups * knobs.blocks, 1)
 
 
-def _kept_weights(form: Conv2dForm, knobs: Knobs) -> Any:
+def _resident_weights(form: Conv2dForm, knobs: Knobs) -> Any:
     """How many pieces of the weights stay on the chip: all of them, or as many as fit."""
     (groups, _, pieces), parts = _far(form, knobs), _parts(knobs)
     room = form.config.tiles(Buffer.WGT) // (_tiles(form, knobs)[Buffer.WGT] // parts)
-    most = np.minimum(room, _most_kept(form))
+    most = np.minimum(room, _most_resident(form))
     return np.maximum(1, np.minimum(groups * pieces * parts, most))
 
 
-def _most_kept(form: Conv2dForm) -> int:
+def _most_resident(form: Conv2dForm) -> int:
     return max(2, int(MOST_KEPT * form.config.token_limit))
 
 
 def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Any:
     """Whether weights of the next group can be loaded while those of this one are in use."""
     groups, _, pieces = _far(form, knobs)
-    return (_kept_weights(form, knobs) > pieces * _parts(knobs)) | (groups == 1)
+    return (_resident_weights(form, knobs) > pieces * _parts(knobs)) | (groups == 1)
 
 
-def _kept_inputs(form: Conv2dForm, knobs: Knobs) -> Any:
+def _resident_inputs(form: Conv2dForm, knobs: Knobs) -> Any:
     """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
     else two."""
     _, steps, pieces = _far(form, knobs)
     count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
     fit = count * _tiles(form, knobs)[Buffer.INP] <= form.config.tiles(Buffer.INP)
-    return np.where(fit & (count <= _most_kept(form)), count, 2)
+    return np.where(fit & (count <= _most_resident(form)), count, 2)
 
 
 def largest(form: Conv2dForm) -> Knobs:
@@ -203,8 +204,8 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     out_runs = np.where(_is_in_groups(ways_of(config, config.block_out), together, outputs)
                         & ("output" not in form.spread),
                         out_runs, even.rows * even.columns)
-    kept = _kept_weights(form, knobs)
-    inputs_kept = _kept_inputs(form, knobs) >= steps * pieces
+    kept = _resident_weights(form, knobs)
+    inputs_kept = _resident_inputs(form, knobs) >= steps * pieces
     return Steps(
         groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
         products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns * spec.planes,

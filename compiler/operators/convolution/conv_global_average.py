@@ -30,11 +30,11 @@ from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule
 from ..description import HIGH, LOW, activation, setting
-from ..form import Template, requantized
+from ..form import Template, requantize_sum
 from ..kernel import Operator
-from ..layout import Layout, memory_block, tiled_images
+from ..layout import Layout, memory_block, tile_images
 from ..packing import Array
-from ..pool.pool import Kind, Pool, halves, parameters, scaled
+from ..pool.pool import Kind, Pool, halves, parameters, scale_values
 from ..work import Work
 from . import conv2d_schedule
 from .conv2d import Conv2d, Conv2dForm, plain_forms
@@ -103,7 +103,7 @@ class AveragedForm(Conv2dForm):
     @property
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
-        return {**super().layouts, "output": tiled_images(
+        return {**super().layouts, "output": tile_images(
             spec.images, spec.channels_out, 1, 1, config.batch,
             memory_block(config, config.block_out))}
 
@@ -118,7 +118,7 @@ def form_of(plain: Conv2dForm) -> AveragedForm:
     images, blocks, height, width, *tile = plain.sums.shape
     narrow = clamp_function(rounding=spec.rounding_conv, zero_point=spec.zero_point_conv,
                             low=spec.low_conv, high=spec.high_conv)
-    first = compute("first", plain.sums.shape, lambda n, o, y, x, b, j: requantized(
+    first = compute("first", plain.sums.shape, lambda n, o, y, x, b, j: requantize_sum(
         narrow, plain.sums[n, o, y, x, b, j], plain.parameters, (o,), (b, j)))
     row, column = reduce_axis("row", height), reduce_axis("column", width)
     columns = compute("columns", (images, blocks, 1, width, *tile),
@@ -130,7 +130,7 @@ def form_of(plain: Conv2dForm) -> AveragedForm:
     terms = placeholder("terms", (1, 1, sets, PARAMETER_TILES, *tile), "int32")
     steps = halves(config, every, terms) if average.ties_to_even else {}
     function = average.requantization()
-    output = scaled("output", function, [every, *steps][-1], terms, sets - 1)
+    output = scale_values("output", function, [every, *steps][-1], terms, sets - 1)
     fields = {**vars(plain), "function": function, "output": output}
     return AveragedForm(**fields, terms=terms, first=first, columns=columns, all=every,
                         narrow=requantize(config, narrow), halves=steps)
@@ -169,12 +169,12 @@ def schedule(form: AveragedForm, knobs: Knobs) -> Schedule:
         stage.scope = Scope.ACC
         stage.compute_at(last, n)
         stage.tensorize(stage.leaves[-2], intrinsic.name)
-    _added(plan, form, knobs, sums)
-    conv2d_schedule.summed(plan, form, knobs, weights, sums)
+    _schedule_additions(plan, form, knobs, sums)
+    conv2d_schedule.schedule_sums(plan, form, knobs, weights, sums)
     return plan
 
 
-def _added(plan: Schedule, form: AveragedForm, knobs: Knobs, sums: Tensor) -> None:
+def _schedule_additions(plan: Schedule, form: AveragedForm, knobs: Knobs, sums: Tensor) -> None:
     """Schedule the additions, and the results inside each of their steps."""
     last = plan[plan.renewed(form.output)]
     n_axis = last.leaves[1]

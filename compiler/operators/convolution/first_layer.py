@@ -26,7 +26,7 @@ from ...expression.tensor import Tensor, compute, placeholder
 from ..divisions import even_sizes
 from ..form import blocks_of
 from ..layout import Layout, Stage
-from ..packing import Array, Operand, filled, parameter_operands, weight_operand
+from ..packing import Array, Operand, pad_axis, parameter_operands, weight_operand
 from ..work import Work
 from .conv2d import Conv2d, Conv2dForm, plain_forms
 
@@ -72,7 +72,7 @@ def along(spec: Conv2d, fold: Fold, axis: int) -> Along:
     return Along((outputs - 1) * stride + (taps - 1) * dilation + 1, step, taps, stride, dilation)
 
 
-def folded(spec: Conv2d, fold: Fold) -> Conv2d:
+def fold_convolution(spec: Conv2d, fold: Fold) -> Conv2d:
     """The convolution of the folded input."""
     if fold == UNFOLDED:
         return spec
@@ -180,7 +180,7 @@ def fold_stage(spec: Conv2d, fold: Fold) -> Stage:
 
 def fold_weights(weights: Array, fold: Fold) -> Array:
     """(outputs, channels, y, x) → (outputs, taps × channels, y, x) for folded activations"""
-    weights = filled(filled(weights, 2, fold.rows), 3, fold.columns)
+    weights = pad_axis(pad_axis(weights, 2, fold.rows), 3, fold.columns)
     outputs, channels, height, width = weights.shape
     taps = weights.reshape(outputs, channels, height // fold.rows, fold.rows,
                            width // fold.columns, fold.columns).transpose(0, 3, 5, 1, 2, 4)
@@ -192,7 +192,7 @@ def forms_of(spec: Conv2d, config: Config, prefix: str = "") -> Iterable[Conv2dF
     """A convolution folded in the most promising ways, those with the lowest bounds, and as it is;
     only as it is where folding gains nothing."""
     def key(fold: Fold) -> tuple[int, int]:
-        after = folded(spec, fold)
+        after = fold_convolution(spec, fold)
         return least(after, config), after.channels_in * after.height * after.width
 
     folds = sorted(candidates(spec, config), key=key)
@@ -207,7 +207,7 @@ def folded_forms(spec: Conv2d, config: Config, fold: Fold, prefix: str = "") -> 
     """The forms of a convolution folded in one way."""
     assert fold != UNFOLDED, "that is a plain convolution"
     return [FoldedForm(**vars(form), image=spec, fold=fold)
-            for form in plain_forms(folded(spec, fold), config, prefix)]
+            for form in plain_forms(fold_convolution(spec, fold), config, prefix)]
 
 
 def least(spec: Conv2d, config: Config) -> int:

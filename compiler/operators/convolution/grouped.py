@@ -27,17 +27,17 @@ from ...expression.tensor import compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..depthwise.depthwise import Depthwise
 from ..description import extent
-from ..form import blocks_of, requantized
+from ..form import blocks_of, requantize_sum
 from ..kernel import Operator
-from ..layout import Layout, Stage, interleaves, memory_block, tiled, wide_tiles
+from ..layout import Layout, Stage, interleaves, memory_block, tile_layout, wide_tiles
 from ..packing import (
     Array,
     Operand,
     bias_with_zero_point,
-    filled,
     pack_activations,
     pack_parameters,
     pack_weights,
+    pad_axis,
     parameter_operands,
     unpack_activations,
     weight_operand,
@@ -129,7 +129,7 @@ class GroupedForm(Conv2dForm):
         groups = blocks_of(channels, size)
         cut = Stage((images, channels, height, width), (images, groups, size, height, width),
                     ((0, 1), (1, size), (1, 1), (2, 1), (3, 1)), (0,) * 4)
-        tiles = tiled(cut.shape, {0: self.config.batch, 2: block}, (
+        tiles = tile_layout(cut.shape, {0: self.config.batch, 2: block}, (
             (0, False), (1, False), (2, False), (3, False), (4, False), (0, True), (2, True)))
         return Layout((cut, *tiles.stages))
 
@@ -156,7 +156,7 @@ class GroupedForm(Conv2dForm):
 
     def _groups(self, array: Array, axis: int, group: int) -> list[Array]:
         """An axis of channels cut into merged groups, the last one filled up."""
-        whole = filled(array, axis, group * self.merged)
+        whole = pad_axis(array, axis, group * self.merged)
         return np.split(whole, whole.shape[axis] // (group * self.merged), axis=axis)
 
     def _diagonal(self, weights: Array) -> Array:
@@ -203,7 +203,7 @@ def form_of(spec: Grouped, config: Config, merged: int) -> GroupedForm:
         padded[n, g, c, y * sy + ky * dy, x * sx + kx * dx, b, k].cast("int32")
         * weights[g, o, c, ky, kx, j, k].cast("int32"), c, ky, kx, k))
     function = spec.requantization()
-    output = compute("output", shape, lambda n, g, o, y, x, b, j: requantized(
+    output = compute("output", shape, lambda n, g, o, y, x, b, j: requantize_sum(
         function, sums[n, g, o, y, x, b, j], parameters, (g, o), (b, j)))
     return GroupedForm(spec=spec, config=config, steps=spec.stride, function=function, data=data,
                        padded=padded, weights=weights, parameters=parameters, sums=sums,

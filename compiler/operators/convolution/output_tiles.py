@@ -23,17 +23,18 @@ class AluSteps:
     parameters: Tensor
 
 
-def tiled(form: Any, knobs: Any, *, one_by_one: bool = False, kept_parameters: int = 2,
-          between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
+def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
+                          kept_parameters: int = 2,
+                          between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
     """A schedule in which sums, results and the output are computed box by box, with channel
     blocks in the outer loops; how the sums of a box are computed is left to the template. Results
     are requantized and stored as a whole, or block by block. Returns the schedule, the weights on
     the chip, and the sums."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, form.result_scope)
-    parameters = _cached(plan, form.parameters, inside, between)
+    parameters = _cache_parameters(plan, form.parameters, inside, between)
     if between is not None:
-        _cached(plan, between.parameters, inside, between)      # once for all
+        _cache_parameters(plan, between.parameters, inside, between)      # once for all
     weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
     sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
     plan[form.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
@@ -60,8 +61,8 @@ def tiled(form: Any, knobs: Any, *, one_by_one: bool = False, kept_parameters: i
     return plan, weights, sums
 
 
-def _cached(plan: Schedule, parameters: Tensor, inside: Tensor,
-            between: AluSteps | None) -> Tensor:
+def _cache_parameters(plan: Schedule, parameters: Tensor, inside: Tensor,
+                      between: AluSteps | None) -> Tensor:
     """Put parameters on the chip for all stages that read them, the last reader first."""
     steps = reversed(between.steps) if between is not None else ()
     readers = [plan.renewed(each) for each in (inside, *steps)]

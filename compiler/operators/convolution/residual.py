@@ -38,7 +38,7 @@ from ...nest.nest import Interleave
 from ..description import HIGH, LOW, activation, setting
 from ..elementwise.elementwise import HEADROOM, Elementwise, Operation, Term
 from ..elementwise.lanewise import parameters
-from ..form import Template, requantized
+from ..form import Template, requantize_sum
 from ..kernel import Operator
 from ..layout import Layout, interleaves, memory_block
 from ..packing import Array, Operand, pack_activations
@@ -139,11 +139,11 @@ def form_of(plain: Conv2dForm) -> ResidualForm:
     wide = _each("wide", lambda value: value.cast("int32"), residual)
     narrow = clamp_function(rounding=spec.rounding, zero_point=spec.zero_point_conv,
                             low=spec.low_conv, high=spec.high_conv)
-    first = compute("first", shape, lambda n, o, y, x, b, j: requantized(
+    first = compute("first", shape, lambda n, o, y, x, b, j: requantize_sum(
         narrow, plain.sums[n, o, y, x, b, j], plain.parameters, (o,), (b, j)))
     steps: Steps = {first: requantize(config, narrow)}
     scale = scale_function(spec.rounding)
-    scaled = [_scaled(config, source, term, scale, terms, number, steps)
+    scaled = [_scale_term(config, source, term, scale, terms, number, steps)
               for number, (source, term) in enumerate(zip((first, wide), addition.terms(),
                                                           strict=True))]
     added = _each("added", lambda one, other: one + other, *scaled)
@@ -164,12 +164,12 @@ def _by(name: str, function: Function, value: Tensor, terms: Tensor, number: int
     """A tensor scaled with one set of the addition's parameters."""
     def element(n: Expression, o: Expression, y: Expression, x: Expression, b: Expression,
                 j: Expression) -> Expression:
-        return requantized(function, value[n, o, y, x, b, j], terms, (number,), (b, j))
+        return requantize_sum(function, value[n, o, y, x, b, j], terms, (number,), (b, j))
     return compute(name, value.shape, element)
 
 
-def _scaled(config: Config, source: Tensor, term: Term, scale: Any, terms: Tensor, number: int,
-            steps: Steps) -> Tensor:
+def _scale_term(config: Config, source: Tensor, term: Term, scale: Any, terms: Tensor, number: int,
+                steps: Steps) -> Tensor:
     """A term of the sum."""
     if term.shifted:
         shifted = _each(f"{source.name}.shl", lambda value: binary("<<", value, HEADROOM), source)

@@ -30,7 +30,7 @@ from ...nest.nest import Buffer, Interleave, Nest
 from ..description import Epilogue, activation, border, extent
 from ..form import Form, blocks_of
 from ..kernel import Kernel, Operator, Options, best_kernel, check_sizes
-from ..layout import Layout, interleaves, memory_block, tiled_images, wide_tiles
+from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import (
     Array,
     Operand,
@@ -43,7 +43,7 @@ from ..packing import (
     weight_tiles,
     weights_in_dram,
 )
-from ..program_cache import kept
+from ..program_cache import cached_program
 from ..work import Work, weight_bytes
 from . import conv2d
 from .conv2d import Conv2d
@@ -229,10 +229,10 @@ class TransposedForm(Form):
         spec, config = self.spec, self.config
         rows, columns = (blocks_of(size, stride) * stride for size, stride
                          in zip(spec.out_size, spec.stride, strict=True))
-        output = tiled_images(spec.images, spec.channels_out, rows, columns, config.batch,
-                              memory_block(config, config.block_out)).stages[0]
-        return {"data": tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                     config.batch, memory_block(config, config.block_in)),
+        output = tile_images(spec.images, spec.channels_out, rows, columns, config.batch,
+                             memory_block(config, config.block_out)).stages[0]
+        return {"data": tile_images(spec.images, spec.channels_in, spec.height, spec.width,
+                                    config.batch, memory_block(config, config.block_in)),
                 "output": Layout((replace(output, source=(spec.images, spec.channels_out,
                                                           *spec.out_size)),))}
 
@@ -275,7 +275,8 @@ def form_of(spec: Transposed, config: Config) -> TransposedForm:
     return TransposedForm(spec=spec, config=config, phases=tuple(phases(spec)))
 
 
-def compiled(operator: Operator, spec: Transposed, config: Config, options: Options) -> Kernel:
+def compile_phases(operator: Operator, spec: Transposed, config: Config,
+                   options: Options) -> Kernel:
     """A convolution for each phase, with knobs of its own, all in one program."""
     if options.knobs is not None or options.form is not None:
         raise CompileError("transposed: every phase has knobs of its own; none can be given")
@@ -296,13 +297,13 @@ def compiled(operator: Operator, spec: Transposed, config: Config, options: Opti
         return emit(loops(), config, [last], hide_latency=options.hide_latency,
                     interleaves=form.interleaves)
 
-    program = kept(emitted, config, compiled, form, knobs, options.hide_latency)
+    program = cached_program(emitted, config, compile_phases, form, knobs, options.hide_latency)
     return Kernel(form, knobs, program, loops)
 
 
 def _together(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
     """The loops of all phases, on the same tensors."""
-    from ...nest.views import View, joined
+    from ...nest.views import View, concatenate
     data, weights, parameters, output = (
         Buffer(name, shape, "int32" if name == "parameters" else "int8")
         for name, shape in shapes(form.spec, form.config).items())
@@ -314,8 +315,8 @@ def _together(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
         nest = kernel.nest
         parts.append((nest, {buffer: views[buffer.name]
                              for buffer in (*nest.inputs, *nest.outputs)}))
-    return joined(parts, (data, weights, parameters), (output,))
+    return concatenate(parts, (data, weights, parameters), (output,))
 
 
 OPERATOR = Operator(description=Transposed, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE, compile=compiled)
+                    template=TEMPLATE, compile=compile_phases)

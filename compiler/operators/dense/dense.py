@@ -41,9 +41,9 @@ from ...expression.expression import Expression, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..description import Epilogue, activation, extent, setting
-from ..form import TensorForm, blocks_of, requantized
+from ..form import TensorForm, blocks_of, requantize_sum
 from ..layout import Layout as TileLayout
-from ..layout import interleaves, memory_block, tiled_rows, wide_tiles
+from ..layout import interleaves, memory_block, tile_rows, wide_tiles
 from ..packing import (
     INT8,
     Array,
@@ -61,8 +61,8 @@ from .zero_points import (
     At,
     Correction,
     bias_of_activations,
-    without_outputs,
-    without_rows,
+    subtract_row_sums,
+    subtract_weight_sums,
     zero_tiles,
 )
 
@@ -172,14 +172,14 @@ class DenseForm(TensorForm):
     def layouts(self) -> dict[str, TileLayout]:
         spec, config = self.spec, self.config
         first = spec.layout == Layout.BLOCKS
-        found = {"data": tiled_rows(spec.matrices, spec.rows, spec.inputs, config.batch,
-                                    memory_block(config, config.block_in), blocks_first=first),
-                 "output": tiled_rows(spec.matrices, spec.rows, spec.outputs, config.batch,
-                                      memory_block(config, config.block_out), blocks_first=first)}
+        found = {"data": tile_rows(spec.matrices, spec.rows, spec.inputs, config.batch,
+                                   memory_block(config, config.block_in), blocks_first=first),
+                 "output": tile_rows(spec.matrices, spec.rows, spec.outputs, config.batch,
+                                     memory_block(config, config.block_out), blocks_first=first)}
         if not spec.constant_weights:
-            found["weights"] = tiled_rows(spec.matrices, spec.outputs, spec.inputs,
-                                          config.block_out, config.block_in,
-                                          blocks_first=spec.right_activations)
+            found["weights"] = tile_rows(spec.matrices, spec.outputs, spec.inputs,
+                                         config.block_out, config.block_in,
+                                         blocks_first=spec.right_activations)
         return found
 
     @property
@@ -226,16 +226,16 @@ def form_of(spec: Dense, config: Config) -> DenseForm:
         data_at(m, n, c, b, k).cast("int32") * weights_at(m, o, c, j, k).cast("int32"), c, k))
     corrections = []
     if spec.zeros_weights:
-        corrections.append(without_rows(config, data, data_at, depth, sums))
+        corrections.append(subtract_row_sums(config, data, data_at, depth, sums))
     if spec.zeros_data:
         before = corrections[-1].result if corrections else sums
-        corrections.append(without_outputs(config, weights, weights_at, depth, before))
+        corrections.append(subtract_weight_sums(config, weights, weights_at, depth, before))
     value = corrections[-1].result if corrections else sums
     function = spec.requantization()
 
     def result(m: Expression, n: Expression, o: Expression, b: Expression,
                j: Expression) -> Expression:
-        return requantized(function, value[m, n, o, b, j], parameters, (o,), (b, j))
+        return requantize_sum(function, value[m, n, o, b, j], parameters, (o,), (b, j))
 
     if spec.layout == Layout.BLOCKS:
         output = compute("output", (spec.matrices, outputs, rows, *shape[3:]),

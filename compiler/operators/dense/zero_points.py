@@ -32,8 +32,8 @@ class Correction:
     result: Tensor
 
 
-def without_rows(config: Config, data: Tensor, data_at: At, depth: int,
-                 before: Tensor) -> Correction:
+def subtract_row_sums(config: Config, data: Tensor, data_at: At, depth: int,
+                      before: Tensor) -> Correction:
     """Subtract the sum of each row of the data times the zero point of the weights."""
     zeros = placeholder("zeros_weights", (1, config.block_out, config.block_in), "int8")
     matrices, rows = before.shape[:2]
@@ -46,8 +46,8 @@ def without_rows(config: Config, data: Tensor, data_at: At, depth: int,
     return Correction(side=data, zeros=zeros, sums=sums, result=result)
 
 
-def without_outputs(config: Config, weights: Tensor, weights_at: At, depth: int,
-                    before: Tensor) -> Correction:
+def subtract_weight_sums(config: Config, weights: Tensor, weights_at: At, depth: int,
+                         before: Tensor) -> Correction:
     """Subtract the sum of each output's weights times the zero point of the data."""
     zeros = placeholder("zeros_data", (1, config.batch, config.block_in), "int8")
     matrices, _, outputs = before.shape[:3]

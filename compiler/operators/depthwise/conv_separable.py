@@ -35,11 +35,11 @@ from ..convolution.conv2d import Conv2d, Conv2dForm
 from ..cost_model import Steps
 from ..description import HIGH, LOW, activation, border, extent, setting
 from ..divisions import fair_sizes, grid
-from ..form import Template, TensorForm, blocks_of, requantized
+from ..form import Template, TensorForm, blocks_of, requantize_sum
 from ..kernel import Operator
 from ..layout import Layout
 from ..packing import Array, Operand
-from ..work import Work, used
+from ..work import Work, rows_read
 from . import separable
 from .depthwise import Before
 from .separable import Separable, SeparableForm
@@ -134,7 +134,7 @@ class ConvSeparableForm(TensorForm):
     def work(self) -> Work:
         """Of the first, what the second reads. What lies between them does not go to DRAM."""
         first, second, rest = self.conv.work, self.rest.work, self.rest.spec
-        seen = prod(used(size, outputs, kernel, stride, dilation, pad)
+        seen = prod(rows_read(size, outputs, kernel, stride, dilation, pad)
                     for size, outputs, kernel, stride, dilation, pad in zip(
                         (rest.height, rest.width), rest.out_shape, rest.kernel, rest.stride,
                         rest.dilation, rest.pad[::2], strict=True))
@@ -182,7 +182,7 @@ def forms_of(spec: ConvSeparable, config: Config) -> Iterator[ConvSeparableForm]
 def _results(conv: Conv2dForm, parameters: Tensor) -> Tensor:
     """What the first convolution computes; its parameters are the second half of all."""
     sums, blocks = conv.sums, conv.parameters.shape[0]
-    return compute("first", sums.shape, lambda n, o, y, x, b, j: requantized(
+    return compute("first", sums.shape, lambda n, o, y, x, b, j: requantize_sum(
         conv.function, sums[n, o, y, x, b, j], parameters, (o + blocks,), (b, j)))
 
 
@@ -238,12 +238,12 @@ def schedule(form: ConvSeparableForm, knobs: Knobs) -> Schedule:
     third = placed(rest.mixed, Scope.ACC, 1)
     results = placed(inside, Scope.OUT, 2)
     results.tensorize(results.leaves[-2], form.function.name)
-    _summed(first)
-    separable.summed(second, third, "depthwise.out")
+    _schedule_sums(first)
+    separable.schedule_sums(second, third, "depthwise.out")
     return plan
 
 
-def _summed(stage: Stage) -> None:
+def _schedule_sums(stage: Stage) -> None:
     """Schedules the sums of the first convolution: all taps of a tile one after the other."""
     n, o, y, x, b, j, c, ky, kx, *planes, k = stage.leaves
     far, near = stage.split(c, c.extent)

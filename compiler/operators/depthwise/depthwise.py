@@ -22,15 +22,15 @@ from ...expression.expression import Axis, Element, Expression, both, select, to
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..convolution.conv2d import Conv2d, convolution_bytes
-from ..form import TensorForm, blocks_of, requantized
-from ..layout import Layout, Stage, interleaves, memory_block, tiled_images, wide_tiles
+from ..form import TensorForm, blocks_of, requantize_sum
+from ..layout import Layout, Stage, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import (
     Array,
     Operand,
     bias_with_zero_point,
-    filled,
     pack_activations,
     pack_parameters,
+    pad_axis,
     parameter_operands,
     unpack_activations,
     weight_operand,
@@ -105,11 +105,11 @@ class DepthwiseForm(TensorForm):
                  "output": self._in_lanes(spec.channels_out, 1, *spec.out_shape,
                                           config.block_out)}
         if "data" in self.interleaves:
-            found["data"] = tiled_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                         config.batch, memory_block(config, config.block_in))
+            found["data"] = tile_images(spec.images, spec.channels_in, spec.height, spec.width,
+                                        config.batch, memory_block(config, config.block_in))
         if "output" in self.interleaves:
-            found["output"] = tiled_images(spec.images, spec.channels_out, *spec.out_shape,
-                                           config.batch, memory_block(config, config.block_out))
+            found["output"] = tile_images(spec.images, spec.channels_out, *spec.out_shape,
+                                          config.batch, memory_block(config, config.block_out))
         return found
 
     @property
@@ -126,8 +126,8 @@ class DepthwiseForm(TensorForm):
         if copies > 1:
             stages.append(Stage(source, (spec.images, channels, copies, height, width),
                                 ((0, 1), (1, 1), (1, 0), (2, 1), (3, 1)), (0,) * 4))
-        tiles, = tiled_images(spec.images, channels * copies, height, width, config.batch,
-                              lanes).stages
+        tiles, = tile_images(spec.images, channels * copies, height, width, config.batch,
+                             lanes).stages
         stages.append(tiles)
         if block > lanes:
             stages.append(Stage(tiles.shape, (*tiles.shape[:-1], block),
@@ -149,7 +149,7 @@ class DepthwiseForm(TensorForm):
         """Pack every input except the data."""
         spec, config = self.spec, self.config
         bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
-        bias, multiplier, shift = (self._with_lanes(filled(
+        bias, multiplier, shift = (self._with_lanes(pad_axis(
             each, 0, config.depthwise_lanes).reshape(-1, config.depthwise_lanes),
             config.block_out).reshape(-1)
             for each in (bias, given["multiplier"], given["shift"]))
@@ -160,7 +160,7 @@ class DepthwiseForm(TensorForm):
         """(channels, y, x) → (block, chunk y, chunk x, row, lane), in whole tiles"""
         config, chunks = self.config, self.chunks
         rows = chunks.packed(weights, config.depthwise_lanes)
-        tiles = self._with_lanes(filled(rows, 3, chunks.rows(config)), config.block_in)
+        tiles = self._with_lanes(pad_axis(rows, 3, chunks.rows(config)), config.block_in)
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 
     def unpack(self, output: Array) -> Array:
@@ -173,7 +173,7 @@ class DepthwiseForm(TensorForm):
     @staticmethod
     def _with_lanes(tiles: Array, lanes: int) -> Array:
         """Fill the last axis with zeros up to a number of lanes."""
-        return filled(tiles, tiles.ndim - 1, lanes)
+        return pad_axis(tiles, tiles.ndim - 1, lanes)
 
 
 def multiplies_lanes(spec: Depthwise, config: Config) -> bool:
@@ -200,7 +200,7 @@ def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> De
                                       config.block_in), "int8")
     parameters = before.parameters if before else placeholder("parameters", (
         blocks, PARAMETER_TILES, config.batch, config.block_out), "int32")
-    padded = _padded(spec, config, chunks, data)
+    padded = _pad_input(spec, config, chunks, data)
     (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
     ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
                                                               strict=True))
@@ -213,7 +213,7 @@ def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> De
         weights[o, ty, tx, row, j]), ty, tx, *taps))
     function = spec.requantization()
     output = compute("output", (images, blocks, *spec.out_shape, *tile),
-                     lambda n, o, y, x, b, j: requantized(
+                     lambda n, o, y, x, b, j: requantize_sum(
         function, sum_at(spec, chunks, sums, n, o, y, x, b, j), parameters, (o,), (b, j)))
     return DepthwiseForm(spec=spec, config=config, chunks=chunks, function=function, data=data,
                          padded=padded, weights=weights, parameters=parameters, sums=sums,
@@ -247,7 +247,7 @@ def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expressio
     return [across, group, *planes, near], *both_ways, row
 
 
-def _padded(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:
+def _pad_input(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:
     """The input within its border, which is wider where chunks extend beyond the window: the
     weights there are zero."""
     top, _, left, _ = spec.pad

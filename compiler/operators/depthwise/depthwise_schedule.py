@@ -12,7 +12,7 @@ import numpy as np
 from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...schedule.schedule import Schedule
-from ..convolution.output_tiles import first_of_all, tiled
+from ..convolution.output_tiles import first_of_all, schedule_output_tiles
 from ..cost_model import Steps
 from ..divisions import even_sizes, grid
 from ..form import Template, blocks_of
@@ -34,7 +34,9 @@ class Knobs:
 def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     """The template: channel blocks are processed one after another. Each step loads input rows,
     sums, requantizes and stores; every buffer is doubled."""
-    plan, weights, sums = tiled(form, knobs, kept_parameters=int(_kept_parameters(form, knobs)))
+    plan, weights, sums = schedule_output_tiles(form, knobs,
+                                                kept_parameters=int(_resident_parameters(form,
+                                                                                         knobs)))
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
     stage = plan[sums]
@@ -44,18 +46,18 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     plan[form.padded].compute_at(stage, tx)
     plan[form.padded].double_buffer(tx)
     plan[weights].compute_at(stage, tx)
-    plan[weights].keep(int(_kept_weights(form, knobs)))
+    plan[weights].keep(int(_resident_weights(form, knobs)))
     first_of_all(plan, weights)             # inputs wait for their buffers
     return plan
 
 
-def _kept_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
+def _resident_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
     """All chunks of the current blocks and one more, or as many as fit (at least two)."""
     piece = knobs.blocks * form.chunks.rows(form.config) // form.config.block_out
     return np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
 
 
-def _kept_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
+def _resident_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
     """How many parameter buffers to use. Steps are short, and a load that waits for its buffer
     delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
     results = 0 if form.result_buffer == Buffer.OUT else _vectors(knobs)

@@ -33,9 +33,9 @@ from ...schedule.schedule import Schedule, Stage
 from ..cost_model import Steps
 from ..description import HIGH, LOW, activation, border, setting
 from ..divisions import even_sizes, fair_sizes, grid
-from ..form import Template, blocks_of, requantized
+from ..form import Template, blocks_of, requantize_sum
 from ..kernel import Operator
-from ..layout import Layout, tiled_images
+from ..layout import Layout, tile_images
 from ..packing import (
     Array,
     Operand,
@@ -133,7 +133,7 @@ class SeparableForm(DepthwiseForm):
     @property
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
-        return {"data": super().layouts["data"], "output": tiled_images(
+        return {"data": super().layouts["data"], "output": tile_images(
             spec.images, spec.channels_mixed, *spec.out_shape, config.batch, config.block_out)}
 
     def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -158,7 +158,7 @@ def form_of(spec: Separable, config: Config, before: Before | None = None) -> Se
     function, narrow = spec.requantization(), spec.first().requantization()
     if narrow.name == function.name:
         narrow = function                   # one intrinsic for both
-    between = compute("between", first.output.shape, lambda n, o, y, x, b, j: requantized(
+    between = compute("between", first.output.shape, lambda n, o, y, x, b, j: requantize_sum(
         narrow, depthwise.sum_at(spec, first.chunks, first.sums, n, o, y, x, b, j),
         first.parameters, (o,), (b, j)))
     images, depth, height, width, *tile = between.shape
@@ -171,7 +171,7 @@ def form_of(spec: Separable, config: Config, before: Before | None = None) -> Se
                     lambda n, o, y, x, b, j: total(
                         between[n, c, y, x, b, k].cast("int32")
                         * mixing[o, c, 0, 0, j, k].cast("int32"), c, k))
-    output = compute("output", mixed.shape, lambda n, o, y, x, b, j: requantized(
+    output = compute("output", mixed.shape, lambda n, o, y, x, b, j: requantize_sum(
         function, mixed[n, o, y, x, b, j], terms, (o,), (b, j)))
     return SeparableForm(**{**vars(first), "function": function, "output": output},
                          between=between, narrow=narrow, mixing=mixing, terms=terms, mixed=mixed)
@@ -222,7 +222,7 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
         plan[between].compute_ahead()
     plan[between].tensorize(plan[between].leaves[-2], form.narrow.name)
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
-    summed(plan[sums], plan[mixed], "depthwise")
+    schedule_sums(plan[sums], plan[mixed], "depthwise")
     return plan
 
 
@@ -239,7 +239,7 @@ def _in_parts(plan: Schedule, knobs: Knobs, between: Tensor, sums: Tensor,
         plan[tensor].compute_at(*reader)
 
 
-def summed(stage: Stage, mixed: Stage, intrinsic: str) -> None:
+def schedule_sums(stage: Stage, mixed: Stage, intrinsic: str) -> None:
     """Schedule both sums: a tile's taps, or its channels, follow one another. `intrinsic` computes
     the first sum."""
     n, o, y, x, b, j, ty, tx, *taps = stage.leaves

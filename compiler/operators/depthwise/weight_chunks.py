@@ -22,7 +22,7 @@ from ....isa.config import Config
 from ....isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Buffer
 from ..convolution.conv2d import Conv2d
 from ..form import blocks_of
-from ..packing import Array, filled, weight_planes
+from ..packing import Array, pad_axis, weight_planes
 
 MICRO_OPS = 4                   # for each tap: two buffers each of input and weights
 
@@ -64,7 +64,8 @@ class Chunks:
     def packed(self, weights: Array, lanes: int) -> Array:
         """(channels, y, x) → (block, chunk y, chunk x, row, lane), one row per tap"""
         (height, width), (far_y, far_x) = self.taps, self.counts
-        weights = filled(filled(filled(weights, 0, lanes), 1, height * far_y), 2, width * far_x)
+        weights = pad_axis(pad_axis(pad_axis(weights, 0, lanes), 1, height * far_y), 2,
+                           width * far_x)
         taps = weight_planes(weights, self.planes).reshape(
             -1, lanes, far_y, height, far_x, width, self.planes).transpose(0, 2, 4, 3, 5, 6, 1)
         if self.slide is not None:
@@ -78,7 +79,7 @@ class Chunks:
         across, along = taps.shape[3:5]
         grouped = taps.reshape(*taps.shape[:3], across, along // WINDOW_TAPS, WINDOW_TAPS,
                                *taps.shape[5:])
-        return filled(np.moveaxis(grouped, 5, 6), 6, WINDOW_ROWS)
+        return pad_axis(np.moveaxis(grouped, 5, 6), 6, WINDOW_ROWS)
 
 
 def chunks_of(spec: Conv2d, config: Config) -> Chunks:

@@ -19,8 +19,8 @@ from ...accelerator.intrinsic import Intrinsic, element_wise, immediate, requant
 from ...expression.expression import Expression, Function, binary, maximum, minimum
 from ...expression.tensor import Tensor, compute, placeholder
 from ..description import Epilogue, extent
-from ..form import TensorForm, blocks_of, requantized
-from ..layout import Layout, tiled_images
+from ..form import TensorForm, blocks_of, requantize_sum
+from ..layout import Layout, tile_images
 from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from ..work import Work
 
@@ -83,8 +83,8 @@ class LanewiseForm(TensorForm):
     def layouts(self) -> dict[str, Layout]:
         """Any layout will do, as long as all tensors have the same."""
         spec, config = self.spec, self.config
-        layout = tiled_images(spec.images, spec.channels, spec.height, spec.width, config.batch,
-                              config.block_out)
+        layout = tile_images(spec.images, spec.channels, spec.height, spec.width, config.batch,
+                             config.block_out)
         return {name: layout for name in (*spec.operand_names, "output")}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -158,7 +158,7 @@ class Passes:
 
     def _scaled(self, name: str, function: Function, value: Tensor) -> Tensor:
         number, self._used = self._used, self._used + 1
-        return compute(name, value.shape, lambda t, b, j: requantized(
+        return compute(name, value.shape, lambda t, b, j: requantize_sum(
             function, value[t, b, j], self._parameters, (number,), (b, j)))
 
 

@@ -33,11 +33,11 @@ from ...expression.expression import Expression, Function, both, largest, select
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..description import activation, extent, setting
-from ..form import TensorForm, blocks_of, requantized
-from ..layout import Layout, interleaves, memory_block, tiled_images, wide_tiles
+from ..form import TensorForm, blocks_of, requantize_sum
+from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from ..sliding_window import Windowed
-from ..work import Work, used
+from ..work import Work, rows_read
 
 LATENCY = 12                # cycles until the ALU's result can be its operand, about
 LARGEST_WINDOW = 1 << 21    # elements of an average: sums and divisions are exact up to here
@@ -182,7 +182,7 @@ class PoolForm(TensorForm):
         spec, config = self.spec, self.config
         (height, width), (rows, columns) = spec.kernel, spec.out_shape
         used_rows, used_columns = (
-            used(size, *each) for size, *each in zip(
+            rows_read(size, *each) for size, *each in zip(
                 (spec.height, spec.width), spec.out_shape, spec.kernel, spec.stride,
                 spec.dilation, spec.pad[::2], strict=True))
         combined = min(rows * columns * (height * width - 1),
@@ -202,10 +202,10 @@ class PoolForm(TensorForm):
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
         block = memory_block(config, config.block_out)
-        return {"data": tiled_images(spec.images, spec.channels, spec.height, spec.width,
-                                     config.batch, block),
-                "output": tiled_images(spec.images, spec.channels, *spec.out_shape, config.batch,
-                                       block)}
+        return {"data": tile_images(spec.images, spec.channels, spec.height, spec.width,
+                                    config.batch, block),
+                "output": tile_images(spec.images, spec.channels, *spec.out_shape, config.batch,
+                                      block)}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
@@ -265,10 +265,10 @@ def form_of(spec: Pool, config: Config) -> PoolForm:
         value = list(steps)[-1]
     return PoolForm(spec=spec, config=config, function=function, data=data, padded=padded,
                     parameters=given, columns=columns, sums=sums, steps=steps,
-                    output=scaled("output", function, value, given, sets - 1))
+                    output=scale_values("output", function, value, given, sets - 1))
 
 
-def scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
+def scale_values(name: str, function: Function, value: Tensor, parameters: Tensor,
             number: int) -> Tensor:
     """Values scaled with one set of the parameters of their position."""
     by_row, by_column = (size > 1 for size in parameters.shape[:2])
@@ -276,7 +276,7 @@ def scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
     def element(n: Expression, c: Expression, y: Expression, x: Expression, b: Expression,
                 j: Expression) -> Expression:
         at = (y if by_row else 0, x if by_column else 0, number)
-        return requantized(function, value[n, c, y, x, b, j], parameters, at, (b, j))
+        return requantize_sum(function, value[n, c, y, x, b, j], parameters, at, (b, j))
 
     return compute(name, value.shape, element)
 
@@ -284,7 +284,7 @@ def scaled(name: str, function: Function, value: Tensor, parameters: Tensor,
 def halves(config: Config, sums: Tensor, parameters: Tensor) -> dict[Tensor, Intrinsic]:
     """Averages rounded up and down at ties, and their sum, which is twice the average."""
     scale = scale_function(Rounding.EVEN)
-    up, down = (scaled(name, scale, sums, parameters, number)
+    up, down = (scale_values(name, scale, sums, parameters, number)
                 for name, number in (("up", UP), ("down", DOWN)))
     twice = compute("twice", sums.shape, lambda n, c, y, x, b, j: (
         up[n, c, y, x, b, j] + down[n, c, y, x, b, j]))

@@ -63,7 +63,7 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
         stage.compute_at(last, c_far)
         stage.tensorize(stage.leaves[4], intrinsic.name)
 
-    stage, axis = _combined(plan, form, knobs)
+    stage, axis = _schedule_combination(plan, form, knobs)
     plan[form.padded].scope = Scope.ACC
     plan[form.padded].compute_at(stage, axis)
     if copies(form, knobs) > 1:
@@ -72,7 +72,7 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
     return plan
 
 
-def _combined(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple[Stage, Axis]:
+def _schedule_combination(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple[Stage, Axis]:
     """Schedule the combination of elements. Returns the loop that needs one box of the input."""
     intrinsic = "pool" if form.spec.kind == Kind.MAX else "pool_sum"
     stage = plan[form.sums]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.conditions import clipped, decision, limits_of
+from microtron.compiler.accelerator.conditions import clip_loops, decision, limits_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, Binary, both, either
 
@@ -30,7 +30,7 @@ def test_loops_are_left_with_the_iterations_in_which_all_conditions_hold(conditi
     def runs(near, other):
         return all(decision(each)({outer: far, i: near, j: other}) for each in conditions)
 
-    left = clipped((i, j), limits_of(conditions, (i, j)), {outer: far})
+    left = clip_loops((i, j), limits_of(conditions, (i, j)), {outer: far})
     places = list(product(range(i.extent), range(j.extent)))
     inside = [] if left is None else list(product(*(
         range(start, start + extent) for start, extent in zip(*left, strict=True))))

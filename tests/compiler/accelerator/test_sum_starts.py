@@ -7,7 +7,7 @@ import pytest
 
 from microtron.compiler.accelerator.emit import emit
 from microtron.compiler.accelerator.hardware_loops import Walk
-from microtron.compiler.accelerator.sum_starts import Starts, Tiles, tiles_copied
+from microtron.compiler.accelerator.sum_starts import Starts, Tiles, copied_tiles
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, Constant
 from microtron.compiler.nest.nest import (
@@ -78,7 +78,7 @@ def test_sums_that_begin_anew_elsewhere_leave_no_tile_uncleared():
 def test_the_tiles_of_a_copy_are_those_of_its_box():
     buffer = Buffer("b", (3, 5, 1, LANES), "int32", Scope.ACC)
     region = Region(buffer, (ZERO,) * 4, (2, 3, 1, LANES))
-    assert tiles_copied(7, region).each() == {7, 8, 9, 12, 13, 14}
+    assert copied_tiles(7, region).each() == {7, 8, 9, 12, 13, 14}
 
 
 class Rows:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtron.compiler.accelerator.instructions import MicroKernels
-from microtron.compiler.accelerator.windows import depthwise_sums, planned_windows
+from microtron.compiler.accelerator.windows import depthwise_sums, plan_windows
 from microtron.compiler.expression.affine import Affine
 from microtron.compiler.expression.expression import Axis
 from microtron.isa.config import tiny
@@ -120,4 +120,4 @@ def test_gemms_are_taken_where_windows_are_impossible_or_no_better(config, rows,
 
 
 def test_no_window_is_planned_without_taps_that_walk_through_rows():
-    assert planned_windows(()) is None
+    assert plan_windows(()) is None

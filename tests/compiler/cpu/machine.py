@@ -12,7 +12,7 @@ from microtron.base.processor import host
 from microtron.compiler.cpu.code.kernel import Kernel, Module
 from microtron.compiler.cpu.part import compile_part
 from microtron.compiler.expression.evaluate import numpy_type
-from microtron.compiler.nest.run import undefined
+from microtron.compiler.nest.run import uninitialized_array
 from microtron.runtime.models.compiled_host import CompiledBackend
 
 from ...emulated import chosen, given, run_part, unknown, worker
@@ -35,7 +35,7 @@ def run(nest, values, pieces=((0, None),)):
     kernel, places, text = compiled(nest)
     function = Library(object_file(text)).function("kernel", c_int32, c_void_p, c_int64, c_int64)
     arrays = {buffer: np.array(values[buffer], numpy_type(buffer.dtype), order="C")
-              if buffer in values else undefined(buffer) for buffer in places}
+              if buffer in values else uninitialized_array(buffer) for buffer in places}
     table = (c_void_p * len(arrays))(*(each.ctypes.data for each in arrays.values()))
     status = 0
     for first, last in pieces:

@@ -18,7 +18,7 @@ from microtron.compiler.expression.expression import (
     either,
     maximum,
     minimum,
-    negated,
+    negate,
     select,
 )
 from microtron.compiler.expression.functions import (
@@ -30,7 +30,7 @@ from microtron.compiler.expression.functions import (
     magnitude,
     nearest_even,
     square_root,
-    truncated,
+    truncate,
     with_sign_of,
 )
 from microtron.compiler.expression.scalars import OF_FLOATS, OF_INTEGERS
@@ -96,7 +96,7 @@ def test_operators(operator, dtype):
 @pytest.mark.parametrize("operator", ["==", "!=", "and", "or"])
 def test_conditions(operator):
     check(lambda x, y: binary(operator, x, y), *pairs("bool"))
-    check(lambda x, y: either(both(x, y), negated(x)).cast("int8"), *pairs("bool"))
+    check(lambda x, y: either(both(x, y), negate(x)).cast("int8"), *pairs("bool"))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
@@ -135,7 +135,7 @@ def test_clamped_floats_become_bytes(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("function", [square_root, floor, ceiling, truncated, nearest_even,
+@pytest.mark.parametrize("function", [square_root, floor, ceiling, truncate, nearest_even,
                                       magnitude, as_bits, lambda x: from_bits(as_bits(x))])
 def test_functions_of_one(function, dtype):
     values = corners(dtype)

@@ -18,7 +18,7 @@ from microtron.compiler.cpu.registry import Operand, Scheduled
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import total
 from microtron.compiler.expression.tensor import Tensor, compute, placeholder, reduce_axis
-from microtron.compiler.graph.evaluate import computed
+from microtron.compiler.graph.evaluate import compute_node
 from microtron.compiler.graph.graph import Constant, Graph, Node
 from microtron.compiler.graph.operation import Value
 from microtron.compiler.graph.operations.matrix import MatMul
@@ -74,7 +74,7 @@ def check(operation, values, target, *, constant=True, scaled=False, threads=1):
     part = compile_part(graph, target)
     found = compiled_host.LoadedPart(part, threads)({
         name: each.array for name, each in given_.items()})["y"]
-    expected = computed(Node(operation, result), list(values))
+    expected = compute_node(Node(operation, result), list(values))
     if result.is_float:
         near = {"float16": 2e-3, "float32": 2e-5}[result.dtype]
         np.testing.assert_allclose(found, expected, near, near * np.abs(expected).max(initial=1))

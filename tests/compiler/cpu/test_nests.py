@@ -16,7 +16,7 @@ from microtron.compiler.expression.expression import (
     select,
     total,
 )
-from microtron.compiler.expression.functions import checked
+from microtron.compiler.expression.functions import check_index
 from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis
 from microtron.compiler.nest.nest import (
     Access,
@@ -175,7 +175,7 @@ def test_maxima_of_rows():
 @pytest.mark.parametrize("vector", [False, True])
 def test_a_wrong_index_from_data_is_reported_and_reads_nothing_outside(vector):
     x, places = placeholder("x", (6,), "float32"), placeholder("p", (4,), "int64")
-    y = compute("y", (4,), lambda i: x[checked(places[i].cast("index"), 6)])
+    y = compute("y", (4,), lambda i: x[check_index(places[i].cast("index"), 6)])
     schedule = Schedule(y)
     if vector:
         schedule[y].vectorize(y.axes[0])

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from microtron.compiler.cpu.code.kernel import Kernel
 from microtron.compiler.cpu.kernels import bytes_of
-from microtron.compiler.cpu.plan import ALIGNED, planned
+from microtron.compiler.cpu.plan import ALIGNED, plan_scratch
 from microtron.compiler.nest.nest import Buffer, Sequence
 
 
@@ -17,7 +17,7 @@ def test_buffers_in_use_at_once_are_apart(spans):
             for buffer, (_, one, other) in zip(buffers, spans, strict=True)}
     kernels = [Kernel(f"k{step}", Sequence(()), (), tuple(
         buffer for buffer in buffers if step in uses[buffer])) for step in range(10)]
-    plan = planned(kernels, buffers)
+    plan = plan_scratch(kernels, buffers)
     for one in buffers:
         assert plan.offsets[one] % ALIGNED == 0
         assert plan.offsets[one] + bytes_of(one) <= plan.size
@@ -32,6 +32,6 @@ def test_what_is_over_makes_room():
     a, b, c = (Buffer(name, (1000,), "int8") for name in "abc")
     kernels = [Kernel("k0", Sequence(()), (), (a,)), Kernel("k1", Sequence(()), (a,), (b,)),
                Kernel("k2", Sequence(()), (b,), (c,))]
-    plan = planned(kernels, (a, b, c))
+    plan = plan_scratch(kernels, (a, b, c))
     assert plan.offsets[a] == plan.offsets[c] != plan.offsets[b]
     assert plan.size == 2048

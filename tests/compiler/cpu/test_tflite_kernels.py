@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from microtron.compiler.frontends.tflite import read_tflite
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from ..frontends.test_tflite_kernels import CASES, agree, drawn
 from .machine import computed
@@ -15,7 +15,7 @@ from .machine import computed
 def check(name, dtype, seed):
     data, arrays = drawn(name, dtype, seed)
     graph = read_tflite(data, "random.tflite")
-    found = computed(optimized(graph), dict(zip(graph.inputs, arrays, strict=True)))
+    found = computed(run_passes(graph), dict(zip(graph.inputs, arrays, strict=True)))
     agree(name, dtype, found, data, arrays)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.expression.affine import Affine, affine, simplified
+from microtron.compiler.expression.affine import Affine, affine, simplify_index
 from microtron.compiler.expression.expression import Axis, Constant, maximum
 
 from .indices import AFFINE_INDICES, AXES, values
@@ -25,7 +25,7 @@ def test_a_form_is_the_form_of_its_expression(form):
 def test_an_index_and_its_form_have_the_same_values(index):
     form = affine(index)
     assert form is not None
-    for value, same, shorter in values(index, form.expression(), simplified(index)):
+    for value, same, shorter in values(index, form.expression(), simplify_index(index)):
         assert value == same == shorter
 
 

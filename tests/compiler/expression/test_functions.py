@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.evaluate import evaluate
-from microtron.compiler.expression.expression import Axis, Constant, maximum, negated
+from microtron.compiler.expression.expression import Axis, Constant, maximum, negate
 from microtron.compiler.expression.functions import (
     as_bits,
     ceiling,
-    checked,
+    check_index,
     floor,
     from_bits,
     fused_multiply_add,
     magnitude,
     nearest_even,
     square_root,
-    truncated,
+    truncate,
     with_sign_of,
 )
 from microtron.compiler.expression.intervals import interval_of
@@ -42,7 +42,7 @@ def element_wise(function, *arrays):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_of_one_float(dtype):
     x = np.array([2.5, 3.5, -0.5, 1e10, 0.0, -2.7, np.inf], dtype)
-    for function, means in ((floor, np.floor), (ceiling, np.ceil), (truncated, np.trunc),
+    for function, means in ((floor, np.floor), (ceiling, np.ceil), (truncate, np.trunc),
                             (nearest_even, np.rint), (magnitude, np.abs), (square_root, np.sqrt)):
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(element_wise(function, x), means(x))
@@ -80,16 +80,16 @@ def test_a_multiply_add_of_doubles_keeps_what_the_product_would_lose():
 def test_a_checked_index_is_inside_and_data_has_the_range_of_its_type():
     indices = placeholder("indices", (4,), "int32")
     index = indices[i].cast("index")
-    assert interval_of(checked(index, 7), {}) == (0, 6)
+    assert interval_of(check_index(index, 7), {}) == (0, 6)
     assert interval_of(maximum(index, 3), {}) == (3, (1 << 31) - 1)
     x = placeholder("x", (7,), "float32")
-    y = compute("y", (4,), lambda i: x[checked(indices[i].cast("index"), 7)])
+    y = compute("y", (4,), lambda i: x[check_index(indices[i].cast("index"), 7)])
     assert evaluate(y, {indices: np.array([0, 6, -1, 9], np.int32),
                         x: np.arange(7, dtype=np.float32)}).tolist() == [0, 6, 0, 6]
 
 
 def test_a_negated_condition():
-    y = compute("y", (3,), lambda i: negated(i < 1).cast("int8"))
+    y = compute("y", (3,), lambda i: negate(i < 1).cast("int8"))
     assert evaluate(y, {}).tolist() == [0, 1, 1]
 
 
@@ -100,7 +100,8 @@ def test_a_negated_condition():
     (lambda: as_bits(i), "as_bits(i): index is not one of float16, float32, float64"),
     (lambda: from_bits(Constant(1, "int8")),
      "from_bits(1): int8 is not one of int16, int32, int64"),
-    (lambda: checked(Constant(1, "int8"), 3), "checked(1): the type is int8, but must be index"),
+    (lambda: check_index(Constant(1, "int8"), 3),
+     "checked(1): the type is int8, but must be index"),
 ])
 def test_what_makes_no_sense_is_refused(made, message):
     with pytest.raises(CompileError, match=re.escape(message)):

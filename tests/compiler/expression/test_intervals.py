@@ -17,7 +17,7 @@ from microtron.compiler.expression.expression import (
     minimum,
     select,
 )
-from microtron.compiler.expression.intervals import implied, interval_of
+from microtron.compiler.expression.intervals import implied_intervals, interval_of
 
 from .indices import AFFINE_INDICES, CONDITIONS, INDICES, values
 
@@ -40,14 +40,14 @@ def test_the_range_of_an_affine_index_is_exact(index):
 def test_a_range_under_a_condition_is_never_too_narrow(condition, index):
     holds = [value for truth, value in values(condition, index) if truth]
     assume(holds)
-    low, high = interval_of(index, implied(condition, {}))
+    low, high = interval_of(index, implied_intervals(condition, {}))
     assert low <= min(holds)
     assert high >= max(holds)
 
 
 @given(CONDITIONS)
 def test_what_a_condition_implies_is_true_wherever_it_holds(condition):
-    for expression, (low, high) in implied(condition, {}).items():
+    for expression, (low, high) in implied_intervals(condition, {}).items():
         assert all(low <= value <= high
                    for truth, value in values(condition, expression) if truth)
 
@@ -63,40 +63,40 @@ def test_known_ranges(index, interval):
 
 
 def test_a_condition_narrows_both_of_its_sides():
-    known = implied(i < j, {})
+    known = implied_intervals(i < j, {})
     assert interval_of(i, known) == (0, 1)
     assert interval_of(j, known) == (1, 2)
 
 
 def test_a_condition_on_a_sum_says_something_of_the_same_sum_elsewhere():
-    known = implied(both(i * 2 + j >= 3, i * 2 + j < 8), {})
+    known = implied_intervals(both(i * 2 + j >= 3, i * 2 + j < 8), {})
     assert interval_of(i * 2 + j, known) == (3, 7)
     assert interval_of(j + i * 2 - 3, known) == (0, 4)
 
 
 def test_a_condition_on_a_sum_says_something_of_its_multiples():
     k = Axis("k", 3)
-    known = implied(both(i * 3 + j < 4, k < 2), {})
+    known = implied_intervals(both(i * 3 + j < 4, k < 2), {})
     assert interval_of(i * 6 + j * 2 + k, known) == (0, 7)
     assert interval_of(k - j - i * 3, known) == (-3, 1)
 
 
 def test_conditions_on_two_sums_say_something_of_their_sum():
     k, m = Axis("k", 4), Axis("m", 4)
-    known = implied(both(i * 3 + j < 4, k * 4 + m < 7), {})
+    known = implied_intervals(both(i * 3 + j < 4, k * 4 + m < 7), {})
     assert interval_of((i * 3 + j) * 10 + k * 4 + m - 1, known) == (-1, 35)
 
 
 def test_an_equality_pins_a_side():
-    assert interval_of(i + 1, implied(i.equals(3), {})) == (4, 4)
+    assert interval_of(i + 1, implied_intervals(i.equals(3), {})) == (4, 4)
 
 
 def test_conditions_that_never_hold_leave_numbers_what_they_are():
-    assert interval_of(i // 2, implied(both(i >= 3, i < 2), {}))[1] <= 2
+    assert interval_of(i // 2, implied_intervals(both(i >= 3, i < 2), {}))[1] <= 2
 
 
 def test_a_condition_on_numbers_says_nothing():
-    assert implied(Binary("<", Constant(1, "int8"), Constant(2, "int8")), {}) == {}
+    assert implied_intervals(Binary("<", Constant(1, "int8"), Constant(2, "int8")), {}) == {}
 
 
 @pytest.mark.parametrize(("index", "message"), [

@@ -7,7 +7,7 @@ import numpy as np
 
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.expression import Expression, select, walk
-from microtron.compiler.expression.rewrite import inlined
+from microtron.compiler.expression.rewrite import inline_tensor
 from microtron.compiler.expression.tensor import compute, constant, placeholder
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify import verify_nest
@@ -46,7 +46,7 @@ def test_it_is_computed_by_the_evaluator_and_as_a_nest():
 def test_what_is_put_in_the_place_of_an_element_stays_shared():
     half = compute("half", (3,), lambda i: doubled(X[i]))
     y = compute("y", (3,), lambda i: doubled(half[i]))
-    value = inlined(y.body, half)
+    value = inline_tensor(y.body, half)
     assert len(list(walk(value))) < 16 * STEPS
 
 

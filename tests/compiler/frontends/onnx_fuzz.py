@@ -161,7 +161,7 @@ def limited(seconds):
 def main(seed, count):
     from microtron.compiler.frontends.onnx import read_onnx
     from microtron.compiler.graph.types import GraphError
-    from microtron.compiler.passes.pipeline import optimized
+    from microtron.compiler.passes.pipeline import run_passes
 
     warnings.simplefilter("error")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -176,7 +176,7 @@ def main(seed, count):
         limited(SECONDS)
         try:
             graph = read_onnx(data, "altered.onnx")
-            optimized(graph)
+            run_passes(graph)
             read += 1
         except GraphError as error:
             message = str(error)

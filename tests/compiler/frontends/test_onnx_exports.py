@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from .onnx_models import graph_model, runtime
 
@@ -48,7 +48,7 @@ def compared(model, inputs, shapes, *, nodes):
     graph = read_onnx(data, "export", shapes)
     assert not any(node.type.dtype == "int64" and node.operation.title() in (
         "gather", "concat", "slice", "binary") for node in graph.nodes.values())
-    after = optimized(graph)
+    after = run_passes(graph)
     assert len(after.nodes) <= nodes, str(after)
     for each in (graph, after):
         np.testing.assert_allclose(evaluate(each, inputs)["y"], right, rtol=1e-4, atol=1e-5)

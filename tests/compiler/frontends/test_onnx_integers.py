@@ -14,7 +14,7 @@ from onnx import helper
 from microtron.compiler.frontends.onnx.read import read_onnx
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.types import GraphError
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from .onnx_models import Known, graph_model, known, node_model, runtime
 
@@ -42,7 +42,7 @@ def results(model, operands):
     """What the graph means as it is read, and after its passes."""
     graph = read_onnx(model.SerializeToString())
     given = {name: operands[int(name[1:])] for name in graph.inputs}
-    return [evaluate(each, given)["y0"] for each in (graph, optimized(graph))]
+    return [evaluate(each, given)["y0"] for each in (graph, run_passes(graph))]
 
 
 @pytest.mark.parametrize("constant", [True, False], ids=["weights", "two activations"])
@@ -136,7 +136,7 @@ def four_bits(kind, shape, *, raw=True, missing=0, reader="DequantizeLinear"):
 def test_constants_of_4_bits_are_what_they_stand_for(kind, shape, raw):
     model, stored = four_bits(kind, shape, raw=raw)
     x = np.ones(2, np.float32)
-    found = evaluate(optimized(read_onnx(model)), {"x": x})["y1"]
+    found = evaluate(run_passes(read_onnx(model)), {"x": x})["y1"]
     np.testing.assert_array_equal(found, (stored.astype(np.float32) - 3) / 2)
     np.testing.assert_array_equal(found, runtime(model).run(["y1"], {"x": x})[0])
 

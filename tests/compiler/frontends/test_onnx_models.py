@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from microtron.compiler.frontends.read import read_model
-from microtron.compiler.graph.evaluate import computed, evaluate
+from microtron.compiler.graph.evaluate import compute_node, evaluate
 from microtron.compiler.graph.operation import Value
 from microtron.compiler.graph.operations.elementwise import Binary
 from microtron.compiler.graph.operations.matrix import MatMul
@@ -83,8 +83,8 @@ def layers(name, sample):
                      strict=True))
     values |= {tensor: each.array for tensor, each in graph.constants.items()}
     for tensor, node in graph.nodes.items():
-        values[tensor] = computed(node, [Value(graph.type_of(each), values[each])
-                                         for each in node.operation.operands()])
+        values[tensor] = compute_node(node, [Value(graph.type_of(each), values[each])
+                                             for each in node.operation.operands()])
         if tensor in right:
             yield tensor, values[tensor], right[tensor]
             values[tensor] = right[tensor]

@@ -12,7 +12,7 @@ from microtron.compiler.frontends.onnx.read import read_onnx
 from microtron.compiler.frontends.onnx.table import OPERATORS
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.types import GraphError
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from .onnx_cases import MORE
 from .onnx_models import Known, bytes_, known, node_model, real, runtime, truth, weights, whole
@@ -178,7 +178,7 @@ def both(op, operands, attributes=None, settings=None, *, outputs=1):
     right = runtime(data).run(None, inputs)
     graph = read_onnx(data, "model")
     inputs = {name: inputs[name] for name in graph.inputs}
-    found, after = evaluate(graph, inputs), evaluate(optimized(graph), inputs)
+    found, after = evaluate(graph, inputs), evaluate(run_passes(graph), inputs)
     for name in graph.outputs:
         np.testing.assert_allclose(after[name], found[name], rtol=1e-6, atol=1e-6)
     return [found[name] for name in graph.outputs], right

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from .onnx_models import Known, graph_model, known, node_model, runtime
 
@@ -189,7 +189,7 @@ def test_a_quantized_layer_computes_with_integers_within_a_step(op, dtype, activ
               if not isinstance(each, Known)}
     graph, real, right = both(model, inputs)
     assert np.abs(real.astype(int) - right).max() <= 1
-    after = optimized(graph)
+    after = run_passes(graph)
     assert not any(node.type.is_float for node in after.nodes.values())
     assert np.abs(evaluate(after, inputs)["y"].astype(int) - right).max() <= 1
 
@@ -220,7 +220,7 @@ def test_a_model_may_be_of_several_layers():
     inputs = {"x": rng.normal(size=(1, 4, 5, 5)).astype(np.float32)}
     graph, real, right = both(model, inputs)
     np.testing.assert_allclose(real, right, atol=0.051)
-    after = optimized(graph)
+    after = run_passes(graph)
     assert [type(node.operation).__name__ for node in after.nodes.values()
             if node.type.is_float] == ["Dequantize"]
     np.testing.assert_allclose(evaluate(after, inputs)["y"], right, atol=0.11)

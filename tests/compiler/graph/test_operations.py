@@ -8,7 +8,7 @@ import pytest
 from microtron.compiler.graph import operations  # noqa: F401  (makes them known)
 from microtron.compiler.graph.evaluate import evaluate, evaluate_all
 from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operation import OPERATIONS, described
+from microtron.compiler.graph.operation import OPERATIONS, describe_operation
 from microtron.compiler.graph.operations.blocks import SpaceToDepth
 from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
 from microtron.compiler.graph.operations.matrix import MatMul
@@ -234,7 +234,7 @@ def test_every_operation_has_a_meaning_and_a_listing():
             continue
         assert kind.compute.__qualname__.split(".")[0] != "Operation", name
         assert kind.__doc__, name
-    assert described(Clamp(x="a", low=0.0)) == "Clamp(a, low=0)"
+    assert describe_operation(Clamp(x="a", low=0.0)) == "Clamp(a, low=0)"
 
 
 def test_single_numbers_stay_without_axes():

@@ -42,7 +42,7 @@ from microtron.compiler.nest.nest import (
     When,
     in_sequence,
 )
-from microtron.compiler.nest.run import interpret, undefined
+from microtron.compiler.nest.run import interpret, uninitialized_array
 from microtron.compiler.nest.verify import verify_nest
 from microtron.isa.arithmetic import requantize_array
 
@@ -117,9 +117,9 @@ def test_other_loops_run_in_order_whatever_the_seed(kind):
 
 def test_undefined_contents_show():
     assert run(Assign(access(Y, 1), access(X, 0))).tolist() == [-91, 3, *[-91] * 6]
-    assert undefined(Buffer("a", (1, 2), "int32")).tolist() == [[-0x5A5A5A5B] * 2]
-    assert undefined(Buffer("a", (3,), "bool")).shape == (3,)
-    assert np.isnan(undefined(Buffer("a", (2,), "float32"))).all()
+    assert uninitialized_array(Buffer("a", (1, 2), "int32")).tolist() == [[-0x5A5A5A5B] * 2]
+    assert uninitialized_array(Buffer("a", (3,), "bool")).shape == (3,)
+    assert np.isnan(uninitialized_array(Buffer("a", (2,), "float32"))).all()
 
 
 def test_an_allocation_forgets_what_it_held():
@@ -166,7 +166,7 @@ def test_a_copy_leaves_its_buffers_as_it_says(target, source, padding, result):
 def test_a_copy_is_one_element_after_the_other(target, source, extents, padding):
     x, y = Buffer("x", (5, 6), "int8"), Buffer("y", (6, 4), "int8")
     a = np.arange(30, dtype=np.int8).reshape(5, 6)
-    expected = undefined(y)
+    expected = uninitialized_array(y)
     for place in np.ndindex(*extents):
         to = tuple(np.add(target, place))
         at = tuple(np.add(source, place))

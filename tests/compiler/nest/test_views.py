@@ -10,7 +10,7 @@ from microtron.compiler.expression.expression import Axis
 from microtron.compiler.nest.nest import Allocate, Buffer, Copy, Nest, Scope, in_sequence
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify import verify_nest
-from microtron.compiler.nest.views import View, joined
+from microtron.compiler.nest.views import View, concatenate
 
 from .nests import loop, region
 
@@ -33,7 +33,7 @@ def test_parts_read_and_write_their_places_of_common_buffers():
         nest = through_the_chip(str(number), 3)
         parts.append((nest, {nest.inputs[0]: View(x, {0: number}),
                              nest.outputs[0]: View(y, {0: 1 - number})}))
-    together = joined(parts, (x,), (y,))
+    together = concatenate(parts, (x,), (y,))
     values = np.arange(24, dtype=np.int8).reshape(x.shape)
     result = interpret(together, {x: values})[y]
     assert np.array_equal(result, values[::-1])
@@ -45,13 +45,13 @@ def test_a_buffer_between_views_of_different_kinds_is_refused():
     x, y = Buffer("x", (2, 3, 1, 4), "int8"), Buffer("y", (3, 2, 1, 4), "int8")
     views = {nest.inputs[0]: View(x, {0: 1}), nest.outputs[0]: View(y, {1: 0})}
     with pytest.raises(CompileError, match="is copied from and to views that have"):
-        joined([(nest, views)], (x,), (y,))
+        concatenate([(nest, views)], (x,), (y,))
 
 
 def test_buffers_on_the_chip_get_the_dimensions_that_a_view_has_more():
     nest = through_the_chip("alone", 3)
     x, y = Buffer("x", (3, 2, 1, 4), "int8"), Buffer("y", (3, 2, 1, 4), "int8")
     views = {nest.inputs[0]: View(x, {1: 1}), nest.outputs[0]: View(y, {1: 0})}
-    together = joined([(nest, views)], (x,), (y,))
+    together = concatenate([(nest, views)], (x,), (y,))
     verify_nest(together)
     assert together.body.body.buffer.shape == (1, 1, 1, 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microtron.compiler.graph.evaluate import computed
+from microtron.compiler.graph.evaluate import compute_node
 from microtron.compiler.graph.graph import Builder
 from microtron.compiler.graph.operation import Value
 from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
@@ -90,7 +90,7 @@ def executed(network, inputs, device):
         if isinstance(step, HostStep):
             for name in step.nodes:
                 node = graph.nodes[name]
-                found[name] = values[name] = computed(node, [
+                found[name] = values[name] = compute_node(node, [
                     Value(graph.type_of(each), values[each]) for each in node.operation.operands()])
             continue
         machine = open_device(device, network.config)

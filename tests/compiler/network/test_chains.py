@@ -13,7 +13,7 @@ import microtron
 from microtron.compiler.graph.evaluate import evaluate, evaluate_all
 from microtron.compiler.network import chains
 from microtron.compiler.network.compile import compile_network
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import base, small, tiny
 from microtron.isa.instructions import Gemm, GemmFlags, Opcode, Store, Window
 from microtron.isa.verification.verifier import verify
@@ -50,7 +50,7 @@ def mobile(channels=12, size=6, blocks=3, stride=2, most=7):
 def check(graph, config, seed, cost, *devices):
     """All that comes out is what the graph means; what stays on the chip does not come out."""
     given = random_inputs(graph, seed)
-    after = optimized(graph)
+    after = run_passes(graph)
     network = compile_network(after, config, cost=cost)
     right = {**evaluate_all(after, given), **evaluate(graph, given)}
     for program in network.programs:

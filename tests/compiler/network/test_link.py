@@ -9,7 +9,7 @@ from microtron.compiler.graph.evaluate import evaluate_all
 from microtron.compiler.network import pairs
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.footprint import footprint
-from microtron.compiler.network.interleave import BEHIND, halved, interleaved
+from microtron.compiler.network.interleave import BEHIND, halve_scratchpads, interleave
 from microtron.compiler.network.places import Place
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import (
@@ -46,7 +46,7 @@ def test_a_reader_stands_some_stores_behind_what_it_reads():
     first = encode([Store(segment=4, offset=tile * number) for number in range(10)])
     second = encode([Load(segment=4, offset=tile * number, shape=(1, 1, 2))
                      for number in range(0, 10, 2)])
-    merged = interleaved(first, second, tiny, Place(4, 0), 10 * tile)
+    merged = interleave(first, second, tiny, Place(4, 0), 10 * tile)
     order = [(type(each).__name__, each.offset // tile) for each in decode(merged)]
     for kind in ("Store", "Load"):
         places = [place for name, place in order if name == kind]
@@ -58,7 +58,7 @@ def test_a_reader_stands_some_stores_behind_what_it_reads():
 
 
 def test_halves_of_scratchpads_are_configurations():
-    half = halved(small)
+    half = halve_scratchpads(small)
     assert half.tiles(Buffer.ACC) * 2 == small.tiles(Buffer.ACC)
     assert half.acc_bank_tiles == small.acc_bank_tiles
 

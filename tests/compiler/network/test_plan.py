@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtron.compiler.network.places import PAGE, Grid
-from microtron.compiler.network.plan import Life, planned
+from microtron.compiler.network.plan import Life, plan_memory
 
 LIVES = st.lists(st.builds(
     lambda size, first, length: Life(size, first, first + length),
@@ -16,7 +16,7 @@ LIVES = st.lists(st.builds(
 @given(LIVES, st.sampled_from((16, 256, 4096)))
 def test_tensors_that_live_together_do_not_meet(lives, step):
     named = {f"t{number}": life for number, life in enumerate(lives)}
-    plan = planned(named, Grid(step))
+    plan = plan_memory(named, Grid(step))
     for one, life in named.items():
         begin, end = plan.offsets[one], plan.offsets[one] + life.size
         assert begin % (PAGE if life.size >= PAGE else step) == 0
@@ -29,4 +29,4 @@ def test_tensors_that_live_together_do_not_meet(lives, step):
 
 def test_tensors_of_a_chain_take_turns():
     lives = {f"t{number}": Life(8192, number, number + 1) for number in range(10)}
-    assert planned(lives, Grid(256)).peak == 2 * 8192
+    assert plan_memory(lives, Grid(256)).peak == 2 * 8192

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from microtron.compiler.graph.evaluate import evaluate, evaluate_all
 from microtron.compiler.network.compile import compile_network
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import tiny
 from microtron.isa.verification.verifier import verify
 from microtron.testing.campaign import SMALL
@@ -25,7 +25,7 @@ BUILT = SMALL["batch"]          # has windows, and other tests build its hardwar
 def check(graph, config, seed, *devices):
     """Outputs are the model's own; what lies between is that of the graph after its passes."""
     given = random_inputs(graph, seed)
-    after = optimized(graph)
+    after = run_passes(graph)
     network = compile_network(after, config)
     right = {**evaluate_all(after, given), **evaluate(graph, given)}
     for program in network.programs:

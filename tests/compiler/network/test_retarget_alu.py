@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.network.retarget_alu import FARTHEST, iterated, refitted
+from microtron.compiler.network.retarget_alu import FARTHEST, iteration_tiles, retarget
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize
 from microtron.isa.stream import decode, encode
 
@@ -18,18 +18,20 @@ def steps_of(instructions):
     """What each iteration reads and writes: source, parameters, destination."""
     found = []
     for each in instructions:
-        dst, src = (iterated(first, each.loops, strides).ravel().tolist() for first, strides in (
+        dst, src = (iteration_tiles(first, each.loops, strides).ravel().tolist()
+                    for first, strides in (
             (each.dst, each.dst_stride), (each.src, each.src_stride)))
         params = [0] * len(dst)
         if isinstance(each, Requantize):
-            params = iterated(each.params, each.loops, (each.params_stride, 0, 0)).ravel().tolist()
+            params = iteration_tiles(each.params, each.loops,
+                                     (each.params_stride, 0, 0)).ravel().tolist()
         found += list(zip(src, params, dst, strict=True))
     return found
 
 
 def bordered(first, planes, rows, columns, pitch, width):
     """Where the tiles of planes lie inside a border."""
-    return iterated(first, (planes, rows, columns), (pitch, width, 1)).ravel()
+    return iteration_tiles(first, (planes, rows, columns), (pitch, width, 1)).ravel()
 
 
 @given(st.data(), st.sampled_from((Requantize, AluI)), SMALL, SMALL, SMALL, st.integers(0, 3))
@@ -45,7 +47,7 @@ def test_whatever_loops_there_are_each_iteration_writes_its_tile(data, kind, pla
     given_one = kind(dst=7, src=11, loops=loops, dst_stride=(50, 9, 1), src_stride=stride, **fields)
     width = columns + border
     tiles = bordered(40, planes, rows, columns, (rows + border) * width, width)
-    new = refitted(encode([given_one]), tiles)
+    new = retarget(encode([given_one]), tiles)
     right = [(src, params, int(dst)) for (src, params, _), dst in zip(
         steps_of([given_one]), tiles, strict=True)]
     if new is not None:
@@ -57,7 +59,7 @@ def test_whatever_loops_there_are_each_iteration_writes_its_tile(data, kind, pla
 def test_a_row_of_planes_becomes_one_instruction_with_three_loops():
     word = encode([Requantize(dst=0, src=512, params=0, loops=(8, 1, 36), dst_stride=(36, 0, 1),
                               src_stride=(36, 0, 1), params_stride=3)])
-    new, = decode(refitted(word, bordered(9, 8, 6, 6, 64, 8)))
+    new, = decode(retarget(word, bordered(9, 8, 6, 6, 64, 8)))
     assert (new.loops, new.dst_stride, new.src_stride) == ((8, 6, 6), (64, 8, 1), (36, 6, 1))
     assert new.params_stride == 3
 
@@ -65,8 +67,8 @@ def test_a_row_of_planes_becomes_one_instruction_with_three_loops():
 def test_what_three_loops_do_not_reach_is_one_instruction_for_each_plane():
     word = encode([Requantize(dst=0, src=0, params=6, loops=(2, 3, 4), dst_stride=(12, 4, 1),
                               src_stride=(12, 5, 1), params_stride=3)])
-    tiles = iterated(0, (6, 2, 2), (10, 4, 1)).ravel()
-    new = decode(refitted(word, tiles))
+    tiles = iteration_tiles(0, (6, 2, 2), (10, 4, 1)).ravel()
+    new = decode(retarget(word, tiles))
     assert [each.params for each in new] == [6, 9]
     assert [each.dst for each in new] == [0, 30]
 
@@ -74,12 +76,12 @@ def test_what_three_loops_do_not_reach_is_one_instruction_for_each_plane():
 def test_no_loops_reach_tiles_in_disorder_or_too_far_apart():
     word = encode([AluI(op=AluOp.MOVE, dst=0, loops=(1, 1, 4), dst_stride=(0, 0, 1),
                         target=Buffer.OUT)])
-    assert refitted(word, np.array([0, 1, 3, 9])) is None
-    assert refitted(word, np.arange(4) * FARTHEST) is not None
-    assert refitted(word, np.arange(4) * (FARTHEST + 1)) is None
+    assert retarget(word, np.array([0, 1, 3, 9])) is None
+    assert retarget(word, np.arange(4) * FARTHEST) is not None
+    assert retarget(word, np.arange(4) * (FARTHEST + 1)) is None
 
 
 def test_an_operand_that_moves_with_the_result_cannot_stay():
     word = encode([Alu(dst=0, lhs=0, rhs=4, loops=(1, 1, 4), dst_stride=(0, 0, 1),
                        target=Buffer.OUT)])
-    assert refitted(word, np.arange(4)) is None
+    assert retarget(word, np.arange(4)) is None

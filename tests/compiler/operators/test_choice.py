@@ -10,7 +10,13 @@ from microtron.base.errors import ExecutionError
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators import choice
-from microtron.compiler.operators.choice import Candidate, candidates, different, fastest, ranked
+from microtron.compiler.operators.choice import (
+    Candidate,
+    candidates,
+    diverse_candidates,
+    fastest,
+    rank_candidates,
+)
 from microtron.compiler.operators.convolution import conv2d, conv2d_schedule, grouped
 from microtron.compiler.operators.dense import dense, dense_schedule
 from microtron.compiler.operators.depthwise import depthwise, depthwise_schedule
@@ -49,7 +55,7 @@ SPECS = {
 def test_a_column_of_estimates_holds_those_of_its_candidates(name, memory):
     template, form = SPECS[name]
     found = candidates(template, form)
-    together = ranked(template, [form], memory)
+    together = rank_candidates(template, [form], memory)
     assert found
     assert together == sorted(together, key=lambda each: each.estimate)
     for each in together:
@@ -150,9 +156,9 @@ def test_if_no_program_can_run_it_is_said_why():
 def test_candidates_that_are_nearly_the_same_are_no_different_ideas():
     sizes = [100, 101, 120, 80, 60, 125, 200]
     ordered = [Candidate(1.0, None, Size(size)) for size in sizes]
-    assert [each.knobs.size for each in different(ordered)] == [60, 200]
+    assert [each.knobs.size for each in diverse_candidates(ordered)] == [60, 200]
     other = [ordered[0], replace(ordered[1], form="another way")]
-    assert different(other) == other[1:]
+    assert diverse_candidates(other) == other[1:]
 
 
 @dataclass(frozen=True)
@@ -186,26 +192,26 @@ STAND_IN = Template(
 def test_the_best_estimate_of_all_forms_comes_first():
     one, other = Way(50, (90, 70, 80)), Way(50, (75, 60))
     assert [(each.form is one, each.knobs.size, each.estimate)
-            for each in ranked(STAND_IN, [one, other])] == [
+            for each in rank_candidates(STAND_IN, [one, other])] == [
         (False, 1, 60), (True, 1, 70), (False, 0, 75), (True, 2, 80), (True, 0, 90)]
 
 
 def test_work_that_is_left_to_the_host_counts():
     plain, folded = Way(50, (100.0,)), Way(50, (95.0,), handicap=1.25)
-    assert [each.estimate for each in ranked(STAND_IN, [folded, plain])] == [100, 118.75]
-    assert ranked(STAND_IN, [folded, plain])[0].form is plain
+    assert [each.estimate for each in rank_candidates(STAND_IN, [folded, plain])] == [100, 118.75]
+    assert rank_candidates(STAND_IN, [folded, plain])[0].form is plain
 
 
 @pytest.mark.parametrize(("least", "handicap", "wanted"), [
     (79, 1.0, True), (80, 1.0, True), (81, 1.0, False), (65, 1.2, True), (70, 1.2, False)])
 def test_a_form_that_cannot_be_better_is_not_looked_at(least, handicap, wanted):
     second = Way(least, (85.0,), handicap)
-    ranked(STAND_IN, [Way(50, (90.0, 80.0)), second])
+    rank_candidates(STAND_IN, [Way(50, (90.0, 80.0)), second])
     assert bool(second.looked_at) == wanted
 
 
 def test_a_form_that_does_not_fit_leaves_the_others():
-    found = ranked(STAND_IN, [Way(1, (10.0,), room=0), Way(50, (90.0,))])
+    found = rank_candidates(STAND_IN, [Way(1, (10.0,), room=0), Way(50, (90.0,))])
     assert [each.estimate for each in found] == [90]
 
 
@@ -217,7 +223,7 @@ def test_the_scratchpad_to_blame_is_named_if_nothing_fits(needed, message):
     template = replace(STAND_IN, fits=lambda form, knobs: (knobs.size < 1) & all(
         getattr(form.config, name) >= size for name, size in needed.items()))
     with pytest.raises(CompileError, match=message):
-        ranked(template, [Way(1, (10.0,))])
+        rank_candidates(template, [Way(1, (10.0,))])
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 import microtron
 from microtron.compiler.compile import compile_op
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of
-from microtron.compiler.operators.choice import ranked
+from microtron.compiler.operators.choice import rank_candidates
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.grouped import Grouped
@@ -60,7 +60,7 @@ def test_every_operator_with_estimates_of_its_own_is_tried():
 def test_an_estimate_is_not_far_from_the_simulator(name, beat, config):
     spec, memory = LAYERS[name], MemoryTiming(cycles_per_beat=beat)
     operator = operator_of(spec)
-    ordered = ranked(operator.template, operator.forms(spec, config), memory)
+    ordered = rank_candidates(operator.template, operator.forms(spec, config), memory)
     for candidate in (ordered[0], ordered[len(ordered) // 2]):
         program = compile_op(spec, config, form=candidate.form, knobs=candidate.knobs).program
         cycles = microtron.simulate(program, memory=memory).cycles

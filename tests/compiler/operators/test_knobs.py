@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.choice import candidates, checked_knobs
+from microtron.compiler.operators.choice import candidates, check_knobs
 
 from .test_choice import SPECS
 
@@ -25,9 +25,9 @@ def changed(name, knob, value):
 def test_all_candidates_and_the_largest_knobs_are_within_the_ranges(name):
     template, form = SPECS[name]
     largest = template.largest(form)
-    assert checked_knobs(template, form, largest) == largest
+    assert check_knobs(template, form, largest) == largest
     for knobs in candidates(template, form):
-        assert checked_knobs(template, form, knobs) == knobs
+        assert check_knobs(template, form, knobs) == knobs
 
 
 @pytest.mark.parametrize(("name", "knob"), knobs_by_name())
@@ -39,7 +39,7 @@ def test_a_value_out_of_range_is_refused_by_name_and_range(name, knob):
     for wrong in (-1, 10 ** 6, 1.5, "2", None, (1, 2, 3)):
         with pytest.raises(CompileError, match=f"{form.spec.operator}: knob {knob} is .*, but "
                                                f"must be {words}$"):
-            checked_knobs(*changed(name, knob, wrong))
+            check_knobs(*changed(name, knob, wrong))
 
 
 @pytest.mark.parametrize(("name", "knob"), [
@@ -50,8 +50,8 @@ def test_nothing_at_once_is_refused_and_one_is_taken(name, knob):
     for wrong in (0, most + 1, True):
         with pytest.raises(CompileError, match=rf"knob {knob} is {wrong}, but must be from 1 to "
                                                rf"{most}$"):
-            checked_knobs(*changed(name, knob, wrong))
-    taken = getattr(checked_knobs(*changed(name, knob, np.int64(1))), knob)
+            check_knobs(*changed(name, knob, wrong))
+    taken = getattr(check_knobs(*changed(name, knob, np.int64(1))), knob)
     assert (taken, type(taken)) == (1, int)
 
 
@@ -59,8 +59,8 @@ def test_both_sides_of_a_window_have_a_range():
     for window, place in (((0, 1), 0), ((1, 4), 1)):
         with pytest.raises(CompileError, match=rf"knob window\[{place}\] is {window[place]}, but "
                                                rf"must be from 1 to 3"):
-            checked_knobs(*changed("pool", "window", window))
+            check_knobs(*changed("pool", "window", window))
 
 
 def test_taps_may_be_zero_which_is_all_of_them():
-    assert checked_knobs(*changed("conv2d", "tap_rows", 0)).tap_rows == 0
+    assert check_knobs(*changed("conv2d", "tap_rows", 0)).tap_rows == 0

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.catalogue import operator_of
-from microtron.compiler.operators.layout import Layout, Stage, tiled_images
-from microtron.compiler.operators.packing import checked
+from microtron.compiler.operators.layout import Layout, Stage, tile_images
+from microtron.compiler.operators.packing import check_operands
 
 from .operations import CONFIGS, operands_for
 from .shapes import ANY, form_for
@@ -26,7 +26,7 @@ def test_tiles_have_the_bytes_of_packed_operands(operator, data):
     forms = list(operator_of(spec).forms(spec, config))
     chosen = form_for(operator, spec, config)
     for form in [*forms, *([chosen] if chosen else [])]:
-        operands = checked(form.operands, operands_for(form))
+        operands = check_operands(form.operands, operands_for(form))
         packed = form.pack(operands)
         for name, layout in form.layouts.items():
             if name == "output":
@@ -42,7 +42,7 @@ def test_tiles_have_the_bytes_of_packed_operands(operator, data):
 
 def test_axes_may_stand_elsewhere():
     array = np.random.default_rng(1).integers(-9, 9, (2, 5, 4, 3)).astype(np.int8)
-    layout = tiled_images(2, 3, 5, 4, 1, 4)
+    layout = tile_images(2, 3, 5, 4, 1, 4)
     turned = layout.on((2, 5, 4, 3), (0, 3, 1, 2))
     assert (turned.pack(array) == layout.pack(array.transpose(0, 3, 1, 2))).all()
     assert (turned.unpack(turned.pack(array)) == array).all()

@@ -17,7 +17,7 @@ from microtron.compiler.operators.depthwise import depthwise
 from microtron.compiler.operators.elementwise import elementwise
 from microtron.compiler.operators.packing import (
     Operand,
-    checked,
+    check_operands,
     integers,
     pack_parameters,
     pack_weights,
@@ -75,9 +75,9 @@ def test_weights_that_do_not_fit_are_refused_whatever_the_operator(form, value):
     operands = operands_for(form)
     operands["weights"].flat[-1] = value
     with pytest.raises(CompileError, match=rf"weights\[.*\] is {value}, but must be from -8 to 7"):
-        checked(form.operands, operands)
+        check_operands(form.operands, operands)
     operands["weights"].flat[-1] = 7
-    assert form.pack(checked(form.operands, operands))["weights"].dtype == np.uint8
+    assert form.pack(check_operands(form.operands, operands))["weights"].dtype == np.uint8
 
 
 @pytest.mark.parametrize(("name", "value", "message"), [
@@ -137,7 +137,7 @@ def test_an_operator_without_parameters_takes_no_scale():
     spec = elementwise.Elementwise(operation="rescale", channels=3)
     form = elementwise.form_of(spec, tiny)
     with pytest.raises(CompileError, match=r"there is no input 'scale'; inputs are left$"):
-        checked(form.operands, {"left": np.zeros((1, 3, 1, 1), np.int8), "scale": 0.5})
+        check_operands(form.operands, {"left": np.zeros((1, 3, 1, 1), np.int8), "scale": 0.5})
 
 
 @pytest.mark.parametrize("number", [int, np.int16, lambda value: np.full(6, value, np.uint64)],
@@ -185,7 +185,7 @@ def test_the_bias_of_sums_takes_the_zero_point_off():
     spec = replace(LAYER, zero_point_in=-7)
     form = conv2d.form_of(spec, tiny)
     operands = operands_for(form)
-    packed = form.pack(checked(form.operands, operands))["parameters"][:, 0, 0].ravel()[:6]
+    packed = form.pack(check_operands(form.operands, operands))["parameters"][:, 0, 0].ravel()[:6]
     sums = operands["weights"].astype(np.int64).sum(axis=(1, 2, 3))
     assert np.array_equal(packed, operands["bias"] + 7 * sums)
 

@@ -7,7 +7,7 @@ import pytest
 
 from microtron.base.result_cache import ANEW
 from microtron.compiler.accelerator import pipeline
-from microtron.compiler.accelerator.pipeline import accelerated
+from microtron.compiler.accelerator.pipeline import lower_to_intrinsics
 from microtron.compiler.compile import compile_op
 from microtron.compiler.expression.expression import Function
 from microtron.compiler.nest.listing import listing
@@ -40,8 +40,8 @@ def folder(monkeypatch, tmp_path):
     *((name, True) for name in EACH), ("conv2d", False), ("transposed", False)])
 def test_it_is_the_same_again_without_being_compiled(name, hide_latency, folder, monkeypatch):
     made = []
-    monkeypatch.setattr(pipeline, "accelerated",
-                        lambda *given: made.append(given) or accelerated(*given))
+    monkeypatch.setattr(pipeline, "lower_to_intrinsics",
+                        lambda *given: made.append(given) or lower_to_intrinsics(*given))
     first = compile_op(EACH[name], tiny, hide_latency=hide_latency)
     kernel._forms.cache_clear()                 # as in another process
     count = len(made)
@@ -71,7 +71,7 @@ def test_a_name_does_not_depend_on_what_was_computed_since():
     form = next(iter(operator.forms(LAYER, tiny)))
     knobs = candidates(operator.template, form)[0]
     before = _name((form, knobs))
-    accelerated(operator.template.schedule(form, knobs), tiny, form.intrinsics)
+    lower_to_intrinsics(operator.template.schedule(form, knobs), tiny, form.intrinsics)
     assert _name((form, knobs)) == before
     assert _name((next(iter(operator.forms(LAYER, tiny))), knobs)) == before
 

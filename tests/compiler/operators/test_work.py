@@ -23,7 +23,7 @@ from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.pool.pool import Pool, global_average
-from microtron.compiler.operators.work import Bound, Work, used
+from microtron.compiler.operators.work import Bound, Work, rows_read
 from microtron.isa.config import base, small, tiny, wide
 from microtron.isa.memory_timing import MemoryTiming
 
@@ -233,7 +233,7 @@ def test_no_program_undercuts_the_bound(name, config):
 ])
 def test_pixels_that_no_output_sees_do_not_count(size, outputs, kernel, stride, dilation, pad,
                                                  seen):
-    assert used(size, outputs, kernel, stride, dilation, pad) == seen
+    assert rows_read(size, outputs, kernel, stride, dilation, pad) == seen
 
 
 @given(*(st.integers(1, most) for most in (20, 9, 6, 5, 4)), st.integers(-4, 9))
@@ -241,4 +241,4 @@ def test_used_rows_are_those_that_some_tap_of_some_output_reads(size, outputs, k
                                                                 dilation, pad):
     rows = {output * stride + tap * dilation - pad
             for output in range(outputs) for tap in range(kernel)}
-    assert used(size, outputs, kernel, stride, dilation, pad) == len(rows & set(range(size)))
+    assert rows_read(size, outputs, kernel, stride, dilation, pad) == len(rows & set(range(size)))

@@ -19,7 +19,7 @@ from microtron.compiler.graph.operations.quantize import Clamp, Rescale
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.network import placement
 from microtron.compiler.passes import pipeline
-from microtron.compiler.passes.pipeline import PASSES, Pass, optimized
+from microtron.compiler.passes.pipeline import PASSES, Pass, run_passes
 from microtron.isa.config import small
 from microtron.runtime.models.compilation import ModelOptions, compile_model
 from microtron.runtime.models.model import Model
@@ -70,7 +70,7 @@ def broken(request, monkeypatch):
 
 def test_who_asks_for_nothing_else_gets_an_error(broken):
     with pytest.raises(InternalError, match="please report it") as caught:
-        optimized(graph_of())
+        run_passes(graph_of())
     assert broken in str(caught.value)
     assert "pass broken" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -78,7 +78,7 @@ def test_who_asks_for_nothing_else_gets_an_error(broken):
 
 def test_a_pass_that_fails_is_left_out(broken):
     told = []
-    found = optimized(graph_of(), left_out=lambda *each: told.append(each))
+    found = run_passes(graph_of(), left_out=lambda *each: told.append(each))
     assert [name for name, _ in told] == ["broken"]
     np.testing.assert_array_equal(evaluate(found, {"x": X})["y"],
                                   evaluate(graph_of(), {"x": X})["y"])
@@ -98,7 +98,7 @@ def test_a_graph_that_is_not_sound_without_the_pass_either_is_an_error(broken):
     nodes = dict(graph.nodes)
     nodes["y"] = replace(nodes["y"], operation=Clamp(x="nowhere"))
     with pytest.raises(InternalError, match="nowhere, which is not computed"):
-        optimized(replace(graph, nodes=nodes), left_out=lambda *_: None)
+        run_passes(replace(graph, nodes=nodes), left_out=lambda *_: None)
 
 
 def test_a_fault_in_a_layer_names_the_model_s_node(monkeypatch):

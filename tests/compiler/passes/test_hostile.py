@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from microtron.compiler.graph.saved import load_graph, save_graph
 from microtron.compiler.graph.types import GraphError
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from ..graph.random_graphs import networks
 from ..graph.test_saved import mutate
@@ -26,7 +26,7 @@ def test_passes_take_any_graph_that_the_verifier_takes(graph, data):
         mutate(saved["nodes"], data)
     message = ""
     try:
-        optimized(load_graph(saved, arrays))
+        run_passes(load_graph(saved, arrays))
     except GraphError as error:
         message = str(error)
     assert "\n" not in message

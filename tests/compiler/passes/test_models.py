@@ -11,7 +11,7 @@ import pytest
 from microtron.compiler.frontends.read import read_model
 from microtron.compiler.graph.evaluate import evaluate
 from microtron.compiler.graph.saved import load_graph, save_graph
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 
 from ...models import golden_path, model_path, needs_models, suite
 from ..graph.random_graphs import random_inputs
@@ -33,7 +33,7 @@ def sample(graph, name):
 def test_an_integer_model_computes_the_same_to_the_bit(name):
     graph = read_model(model_path(name))
     given = sample(graph, name)
-    before, after = evaluate(graph, given), evaluate(optimized(graph), given)
+    before, after = evaluate(graph, given), evaluate(run_passes(graph), given)
     for each in graph.outputs:
         np.testing.assert_array_equal(after[each], before[each])
 
@@ -47,7 +47,7 @@ def test_single_operators_compute_the_same_and_can_be_saved(folder):
         if path.suffix not in (".tflite", ".onnx") or "detection_post_processing" in path.name:
             continue
         graph = read_model(path)
-        data, arrays = save_graph(optimized(graph))
+        data, arrays = save_graph(run_passes(graph))
         found = load_graph(json.loads(json.dumps(data)), [each.tobytes() for each in arrays])
         given = random_inputs(graph, 0)
         for name, type_ in graph.inputs.items():
@@ -62,7 +62,7 @@ def test_single_operators_compute_the_same_and_can_be_saved(folder):
 
 @needs_models
 def test_an_unsigned_model_is_signed_between_its_ends():
-    graph = optimized(read_model(model_path("mobilenet_v1_0.25_128_quant.tflite")))
+    graph = run_passes(read_model(model_path("mobilenet_v1_0.25_128_quant.tflite")))
     types = Counter(node.type.dtype for node in graph.nodes.values())
     assert types["uint8"] == 1
     assert types["int8"] == len(graph.nodes) - 1

@@ -29,7 +29,7 @@ from microtron.compiler.graph.operations.resize import Resize, ResizeKind
 from microtron.compiler.graph.operations.shape import Pad
 from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
 from microtron.compiler.graph.types import Quantization, TensorType
-from microtron.compiler.passes.signed import is_unsigned, signed
+from microtron.compiler.passes.signed import is_unsigned, make_signed
 from microtron.isa.instructions import Rounding
 
 from ..graph.random_graphs import networks
@@ -56,7 +56,7 @@ def test_everything_inside_becomes_signed():
                 dtype="uint8", quantization=after)
     builder.add("y", Clamp(x="c", low=110), quantization=after)
     builder.add("real", Dequantize(x="c"))
-    found = changed(signed, builder.graph(("y", "real")))
+    found = changed(make_signed, builder.graph(("y", "real")))
     assert kinds(found) == ["Rescale", "Pad", "Conv", "Clamp", "Rescale", "Dequantize"]
     conv = found.nodes["c"]
     assert (conv.operation.low, conv.operation.high, conv.type.dtype) == (-28, 72, "int8")
@@ -68,7 +68,7 @@ def test_everything_inside_becomes_signed():
 @given(networks(dtypes=("uint8",)))
 @settings(max_examples=100)
 def test_random_unsigned_networks_stay_the_same(graph):
-    found = changed(signed, graph)
+    found = changed(make_signed, graph)
     left = [name for name, node in found.nodes.items() if is_unsigned(node.type)
             and name not in graph.outputs and not name.endswith(".unsigned")]
     assert all(isinstance(found.nodes[name].operation, Pool) for name in left)
@@ -77,7 +77,7 @@ def test_random_unsigned_networks_stay_the_same(graph):
 @given(networks(dtypes=("int8",)))
 @settings(max_examples=20)
 def test_signed_networks_are_left_alone(graph):
-    assert str(signed(graph)) == str(graph)
+    assert str(make_signed(graph)) == str(graph)
 
 
 RAW = Pool(x="x", kind=PoolKind.AVERAGE, kernel=(2, 2), raw=True, rounding=Rounding.AWAY)
@@ -97,7 +97,7 @@ def test_averages_become_signed_where_rounding_allows(pool, zero, converts):
     builder = with_input(known)
     builder.add("a", pool, quantization=known)
     builder.add("y", Dequantize(x="a"))
-    found = changed(signed, builder.graph(("y",)))
+    found = changed(make_signed, builder.graph(("y",)))
     assert found.type_of("a").dtype == ("uint8" if converts else "int8")
 
 
@@ -110,7 +110,7 @@ def test_tables_become_signed_whether_they_say_what_they_stand_for_or_not():
     builder.add("b", Lookup(x="x", table="known"), quantization=KNOWN)
     builder.add("c", Lookup(x="a", table="table"))                  # plain numbers stay
     builder.add("d", Lookup(x="b", table="known"))
-    found = changed(signed, builder.graph(("a", "b", "c", "d")))
+    found = changed(make_signed, builder.graph(("a", "b", "c", "d")))
     assert found.type_of("a.signed").dtype == found.type_of("b.signed").dtype == "int8"
 
 
@@ -119,7 +119,7 @@ def test_a_table_of_other_numbers_is_read_with_signed_ones():
     builder.constant("table", RNG.normal(0, 1, 256).astype(np.float32))
     builder.add("a", Clamp(x="x", low=100), quantization=KNOWN)
     builder.add("y", Lookup(x="a", table="table"))
-    assert kinds(changed(signed, builder.graph(("y",)))) == ["Rescale", "Clamp", "Lookup"]
+    assert kinds(changed(make_signed, builder.graph(("y",)))) == ["Rescale", "Clamp", "Lookup"]
 
 
 def test_what_looks_at_stored_numbers_gets_them_as_they_were():
@@ -128,7 +128,7 @@ def test_what_looks_at_stored_numbers_gets_them_as_they_were():
     builder.add("r", Resize(x="a", shape=(1, 7, 7, 2), kind=ResizeKind.LINEAR), quantization=KNOWN)
     builder.add("n", Resize(x="r", shape=(1, 2, 2, 2)), quantization=KNOWN)
     builder.add("y", Dequantize(x="n"))
-    found = changed(signed, builder.graph(("y",)))
+    found = changed(make_signed, builder.graph(("y",)))
     assert [found.type_of(name).dtype for name in "arn"] == ["int8", "uint8", "int8"]
 
 
@@ -143,7 +143,7 @@ def test_tflite_s_own_functions_become_signed():
     builder.add("r", FixedPointReduce(x="d", axes=(0,), multiplier=(1 << 30) // 3, shift=30),
                 quantization=Quantization((20.0,), (4,)))
     builder.add("y", FixedPointSoftmax(x="r", beta=0.1), quantization=Quantization((1 / 256,)))
-    found = changed(signed, builder.graph(("y",)))
+    found = changed(make_signed, builder.graph(("y",)))
     assert {found.type_of(name).dtype for name in ("p", "d", "r", "y.signed")} == {"int8"}
 
 
@@ -153,7 +153,7 @@ def test_numbers_that_stand_for_others_are_the_same_numbers(after):
     builder.add("a", Reinterpret(x="x"), quantization=after)
     builder.add("b", Reinterpret(x="a"), quantization=KNOWN)
     builder.add("y", Dequantize(x="b"))
-    found = changed(signed, builder.graph(("y",)))
+    found = changed(make_signed, builder.graph(("y",)))
     assert found.type_of("a").dtype == ("int8" if after else "uint8")
 
 
@@ -161,7 +161,7 @@ def test_a_single_number_becomes_signed():
     builder = with_input()
     builder.constant("c", np.array(7, np.uint8), KNOWN)
     builder.add("y", Binary(kind=BinaryKind.ADD, left="x", right="c"), quantization=KNOWN)
-    found = changed(signed, builder.graph(("y",)))
+    found = changed(make_signed, builder.graph(("y",)))
     assert found.type_of("c.signed") == TensorType((), "int8", Quantization((0.5,), (2,)))
 
 
@@ -174,6 +174,6 @@ def test_scales_along_an_axis_stay_unsigned():
     builder.add("y", Dequantize(x="q"))
     builder.add("h", OneHot(indices="i", depth=4, on=200), dtype="uint8", quantization=KNOWN)
     builder.add("z", Rescale(x="h"), dtype="uint8", quantization=Quantization((0.25,), (128,)))
-    found = changed(signed, builder.graph(("y", "z")))
+    found = changed(make_signed, builder.graph(("y", "z")))
     assert found.type_of("q").dtype == found.type_of("h").dtype == "uint8"
     assert found.type_of("z.signed").dtype == "int8"

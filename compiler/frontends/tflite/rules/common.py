@@ -24,31 +24,31 @@ LONGEST_SIDE = 1 << 16          # of an image
 PADDINGS = {tflite.Padding.SAME: "same", tflite.Padding.VALID: "valid"}
 
 
-def fused(node: Node) -> Settings:
+def fused_bounds(node: Node) -> Settings:
     """The bounds of the activation that is part of an operator, as settings low and high."""
     activation = node.option("FusedActivationFunction")
     if activation not in ACTIVATIONS:
         raise GraphError(f"the fused activation is number {activation}, but only RELU, "
                          f"RELU_N1_TO_1 and RELU6 are supported")
-    return bounded(node.declared(), ACTIVATIONS[activation])
+    return stored_bounds(node.declared(), ACTIVATIONS[activation])
 
 
-def bounded(tensor: Tensor, bounds: Bounds) -> Settings:
+def stored_bounds(tensor: Tensor, bounds: Bounds) -> Settings:
     """Bounds of real numbers as settings low and high, which are bounds of stored numbers."""
-    return {name: stored(tensor.quantization, bound)
+    return {name: quantize_value(tensor.quantization, bound)
             for name, bound in zip(("low", "high"), bounds, strict=True) if bound is not None}
 
 
-def stored(quantization: Quantization | None, real: float) -> float:
+def quantize_value(quantization: Quantization | None, real: float) -> float:
     """The number that stands for a real one, in the reference kernels' 32-bit arithmetic."""
     if quantization is None:
         return real
     ratio = np.float32(real) / np.float32(quantization.scale)
-    nearest = rounded(np.asarray(ratio, np.float64))
+    nearest = round_half_away(np.asarray(ratio, np.float64))
     return quantization.zero_point + int(np.clip(nearest, -FURTHEST, FURTHEST))
 
 
-def rounded(values: Array) -> Array:
+def round_half_away(values: Array) -> Array:
     """To the nearest integer, ties away from zero, as C's round does."""
     result: Array = np.trunc(values + np.copysign(0.5, values))
     # 0.49999999999999994 + 0.5 is 1 in doubles, but its nearest integer is 0.

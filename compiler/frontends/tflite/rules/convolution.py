@@ -6,7 +6,15 @@ from __future__ import annotations
 from ....graph.operations.window import Conv, TransposedConv
 from ....graph.types import GraphError, Quantization
 from ..reading import Node, reads
-from .common import EIGHT_BITS, Settings, double_products, fused, image_sides, pads, single_product
+from .common import (
+    EIGHT_BITS,
+    Settings,
+    double_products,
+    fused_bounds,
+    image_sides,
+    pads,
+    single_product,
+)
 
 
 @reads("CONV_2D", options="Conv2DOptions", inputs=(2, 3))
@@ -32,7 +40,7 @@ def add_conv(node: Node, sides: tuple[int, int], weights: str, groups: int) -> N
     pad = pads(node, sides, shape_of(node, weights)[2:], stride, dilation)
     node.add(Conv(x=node.input(0), weights=weights, bias=bias_of(node, 2), stride=stride,
                   dilation=dilation, pad=pad, groups=groups, **scaling(node, weights),
-                  **fused(node)))
+                  **fused_bounds(node)))
 
 
 @reads("TRANSPOSE_CONV", options="TransposeConvOptions", inputs=(3, 4))
@@ -54,7 +62,7 @@ def transpose_conv(node: Node) -> None:
         x=node.input(2), weights=weights, bias=bias_of(node, 3, data=2), stride=stride,
         pad=(top, bottom + max(-rows, 0), left, right + max(-columns, 0)),
         output_padding=(max(rows, 0), max(columns, 0)), **scaling(node, weights, data=2),
-        **fused(node)))
+        **fused_bounds(node)))
 
 
 def window(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -11,7 +11,7 @@ from ....graph.operations.logic import Compare, CompareKind, Logical, LogicKind,
 from ....graph.operations.shape import Reshape
 from ....graph.types import GraphError
 from ..reading import Node, reads
-from .common import EIGHT_BITS, Settings, fused
+from .common import EIGHT_BITS, Settings, fused_bounds
 
 COMPARISONS = {"EQUAL": CompareKind.EQUAL, "NOT_EQUAL": CompareKind.NOT_EQUAL,
                "LESS": CompareKind.LESS, "LESS_EQUAL": CompareKind.LESS_EQUAL,
@@ -43,13 +43,13 @@ def eight_bits_of(node: Node, *positions: int) -> bool:
 @reads("ADD", options="AddOptions", inputs=2)
 def add(node: Node) -> None:
     eight_bits(node)
-    node.add(Binary(kind=BinaryKind.ADD, **sides(node), **fused(node)))
+    node.add(Binary(kind=BinaryKind.ADD, **sides(node), **fused_bounds(node)))
 
 
 @reads("SUB", options="SubOptions", inputs=2)
 def sub(node: Node) -> None:
     eight_bits(node)
-    node.add(Binary(kind=BinaryKind.SUB, **sides(node), **fused(node)))
+    node.add(Binary(kind=BinaryKind.SUB, **sides(node), **fused_bounds(node)))
 
 
 @reads("MUL", options="MulOptions", inputs=2)
@@ -60,12 +60,12 @@ def mul(node: Node) -> None:
         one, other, after = (np.float32(each.scale) for each in (
             node.type(0).known(), node.type(1).known(), node.declared_quantization()))
         scales = (float(one * other / after),)
-    node.add(Binary(kind=BinaryKind.MUL, scales=scales, **sides(node), **fused(node)))
+    node.add(Binary(kind=BinaryKind.MUL, scales=scales, **sides(node), **fused_bounds(node)))
 
 
 @reads("DIV", options="DivOptions", inputs=2)
 def div(node: Node) -> None:
-    node.add(Binary(kind=BinaryKind.DIV, **sides(node), **fused(node)))
+    node.add(Binary(kind=BinaryKind.DIV, **sides(node), **fused_bounds(node)))
 
 
 @reads("MINIMUM", "MAXIMUM", inputs=2)

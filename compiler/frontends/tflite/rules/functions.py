@@ -12,7 +12,7 @@ from ....graph.operations.logic import Compare, CompareKind, Where
 from ....graph.operations.quantize import Clamp, Dequantize, Quantize, Rescale
 from ....graph.types import Array, GraphError
 from ..reading import Node, reads
-from .common import EIGHT_BITS, Bounds, bounded
+from .common import EIGHT_BITS, Bounds, stored_bounds
 from .tables import (
     add_table,
     hard_swish_table,
@@ -21,7 +21,7 @@ from .tables import (
     leaky_table,
     logistic,
     real_function,
-    scaled,
+    scale_rounding_twice,
     single,
 )
 
@@ -40,7 +40,7 @@ TABLED = (UnaryKind.EXP, UnaryKind.LOG)
 def relu(node: Node) -> None:
     """Bounds, and another scale if the result has one."""
     x, result = node.type(0), node.declared()
-    bounds = bounded(result, RELUS[node.operator.name])
+    bounds = stored_bounds(result, RELUS[node.operator.name])
     if x.quantization == result.quantization:
         node.add(Clamp(x=node.input(0), **bounds))
         return
@@ -49,17 +49,18 @@ def relu(node: Node) -> None:
     low, high = x.range
     low, high = (max(low, bounds.get("low", low)), min(high, bounds.get("high", high)))
 
-    def clamped(values: Array) -> Array:
+    def clamp(values: Array) -> Array:
         zero = after.zero_point
-        return np.asarray(np.clip(scaled(values, real) + zero, low, high) - zero)
+        return np.asarray(np.clip(scale_rounding_twice(values, real) + zero, low, high) - zero)
 
     # TFLite divides the scales in 32 bits; mostly no result differs from what 64 bits give.
     values = np.arange(256) + x.range[0] - before.zero_point
     if x.dtype in ("int8", "uint8") and x.dtype == result.dtype and np.array_equal(
-            scaled(values, real), scaled(values, before.scale / after.scale)):
+            scale_rounding_twice(values, real),
+            scale_rounding_twice(values, before.scale / after.scale)):
         node.add(Rescale(x=node.input(0), **bounds))
     else:
-        add_table(node, clamped)
+        add_table(node, clamp)
 
 
 @reads(*REAL_FUNCTIONS)
@@ -68,7 +69,7 @@ def function(node: Node) -> None:
     kind, x = REAL_FUNCTIONS[node.operator.name], node.type(0)
     if kind == UnaryKind.ABS and x.is_quantized:
         real = single(x.known().scale) / single(node.declared_quantization().scale)
-        add_table(node, lambda values: scaled(np.abs(values), float(real)), SIGNED)
+        add_table(node, lambda values: scale_rounding_twice(np.abs(values), float(real)), SIGNED)
     elif kind == UnaryKind.RSQRT and x.is_quantized:
         add_table(node, inverse_root_table(x.known(), node.declared_quantization()), SIGNED)
     else:

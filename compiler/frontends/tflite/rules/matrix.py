@@ -9,7 +9,7 @@ from ....graph.operations.matrix import MatMul
 from ....graph.operations.shape import Reshape
 from ....graph.types import GraphError
 from ..reading import Node, reads
-from .common import Settings, double_products, fused, single_product
+from .common import Settings, double_products, fused_bounds, single_product
 from .convolution import bias_of, eight_bit_factors, shape_of, weights_of
 
 PLAIN_WEIGHTS = 0               # the one format in which weights are not shuffled
@@ -29,7 +29,7 @@ def fully_connected(node: Node) -> None:
     if shape != rows:
         x = node.step("rows", Reshape(x=x, shape=rows))
     product = MatMul(left=x, right=weights, bias=bias_of(node, 2), **scaling(node, weights),
-                     **fused(node))
+                     **fused_bounds(node))
     kept = (*shape[:-1], columns)
     if not node.option("KeepNumDims") or kept == (rows[0], columns):
         node.add(product)

@@ -6,7 +6,7 @@ from .....isa.instructions import Rounding
 from ....graph.operations.window import Pool, PoolKind
 from ....graph.types import GraphError
 from ..reading import Node, reads
-from .common import fused, image_sides, pads
+from .common import fused_bounds, image_sides, pads
 
 
 @reads("AVERAGE_POOL_2D", "MAX_POOL_2D", options="Pool2DOptions")
@@ -19,4 +19,4 @@ def pool_2d(node: Node) -> None:
     raw = kind == PoolKind.AVERAGE and node.type(0).is_quantized
     node.add(Pool(x=node.input(0), kind=kind, kernel=kernel, stride=stride,
                   pad=pads(node, image_sides(node), kernel, stride), raw=raw,
-                  rounding=Rounding.AWAY if raw else Rounding.TWICE, **fused(node)))
+                  rounding=Rounding.AWAY if raw else Rounding.TWICE, **fused_bounds(node)))

@@ -6,7 +6,7 @@ from math import prod
 
 from .....base.errors import MicrotronError
 from .....isa.arithmetic import quantize_scale
-from ....graph.operation import normalized_axes
+from ....graph.operation import normalize_axes
 from ....graph.operations.eight_bit import FixedPointReduce
 from ....graph.operations.fixed_point import FRACTION_BITS
 from ....graph.operations.indexing import Gather, GatherNd, OneHot
@@ -27,7 +27,7 @@ def reduce(node: Node) -> None:
     if node.operator.name in ("REDUCE_ANY", "REDUCE_ALL") and node.type(0).dtype != "bool":
         raise GraphError(f"the input is {node.type(0)}, but must be bool")
     shape = node.type(0).shape
-    axes = normalized_axes(tuple(dict.fromkeys(
+    axes = normalize_axes(tuple(dict.fromkeys(
         axis + len(shape) if axis < 0 else axis for axis in node.integers(1, "the axes"))),
         len(shape))
     if kind not in (ReduceKind.SUM, ReduceKind.MEAN) or not eight_bits_of(node, 0):

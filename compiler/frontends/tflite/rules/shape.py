@@ -6,13 +6,13 @@ from math import prod
 
 import numpy as np
 
-from ....graph.operation import normalized_axes, normalized_axis
+from ....graph.operation import normalize_axes, normalize_axis
 from ....graph.operations.indexing import Expand, Tile
 from ....graph.operations.quantize import Lookup
 from ....graph.operations.shape import Concat, Pad, PadMode, Reshape, Transpose
 from ....graph.types import GraphError, Quantization, Shape
 from ..reading import Node, reads
-from .common import fused, rounded
+from .common import fused_bounds, round_half_away
 
 MIRRORS = (PadMode.REFLECT, PadMode.SYMMETRIC)      # by number
 
@@ -21,10 +21,10 @@ MIRRORS = (PadMode.REFLECT, PadMode.SYMMETRIC)      # by number
 def reshape(node: Node) -> None:
     """The shape is an operand or, in old files, a setting."""
     wanted = node.integers(1, "the sizes") if node.has(1) else node.option_integers("NewShape")
-    node.add(Reshape(x=node.input(0), shape=completed(wanted, node.type(0).shape)))
+    node.add(Reshape(x=node.input(0), shape=complete_shape(wanted, node.type(0).shape)))
 
 
-def completed(wanted: Shape, shape: Shape) -> Shape:
+def complete_shape(wanted: Shape, shape: Shape) -> Shape:
     """A shape in which one size may be -1: whatever is left."""
     open_axes = [axis for axis, size in enumerate(wanted) if size == -1]
     known = prod(size for size in wanted if size != -1)
@@ -38,7 +38,7 @@ def completed(wanted: Shape, shape: Shape) -> Shape:
 def squeeze(node: Node) -> None:
     """Without the axes that are named, or without all that have one index."""
     shape = node.type(0).shape
-    gone = normalized_axes(node.option_integers("SqueezeDims"), len(shape)) or tuple(
+    gone = normalize_axes(node.option_integers("SqueezeDims"), len(shape)) or tuple(
         axis for axis, size in enumerate(shape) if size == 1)
     if any(shape[axis] != 1 for axis in gone):
         raise GraphError(f"axes {gone} of {shape} cannot be left out: they have more than one "
@@ -51,7 +51,7 @@ def squeeze(node: Node) -> None:
 def expand_dims(node: Node) -> None:
     (axis,) = few(node.integers(1, "the axis"), 1, "an axis")
     shape = node.type(0).shape
-    axis = normalized_axis(axis, len(shape) + 1)
+    axis = normalize_axis(axis, len(shape) + 1)
     node.add(Reshape(x=node.input(0), shape=(*shape[:axis], 1, *shape[axis:])))
 
 
@@ -85,7 +85,7 @@ def fill(node: Node) -> None:
 @reads("CONCATENATION", options="ConcatenationOptions", inputs=(1, 1 << 16))
 def concatenation(node: Node) -> None:
     """Unsigned numbers of another scale than the result are brought to it, in 32 bits."""
-    if fused(node):
+    if fused_bounds(node):
         raise GraphError("a fused activation of a concatenation is not supported")
     result = node.declared()
     parts = []
@@ -104,7 +104,7 @@ def rescaling(node: Node, before: Quantization, after: Quantization) -> str:
     ratio = np.float32(before.scale) * (np.float32(1) / np.float32(after.scale))
     bias = np.float32(-before.zero_point) * ratio
     reals = np.arange(256, dtype=np.float32) * ratio + bias
-    stored = rounded(reals.astype(np.float64)) + after.zero_point
+    stored = round_half_away(reals.astype(np.float64)) + after.zero_point
     return node.constant("table", np.clip(stored, 0, 255).astype(np.uint8), after)
 
 
@@ -112,7 +112,7 @@ def rescaling(node: Node, before: Quantization, after: Quantization) -> str:
 def pack(node: Node) -> None:
     """Tensors along a new axis."""
     shape = node.type(0).shape
-    axis = normalized_axis(node.option("Axis"), len(shape) + 1)
+    axis = normalize_axis(node.option("Axis"), len(shape) + 1)
     parts = []
     for position in range(len(node.operator.inputs)):
         if node.type(position).shape != shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from ....graph.operation import normalized_axes, normalized_axis
+from ....graph.operation import normalize_axes, normalize_axis
 from ....graph.operations.shape import Reshape, Slice
 from ....graph.types import GraphError, Shape
 from ..reading import Node, reads
@@ -38,11 +38,11 @@ def split(node: Node) -> None:
     count = len(node.operator.outputs)
     (axis,) = few(node.integers(0, "the axis"), 1, "an axis")
     shape = node.type(1).shape
-    axis = normalized_axis(axis, len(shape))
+    axis = normalize_axis(axis, len(shape))
     if node.option("NumSplits") != count or shape[axis] % count:
         raise GraphError(f"there are {count} results and {node.option('NumSplits')} parts of "
                          f"{shape[axis]} indices")
-    cut(node, 1, axis, [shape[axis] // count] * count)
+    split_axis(node, 1, axis, [shape[axis] // count] * count)
 
 
 @reads("SPLIT_V", options="SplitVOptions", inputs=3, outputs=None)
@@ -51,7 +51,7 @@ def split_v(node: Node) -> None:
     sizes = list(node.integers(1, "the sizes", most=1 << 16))
     (axis,) = few(node.integers(2, "the axis"), 1, "an axis")
     shape = node.type(0).shape
-    axis = normalized_axis(axis, len(shape))
+    axis = normalize_axis(axis, len(shape))
     if sizes.count(-1) == 1:
         place = sizes.index(-1)
         sizes[place] = shape[axis] - (sum(sizes) + 1)
@@ -59,10 +59,10 @@ def split_v(node: Node) -> None:
             len(sizes) != len(node.operator.outputs)):
         raise GraphError(f"parts of {sizes[:8]} do not make {len(node.operator.outputs)} results "
                          f"of {shape[axis]} indices")
-    cut(node, 0, axis, sizes)
+    split_axis(node, 0, axis, sizes)
 
 
-def cut(node: Node, position: int, axis: int, sizes: list[int]) -> None:
+def split_axis(node: Node, position: int, axis: int, sizes: list[int]) -> None:
     shape = node.type(position).shape
     for number, (size, stop) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
         node.add(part(node.input(position), shape, axis, stop - size, stop), number)
@@ -72,7 +72,7 @@ def cut(node: Node, position: int, axis: int, sizes: list[int]) -> None:
 def unpack(node: Node) -> None:
     """The indices of an axis as tensors of their own, which do not have it."""
     shape = node.type(0).shape
-    axis = normalized_axis(node.option("Axis"), len(shape))
+    axis = normalize_axis(node.option("Axis"), len(shape))
     if shape[axis] != len(node.operator.outputs):
         raise GraphError(f"there are {len(node.operator.outputs)} results for the {shape[axis]} "
                          f"indices of axis {axis}")
@@ -84,7 +84,7 @@ def unpack(node: Node) -> None:
 @reads("REVERSE_V2", inputs=2)
 def reverse(node: Node) -> None:
     shape = node.type(0).shape
-    axes = normalized_axes(node.integers(1, "the axes"), len(shape))
+    axes = normalize_axes(node.integers(1, "the axes"), len(shape))
     node.add(Slice(
         x=node.input(0), starts=tuple(size - 1 if axis in axes else 0
                                       for axis, size in enumerate(shape)),

@@ -10,7 +10,7 @@ from ....graph.operations.functions import Unary, UnaryKind
 from ....graph.operations.normalization import LocalResponseNorm, LogSoftmax, Softmax
 from ....graph.operations.reduction import Reduce, ReduceKind
 from ..reading import Node, reads
-from .common import fused
+from .common import fused_bounds
 
 SHORTEST = 1e-6                 # a length that nothing is divided by less than
 
@@ -38,7 +38,7 @@ def l2_normalization(node: Node) -> None:
     lengths = node.step("lengths", Unary(kind=UnaryKind.SQRT, x=sums))
     least = node.constant("least", np.full((1,) * len(shape), SHORTEST, node.type(0).dtype))
     divisors = node.step("divisors", Binary(kind=BinaryKind.MAX, left=lengths, right=least))
-    node.add(Binary(kind=BinaryKind.DIV, left=x, right=divisors, **fused(node)))
+    node.add(Binary(kind=BinaryKind.DIV, left=x, right=divisors, **fused_bounds(node)))
 
 
 @reads("LOCAL_RESPONSE_NORMALIZATION", options="LocalResponseNormalizationOptions")

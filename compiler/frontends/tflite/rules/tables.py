@@ -9,15 +9,11 @@ import numpy as np
 
 from .....base.errors import MicrotronError
 from .....isa.arithmetic import TWICE, quantize_scale, scale_array
-from ....graph.operations.fixed_point import (
-    FRACTION_BITS,
-    inverse_square_root,
-    shifted_right,
-)
+from ....graph.operations.fixed_point import FRACTION_BITS, inverse_square_root, shift_right
 from ....graph.operations.quantize import Lookup
 from ....graph.types import Array, GraphError, Quantization
 from ..reading import Node
-from .common import EIGHT_BITS, rounded
+from .common import EIGHT_BITS, round_half_away
 
 INVERSE_ROOT_BITS = 20          # bits by which inverse square roots are shifted left
 HIGH_RESOLUTION = 7             # bits by which hard swish shifts its input left
@@ -42,7 +38,7 @@ def add_table(node: Node, function: Callable[[Array], Array],
     node.add(Lookup(x=node.input(0), table=node.constant("table", table, result.quantization)))
 
 
-def scaled(values: Array, real: float) -> Array:
+def scale_rounding_twice(values: Array, real: float) -> Array:
     """Values times a real scale, rounded twice."""
     return scale_array(values, *multiplier_of(real), TWICE).astype(np.int64)
 
@@ -66,7 +62,8 @@ def real_function(before: Quantization, after: Quantization,
     def stored(values: Array) -> Array:
         reals = single(before.scale) * values.astype(np.float32)
         result = function(reals).astype(np.float32) * (np.float32(1) / single(after.scale))
-        return rounded(np.nan_to_num(result.astype(np.float64), nan=-1e9, posinf=1e9, neginf=-1e9))
+        return round_half_away(np.nan_to_num(result.astype(np.float64), nan=-1e9, posinf=1e9,
+                                             neginf=-1e9))
     return stored
 
 
@@ -99,7 +96,8 @@ def leaky_table(before: Quantization, after: Quantization,
     """Two multipliers, each computed in 32 bits: one above zero, one below."""
     above = float(single(before.scale) / single(after.scale))
     below = float(single(before.scale) * single(alpha) / single(after.scale))
-    return lambda values: np.where(values >= 0, scaled(values, above), scaled(values, below))
+    return lambda values: np.where(values >= 0, scale_rounding_twice(values, above),
+                                   scale_rounding_twice(values, below))
 
 
 def sixteen_bit_multiplier(real: float) -> tuple[int, int]:
@@ -111,7 +109,7 @@ def sixteen_bit_multiplier(real: float) -> tuple[int, int]:
 def product_16(left: Array, right: Array | int) -> Array:
     """The doubling high multiply of 16 bits: rounded, ties up."""
     whole: Array = left * right
-    return saturated_16((whole + (1 << 14)) >> SIXTEENTH_SHIFT)
+    return saturate_16((whole + (1 << 14)) >> SIXTEENTH_SHIFT)
 
 
 def hard_swish_table(before: Quantization, after: Quantization) -> Callable[[Array], Array]:
@@ -127,19 +125,19 @@ def hard_swish_table(before: Quantization, after: Quantization) -> Callable[[Arr
         high = values << HIGH_RESOLUTION
         gate = high
         if slope_exponent > 0:
-            gate = saturated_16(gate << (slope_exponent - 1))
+            gate = saturate_16(gate << (slope_exponent - 1))
         gate = product_16(gate, slope)
         if slope_exponent > 0:
-            gate = saturated_16(gate << 1)
+            gate = saturate_16(gate << 1)
         if slope_exponent < 0:
-            gate = shifted_right(gate, -slope_exponent)
+            gate = shift_right(gate, -slope_exponent)
         gate = (gate + (1 << 15)) >> 1
         whole = gate * product_16(high, multiplier)
         towards_zero = np.where(whole < 0, -(-whole >> SIXTEENTH_SHIFT), whole >> SIXTEENTH_SHIFT)
-        return shifted_right(towards_zero, -exponent)
+        return shift_right(towards_zero, -exponent)
     return stored
 
 
-def saturated_16(values: Array) -> Array:
+def saturate_16(values: Array) -> Array:
     return np.asarray(np.clip(values, -(1 << 15), (1 << 15) - 1))
 

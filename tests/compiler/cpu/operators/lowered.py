@@ -18,7 +18,7 @@ from microtron.compiler.cpu.registry import (
 )
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.tensor import Tensor
-from microtron.compiler.graph.evaluate import computed
+from microtron.compiler.graph.evaluate import compute_node
 from microtron.compiler.graph.graph import Constant, Graph, Node
 from microtron.compiler.graph.operation import Operation, Value
 from microtron.compiler.graph.types import Quantization, TensorType
@@ -39,7 +39,7 @@ def typed(array: Array, quantization: Quantization | None = None) -> Value:
 def meaning(operation: Operation, result: TensorType, values: list[Value]) -> Array:
     """What the graph says."""
     operation.check(result, *(value.type for value in values))
-    return computed(Node(operation, result), values)
+    return compute_node(Node(operation, result), values)
 
 
 def lowered(operation: Operation, result: TensorType, values: list[Value],

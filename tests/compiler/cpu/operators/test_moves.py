@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.cpu.operators.shape import reshaped
+from microtron.compiler.cpu.operators.shape import reshape_indices
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.affine import affine
 from microtron.compiler.expression.expression import Axis
@@ -68,7 +68,7 @@ def test_reshape(count, dtype, seed):
     ((6, 4), (1, 6, 1, 4, 1)), ((12,), (3, 2, 2))])
 def test_axes_that_are_only_split_stay_sums(before, after):
     axes = tuple(Axis(f"i{place}", size) for place, size in enumerate(after))
-    assert all(affine(index) is not None for index in reshaped(axes, after, before))
+    assert all(affine(index) is not None for index in reshape_indices(axes, after, before))
 
 
 @given(shapes(), dtypes, seeds)

@@ -14,7 +14,7 @@ from microtron.compiler.operators.convolution.first_layer import (
     FoldedForm,
     candidates,
     fold_activations,
-    folded,
+    fold_convolution,
     folded_forms,
     folding,
     forms_of,
@@ -67,12 +67,12 @@ def test_the_host_folds_what_the_expression_says(spec):
 
 
 def test_a_whole_kernel_folded_leaves_one_tap():
-    after = folded(RESNET, Fold(rows=7, columns=7))
+    after = fold_convolution(RESNET, Fold(rows=7, columns=7))
     assert (after.channels_in, after.kernel, after.height, after.width) == (147, (1, 1), 112, 112)
 
 
 def test_rows_folded_alone_keep_the_stride():
-    after = folded(RESNET, Fold(rows=1, columns=7))
+    after = fold_convolution(RESNET, Fold(rows=1, columns=7))
     assert (after.channels_in, after.kernel, after.stride) == (21, (7, 1), (2, 1))
     assert (after.out_height, after.out_width) == (112, 112)
 

@@ -13,7 +13,7 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.choice import candidates
 from microtron.compiler.operators.convolution.conv2d_schedule import TEMPLATE
 from microtron.compiler.operators.convolution.grouped import Grouped, form_of, forms_of, is_plain
-from microtron.compiler.operators.packing import checked, pack_activations
+from microtron.compiler.operators.packing import check_operands, pack_activations
 from microtron.isa.config import base, tiny
 
 from ..operations import CONFIGS, check, check_meaning, operands_for
@@ -80,7 +80,7 @@ def test_narrow_groups_are_merged_until_they_fill_blocks():
     best, *_ = forms_of(RESNEXT, base)
     assert best.merged == 4
     assert is_plain(RESNEXT, base, 4)
-    given = checked(best.operands, operands_for(best))
+    given = check_operands(best.operands, operands_for(best))
     assert np.array_equal(best.pack(given)["data"].ravel(),
                           pack_activations(given["data"], base, base.block_in).ravel())
 
