@@ -96,8 +96,11 @@ class _Signed:
         self.outputs = set(self.edit.graph.outputs)
 
     def node(self, name: str, node: Node) -> None:
-        operation = translate_operation(node, self.edit.graph)
         result = node.type
+        if self.is_conversion(node):
+            self.edit.put(name, node.operation, result, node.origin)
+            return
+        operation = translate_operation(node, self.edit.graph)
         if operation is None:                           # works on unsigned numbers
             self.edit.put(name, node.operation.renamed(self.unsigned), result, node.origin)
             if changes(result):
@@ -118,6 +121,15 @@ class _Signed:
             self.names[name] = inner
             self.edit.put(inner, operation, signed_type(result), node.origin)
             self.edit.put(name, Rescale(x=inner), result, node.origin)
+
+    def is_conversion(self, node: Node) -> bool:
+        """Whether a node makes signed numbers of a tensor that stays unsigned, as this pass would:
+        it is left alone, so that the pass changes nothing the second time."""
+        if not isinstance(node.operation, Rescale) or self.names.get(node.operation.x) == (
+                node.operation.x):
+            return False
+        source = self.edit.graph.type_of(node.operation.x)
+        return changes(source) and node.type == signed_type(source)
 
     def signed(self, name: str) -> str:
         """The tensor that stands for another from now on."""
