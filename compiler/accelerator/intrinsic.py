@@ -229,8 +229,7 @@ def requantize_function(*, rounding: Rounding, zero_point: int, low: int,
                         high: int) -> Requantization:
     """Requantization as a function of value, bias, multiplier and shift: the ISA's arithmetic."""
     def evaluate(value: object, bias: object, multiplier: object, shift: object) -> object:
-        # type: ignore[arg-type]
-        return requantize_array(value, bias, multiplier, shift, rounding=rounding,
+        return requantize_array(value, bias, multiplier, shift, rounding=rounding,  # type: ignore[arg-type]
                                 zero_point=zero_point, low=low, high=high)
     name = f"requantize.{rounding.name.lower()}[{zero_point},{low},{high}]"
     return Requantization(name, "int8", evaluate, Requantize(

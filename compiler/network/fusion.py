@@ -41,8 +41,7 @@ def _residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[s
                                                       ("right", operation.right))
                       if each in tasks and _can_join(graph, each, tasks[each], name, task)]
         if candidates and operation.left != operation.right:
-            # type: ignore[attr-defined]
-            side, chosen = max(candidates, key=lambda pair: tasks[pair[1]].spec.macs)
+            side, chosen = max(candidates, key=lambda pair: tasks[pair[1]].spec.macs)  # type: ignore[attr-defined]
             yield name, chosen, _fuse_addition(tasks[chosen], task, side)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import CompileError
 from ..graph.graph import Graph, Node
-from ..graph.operation import normalized_axis
+from ..graph.operation import normalize_axis
 from ..graph.operations.shape import Concat
 from ..graph.operations.window import Conv
 from ..operators.layout import Layout, Stage
@@ -79,7 +79,7 @@ def view_of(graph: Graph, name: str, made: Mapping[str, Layout]) -> View:
     if isinstance(node.operation, Conv):
         return _slice(graph, name, node, made[node.operation.x])
     assert isinstance(node.operation, Concat), "others are no views"
-    axis = normalized_axis(node.operation.axis, len(node.type.shape))
+    axis = normalize_axis(node.operation.axis, len(node.type.shape))
     layouts = [made[part] for part in node.operation.parts]
     starts = accumulate((layout.size for layout in layouts[:-1]), initial=0)
     return View(_whole(layouts, axis, node.type.shape), {

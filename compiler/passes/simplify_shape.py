@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..graph.graph import Graph, Node, with_nodes
-from ..graph.operation import Operation, normalized_axis
+from ..graph.operation import Operation, normalize_axis
 from ..graph.operations.elementwise import Binary
 from ..graph.operations.functions import Cast, Unary
 from ..graph.operations.logic import Not
@@ -114,7 +114,7 @@ def _slice_of_slice(first: Slice, last: Slice, result: TensorType) -> Slice:
 def _join_slices(concat: Concat, nodes: Mapping[str, Node],
                  types: Mapping[str, TensorType]) -> Concat:
     """A concatenation in which slices that are all of a tensor, in order, are that tensor."""
-    axis = normalized_axis(concat.axis, len(types[concat.parts[0]].shape))
+    axis = normalize_axis(concat.axis, len(types[concat.parts[0]].shape))
     parts: list[str] = []
     source, count, end = "", 0, 0       # of slices that the last parts are, from the first on
     for part in concat.parts:
