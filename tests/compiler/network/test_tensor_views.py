@@ -13,7 +13,7 @@ from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile import compile_network
 from microtron.compiler.network.network import HostStep, Where
 from microtron.compiler.network.tensor_views import first_channel
-from microtron.compiler.passes.pipeline import optimized
+from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import tiny
 from tests.compiler.network.networks import Layers, executed
 
@@ -40,7 +40,7 @@ def cut(layers, name, x, first, last):
 
 def checked(graph, config=tiny):
     """A network whose outputs are those of the graph."""
-    network = compile_network(optimized(graph), config)
+    network = compile_network(run_passes(graph), config)
     shape = graph.type_of("x").shape
     x = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
     found, wanted = executed(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
@@ -107,7 +107,7 @@ def test_what_does_not_lie_so_is_joined_by_the_cpu(parts, images, reason):
     assert network.decisions["all"].where == Where.CPU
     assert reason in network.decisions["all"].reason
     with pytest.raises(CompileError, match=reason):
-        compile_network(optimized(graph), tiny, require_accelerator=True)
+        compile_network(run_passes(graph), tiny, require_accelerator=True)
 
 
 def test_a_tensor_lies_in_one_other_at_most():
