@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .isa.program import Program
     from .runtime.models.kernel import Kernel
     from .runtime.models.model import Model
-    from .sim.many import Job, simulate_many
+    from .sim.parallel import Job, simulate_many
     from .sim.simulate import simulate
 
 __version__ = "0.1.0"
@@ -85,14 +85,14 @@ def simulated_cost(memory: MemoryTiming | None = None) -> Callable[[Program], in
     """What the compiler asks for the cycles of a program: the simulator, with this memory, which
     knows those of programs that it has seen before."""
     from .isa.memory_timing import MemoryTiming
-    from .sim.known_cycles import SimulatedCost
+    from .sim.simulated_cost import SimulatedCost
     return SimulatedCost(memory or MemoryTiming())
 
 
 def __getattr__(name: str) -> Any:
     """What the package offers at its top is imported when it is asked for."""
     if name in ("Job", "simulate", "simulate_many"):
-        from .sim import many as module
+        from .sim import parallel as module
         return getattr(module, name)
     if name == "Model":
         from .runtime.models.model import Model

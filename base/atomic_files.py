@@ -27,7 +27,7 @@ def write_together(files: Mapping[Path, Content]) -> None:
     temporary: dict[Path, str] = {}
     try:
         for path, content in files.items():
-            with _named_errors(path):
+            with _name_path_in_errors(path):
                 if path.exists() and not path.is_file():
                     with path.open("wb") as file:
                         _write(file, content)
@@ -38,7 +38,7 @@ def write_together(files: Mapping[Path, Content]) -> None:
                     _write(file, content)
                 os.chmod(temporary[path], 0o666 & ~_umask())
         for path, name in temporary.items():
-            with _named_errors(path):
+            with _name_path_in_errors(path):
                 os.replace(name, path)
     finally:
         for name in temporary.values():
@@ -52,7 +52,7 @@ def _write(file: BinaryIO, content: Content) -> None:
 
 
 @contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
+def _name_path_in_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .cache import read_entry, write_entry
 from .errors import MicrotronError
-from .progress import announced, noted
+from .progress import announce, print_note
 
 MANIFEST = ".manifest"          # appended to the folder's name
 Manifest = dict[str, list[int | str]]       # path inside → size and checksum
@@ -82,7 +82,7 @@ def _replace(folder: Path, key: str, make: Callable[[Path], None], checksums: bo
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         if folder.is_symlink() or folder.exists():
-            noted(f"{folder} is incomplete or damaged, and is made again")
+            print_note(f"{folder} is incomplete or damaged, and is made again")
             folder.rename(temporary / "damaged")        # whoever has it open may go on
             _remove(temporary / "damaged")
         make(temporary)
@@ -118,6 +118,6 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with announced(f"waiting for another process that makes {folder.name}"):
+            with announce(f"waiting for another process that makes {folder.name}"):
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield

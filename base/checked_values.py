@@ -37,25 +37,25 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
-def named(name: object) -> str:
+def show_name(name: object) -> str:
     """A name as messages use it: unchanged, if it is text, printable and not too long."""
-    return printable(_cut(name)) if isinstance(name, str) else shown(name)
+    return printable(_truncate(name)) if isinstance(name, str) else quote(name)
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= SHOWN_LENGTH else text[:SHOWN_LENGTH - 1] + "…"
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """The first few of many names."""
     more = len(names) - LISTED
     return ", ".join(names[:LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """A value as messages quote it: printable, on one line and not too long."""
     if isinstance(value, str):
-        return repr(_cut(value))
+        return repr(_truncate(value))
     if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
         return f"a number of {value.bit_length()} bits"
     text = " ".join(_brief.repr(value).split())
@@ -68,4 +68,5 @@ def near_misses(name: str, names: Iterable[str]) -> str:
 
     known = {each[:LONGEST_COMPARED].lower(): each for each in islice(names, MOST_COMPARED)}
     near = get_close_matches(name[:LONGEST_COMPARED].lower(), known, 3, 0.6)
-    return f" (did you mean {' or '.join(named(known[each]) for each in near)}?)" if near else ""
+    names = " or ".join(show_name(known[each]) for each in near)
+    return f" (did you mean {names}?)" if near else ""

@@ -17,7 +17,7 @@ Machine: TypeAlias = Any            # of llvmlite, which has no types
 SPEED = 3                           # LLVM's -O3
 
 
-def described(target: Target) -> str:
+def describe_target(target: Target) -> str:
     """What machine code depends on besides its source: the processor and this LLVM."""
     return "\n".join((target.triple, target.cpu, target.features, target.abi,
                       llvmlite.__version__))
@@ -27,8 +27,8 @@ def object_file(text: str, target: Target | None = None, *, unroll: bool = True,
                 optimize: bool = True) -> bytes:
     """A module, optimized for a processor, by default this one, as an object file. Whoever has
     unrolled loops as they should be saves half of the time without `unroll`."""
-    machine = _known_machine(target or host(), SPEED if optimize else 0)
-    module = _parsed(text, target or host(), machine)
+    machine = _shared_machine(target or host(), SPEED if optimize else 0)
+    module = _parse_module(text, target or host(), machine)
     if optimize:
         _optimize(module, machine, unroll)
     code: bytes = machine.emit_object(module)
@@ -38,7 +38,7 @@ def object_file(text: str, target: Target | None = None, *, unroll: bool = True,
 def assembly(text: str, target: Target | None = None, *, unroll: bool = True) -> str:
     """The same to read."""
     machine = _machine(target or host())
-    module = _parsed(text, target or host(), machine)
+    module = _parse_module(text, target or host(), machine)
     _optimize(module, machine, unroll)
     lines: str = machine.emit_assembly(module)
     return lines
@@ -80,7 +80,7 @@ def _check_names(code: tuple[bytes, ...]) -> None:
                                  f"not have; please report this with the model")
 
 
-def _parsed(text: str, target: Target, machine: Machine) -> Any:
+def _parse_module(text: str, target: Target, machine: Machine) -> Any:
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(machine.target_data)
     module.verify()
@@ -96,7 +96,7 @@ def _optimize(module: Any, machine: Machine, unroll: bool) -> None:
 
 
 @cache
-def _known_machine(target: Target, speed: int) -> Machine:
+def _shared_machine(target: Target, speed: int) -> Machine:
     """One that nobody takes: whoever loads code needs one for itself."""
     return _machine(target, speed)
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from .cache import read_entry, write_entry
 from .errors import MicrotronError
-from .progress import announced
+from .progress import announce
 
 Cached: TypeAlias = Any     # of numba, which has no types: a function with a cache
 
@@ -35,7 +35,7 @@ def enable_cache(function: Cached, name: str, *, needs_numba: bool = True) -> No
         return
     cache, work = function._cache, ExitStack()
     cache._cache_file = _Files(cache)
-    load = cache.load_overload if needs_numba else partial(_loaded, cache)
+    load = cache.load_overload if needs_numba else partial(_load_overload, cache)
     save = cache.save_overload
 
     def load_or_say(*arguments: Any) -> Any:
@@ -97,7 +97,7 @@ class _Files:
         return f"{self._version} {self._base}.{name}"
 
 
-def _loaded(cache: Cached, *arguments: Any) -> Any:
+def _load_overload(cache: Cached, *arguments: Any) -> Any:
     """What the cache has, without all that numba prepares to compile or to manage memory, which
     takes a third of a second."""
     with cache._guard_against_spurious_io_errors():
@@ -109,4 +109,4 @@ def _say(work: ExitStack, name: str) -> None:
     live = sys.stderr is not None and sys.stderr.isatty()
     if live or name not in _said:
         _said.add(name)
-        work.enter_context(announced(f"compiling the {name}, once: this takes some seconds"))
+        work.enter_context(announce(f"compiling the {name}, once: this takes some seconds"))

@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 
 from .cache import DIGEST, cache_folder, read_entry, write_entry
 from .errors import MicrotronError
-from .progress import announced
+from .progress import announce
 
 FOLDER = "code"                 # of the cache
 
@@ -23,7 +23,7 @@ def kept(name: str, made_from: str, make: Callable[[], bytes], *,
     """
     code = found(name, made_from)
     if code is None:
-        with (announced(f"compiling the {name}, once: this takes some seconds") if takes_long
+        with (announce(f"compiling the {name}, once: this takes some seconds") if takes_long
               else nullcontext()):
             code = make()
         keep(name, made_from, code)

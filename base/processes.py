@@ -33,7 +33,7 @@ def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = 
     with orderly_end(), ExitStack() as files:
         output = subprocess.PIPE if log is None else files.enter_context(log.open("wb"))
         try:
-            with _undisturbed():
+            with _defer_signals():
                 process = subprocess.Popen(
                     command, cwd=folder, text=True, errors="replace", process_group=0,
                     stdin=subprocess.PIPE, stdout=output,
@@ -76,7 +76,7 @@ def orderly_end() -> Iterator[None]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _defer_signals() -> Iterator[None]:
     """Let signals wait: an exception while a process is being started would lose its number."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -18,23 +18,23 @@ REFRESH = 0.5               # seconds from one state of a live line to the next
 INTERVAL = 5.0              # seconds from one plain line to the next
 ERASE = "\r\x1b[K"          # back to the beginning of the line, and all of it gone
 
-_watched: list[deque[str]] = []     # what is being done, where somebody tells already: outermost
+_reported: list[deque[str]] = []     # what is being done, where somebody tells already: outermost
 
 
 @contextmanager
-def announced(work: str) -> Iterator[None]:
+def announce(work: str) -> Iterator[None]:
     """Say what is being done while it is being done."""
     stream = sys.stderr
     if stream is None or not stream.isatty():
         _say(stream, f"microtron: {printable(work)}\n")
-        with _nested(work):
+        with _report_to_outer(work):
             yield
         return
-    with _telling(stream, work, 0.0):
+    with _reporter(stream, work, 0.0):
         yield
 
 
-def noted(what: str) -> None:
+def print_note(what: str) -> None:
     """Say what somebody should know about what is being done, in a line that stays."""
     stream = sys.stderr
     if stream is not None:
@@ -42,24 +42,24 @@ def noted(what: str) -> None:
 
 
 @contextmanager
-def watched(work: str) -> Iterator[Callable[[str], None]]:
+def report_progress(work: str) -> Iterator[Callable[[str], None]]:
     """Say what is being done, if it takes long. Gives a function that is told what comes next.
     Inside another one, only the outer one's line changes."""
     stream = sys.stderr
     if stream is None:
-        yield _ignored
+        yield _discard
         return
-    with _telling(stream, work, PATIENCE) as say:
+    with _reporter(stream, work, PATIENCE) as say:
         yield say
 
 
 @contextmanager
-def _nested(work: str) -> Iterator[None]:
+def _report_to_outer(work: str) -> Iterator[None]:
     """Let whoever tells already tell this, if there is somebody."""
-    if not _watched:
+    if not _reported:
         yield
         return
-    doing = _watched[-1]
+    doing = _reported[-1]
     before = doing[-1]
     doing.append(work)
     try:
@@ -69,20 +69,20 @@ def _nested(work: str) -> Iterator[None]:
 
 
 @contextmanager
-def _telling(stream: TextIO, work: str, patience: float) -> Iterator[Callable[[str], None]]:
-    if _watched:
-        with _nested(work):
-            yield _watched[-1].append
+def _reporter(stream: TextIO, work: str, patience: float) -> Iterator[Callable[[str], None]]:
+    if _reported:
+        with _report_to_outer(work):
+            yield _reported[-1].append
         return
     doing, done = deque([work], maxlen=1), Event()
     tell = _live if stream.isatty() else _in_lines
     thread = Thread(target=tell, args=(stream, doing, done, patience), daemon=True)
-    _watched.append(doing)
+    _reported.append(doing)
     thread.start()
     try:
         yield doing.append
     finally:
-        _watched.remove(doing)
+        _reported.remove(doing)
         done.set()
         thread.join()
 
@@ -109,7 +109,7 @@ def _state(doing: deque[str], start: float) -> str:
     return f"{printable(doing[-1])} ({time.monotonic() - start:.0f} s)"
 
 
-def _ignored(doing: str) -> None:
+def _discard(doing: str) -> None:
     """There is nobody to tell."""
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from common import Column, Outcome, factor, main, quantity
 
 from microtron import __version__, compile_op, simulated_cost
-from microtron.base.checked_values import listed
+from microtron.base.checked_values import list_names
 from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.graph import Graph
 from microtron.compiler.graph.types import TensorType
@@ -106,7 +106,8 @@ def chosen(names: list[str]) -> list[Source]:
         return [each for each in known.values() if each.path is not None or each.name in USUAL]
     for name in names:
         if name not in known:
-            raise MicrotronError(f"there is no network {name!r}; there are {listed(list(known))}")
+            raise MicrotronError(f"there is no network {name!r}; there are "
+                                 f"{list_names(list(known))}")
     return [known[name] for name in names]
 
 

@@ -60,14 +60,14 @@ def _programs(path: Path, memory: str, name: str,
 def _compare_one(path: Path, number: int, count: int, program: Program, timing: MemoryTiming,
                  other: str, limit: int | None, *, is_file: bool) -> bool:
     """Whether one program does the same on both; prints what there is to say."""
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..isa.config_files import load_config
     from ..sim.limit import cycle_limit
     from ..testing.compare import compare as run_both
     from ..testing.differences import equal_line, explain, save_case
 
     config = load_config(other) if other else program.config
-    with watched(f"comparing program {number + 1} of {count}"):
+    with report_progress(f"comparing program {number + 1} of {count}"):
         found = run_both(program, config=config, timing=timing,
                          limit=cycle_limit(program, timing, limit, config))
     if not found.differences:

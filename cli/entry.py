@@ -15,7 +15,7 @@ import typer
 from ..base.checked_values import printable
 from ..base.errors import MicrotronError
 from ..base.processes import Signalled
-from ..base.progress import noted
+from ..base.progress import print_note
 from ..compiler.errors import PassWarning
 from ..runtime.stopping import stopping_in_time
 
@@ -80,7 +80,7 @@ def _complain(message: str, code: int = BAD_INPUT) -> int:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    noted(one_line(str(message)))
+    print_note(one_line(str(message)))
 
 
 def _reason(error: OSError) -> str:

@@ -35,7 +35,7 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     memory. Needs gcc and picolibc for RISC-V. Example: microtron firmware model.mt --board ulx3s
     """
     from ..base.atomic_files import write_together
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..boards.facts.catalogue import find_board as board_of
     from ..boards.facts.speed import memory_option
     from ..boards.firmware.image import build_image
@@ -52,7 +52,7 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     else:
         memory = memory_option(chosen) if chosen.memory.timing else ""
         network = opened(model, name or chosen.preset, fixed, memory)
-    with watched(f"building firmware for {chosen.name}"):
+    with report_progress(f"building firmware for {chosen.name}"):
         image = build_image(network, chosen)
     binary = target.with_suffix(".bin")
     write_together({target: image.elf, binary: image.content})
@@ -74,7 +74,7 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     """What `microtron run` does with firmware: all that can be wrong with it is found out before
     the board is asked, since loading it takes its time."""
     from ..base.atomic_files import write_together
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..runtime.board.places import place_of
     from ..runtime.devices.device import BOARD
     from ..runtime.models.tensor_files import array_content
@@ -82,7 +82,7 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     from ..runtime.monitor.client import Monitor
     from ..runtime.monitor.line import BoardLine, serial_of
     from ..runtime.monitor.network import BoardNetwork
-    from ..sim.limit import checked_limit
+    from ..sim.limit import check_limit
 
     if not device.startswith(BOARD):
         raise MicrotronError(f"{path} is firmware, which runs on a board's own processor"
@@ -98,9 +98,9 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     check_apart(wanted.values())
     types = {name: each.type for name, each in image.inputs.items()}
     given = taken(types, read_inputs(inputs, types), allow_nan=allow_nan)
-    timeout = None if limit is None else checked_limit(limit)
+    timeout = None if limit is None else check_limit(limit)
     with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,
-          watched(f"loading {path}") as tell):
+          report_progress(f"loading {path}") as tell):
         network = BoardNetwork(Monitor(line, address), image.content)
         tell("running")
         found, outcome = network.run(given, timeout=timeout, allow_nan=allow_nan)
@@ -110,13 +110,13 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
                                "accelerator_cycles": outcome.accelerator_cycles,
                                "clock_hz": network.clock_hz}))
         return
-    from ..base.checked_values import named
+    from ..base.checked_values import show_name
     from ..runtime.reports.tables import show
     time = f"{1000 * outcome.cycles / network.clock_hz:,.3f} ms"
     show(f"{path} on {device}", [
         ("cycles", f"{outcome.cycles:,}: {time} at {network.clock_hz / 1e6:g} MHz"),
         ("on the accelerator", f"{outcome.accelerator_cycles:,}"),
-        *(("output", f"{named(name)}: {each.type}") for name, each in image.outputs.items())])
+        *(("output", f"{show_name(name)}: {each.type}") for name, each in image.outputs.items())])
 
 
 def _image_in(path: Path) -> NetworkImage:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..base.checked_values import shown
+from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 from .files import AsJson
 from .options import Memory
@@ -181,7 +181,7 @@ def _given(text: str, best: Any) -> dict[str, int]:
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         if name not in names or name in given or not NUMBER.fullmatch(value):
-            raise MicrotronError(f"--knobs: {shown(part)} must be one of {', '.join(names)}, once, "
+            raise MicrotronError(f"--knobs: {quote(part)} must be one of {', '.join(names)}, once, "
                                  f"and a number, as in {names[0]}=2")
         flag = isinstance(getattr(best, name), bool) and value in ("0", "1")
         given[name] = value == "1" if flag else int(value)

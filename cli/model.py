@@ -69,13 +69,13 @@ def compile_(
                       as_json=as_json)
         return
     _check_is_file_of_model(model)
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     graphs: list[tuple[str, Graph]] = []
     compiled = _compiled(model, name, fixed, memory, require_accelerator=require_accelerator,
                          observe=lambda label, graph: graphs.append((label, graph)))
     target = output or (None if parts else model.with_suffix(".mt"))
     if target is not None:
-        with watched(f"saving {target}"):
+        with report_progress(f"saving {target}"):
             compiled.save(target)
     if as_json:
         from ..runtime.reports.layers import inspected
@@ -121,10 +121,10 @@ def inspect(model: ModelFile,
         name = chosen.preset
     loaded = opened(model, name, ModelInputs(shapes, values), memory)
     clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..runtime.reports.layers import inspected
 
-    with watched("simulating") as tell:
+    with report_progress("simulating") as tell:
         found = inspected(loaded, timing_of(memory), limit=limit, clock=clock,
                           time_host=host_timer(chosen, clock), progress=tell)
     if as_json:
@@ -188,9 +188,9 @@ def _check_is_file_of_model(path: Path) -> None:
 def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str,
               **options: Any) -> Model:
     from .. import compile as compiled
-    from ..base.progress import watched
+    from ..base.progress import report_progress
 
-    with watched(f"reading {path}") as tell:
+    with report_progress(f"reading {path}") as tell:
         return compiled(path, config or "base", memory=timing_of(memory), **fixed.parsed(),
                         progress=tell, **options)
 

@@ -30,7 +30,7 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
               all_reasons: bool, as_json: bool) -> None:
     """What `microtron run` does with a network."""
     from ..base.atomic_files import write_together
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..runtime.models.tensor_files import array_content
     from ..runtime.reports.layers import end_to_end
     from ..runtime.reports.result_tables import show_result
@@ -48,7 +48,7 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
     given = read_inputs(inputs, model.inputs)
     if check:
         check_safe(model)
-    with watched(f"running on {device}"):
+    with report_progress(f"running on {device}"):
         result = model.run(given, device, **options)
     files: dict[Path, Content] = {file: array_content(result[name])
                                   for name, file in wanted.items()}
@@ -79,10 +79,10 @@ def _clock_of_device(device: str, mhz: float | None, model: Model) -> Clock:
 
 def check_safe(model: Model) -> None:
     """Refuse a network of which a program cannot be proven safe."""
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..isa.verification.verifier import verify
 
-    with watched("verifying") as tell:
+    with report_progress("verifying") as tell:
         for number, program in enumerate(model.programs, 1):
             tell(f"verifying program {number} of {len(model.programs)}")
             verify(program)
@@ -93,7 +93,7 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
                   all_reasons: bool, as_json: bool) -> None:
     """What `microtron profile` does with a network: a profile of each program, and the time of an
     inference."""
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..runtime.reports.layers import end_to_end
     from ..runtime.reports.profile import profile
     from ..runtime.reports.result_tables import show_end_to_end
@@ -103,7 +103,7 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
     check_safe(model)
     timing, count = timing_of(memory) or model.memory, len(model.programs)
     found: list[Profile] = []
-    with watched("simulating") as tell:
+    with report_progress("simulating") as tell:
         for number, program in enumerate(model.programs, 1):
             tell(f"simulating program {number} of {count}")
             found.append(profile(program, timing, limit=limit))
@@ -148,12 +148,12 @@ def numbered(path: Path, number: int, count: int) -> str:
 def verdicts_of_model(path: Path, config: str,
                       fixed: ModelInputs) -> list[tuple[str, Verdict]]:
     """What `microtron verify` says about each program of a network."""
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..isa.verification.verifier import inspect as judge
 
     model = opened(path, config, fixed, "")
     found, count = [], len(model.programs)
-    with watched("verifying") as tell:
+    with report_progress("verifying") as tell:
         for number, program in enumerate(model.programs):
             tell(f"verifying program {number + 1} of {count}")
             found.append((numbered(path, number, count), judge(program)))

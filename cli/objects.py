@@ -29,10 +29,10 @@ def check_objects(cpu: str, folder: Path | None) -> None:
 def written_objects(model: Model, cpu: str, folder: Path, *, force: bool) -> list[str]:
     """Write a network for a processor; the files."""
     from ..base.processor import target
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..runtime.aot.objects import write_objects
 
-    with watched(f"compiling for {cpu}"):
+    with report_progress(f"compiling for {cpu}"):
         return [str(path) for path in write_objects(model, target(cpu), folder,
                                                          force=force)]
 

@@ -93,44 +93,44 @@ def _arrays(file: Path, name: str | None,
 
 
 def _member(file: Path, name: str, members: list[str]) -> str:
-    from ..base.checked_values import listed, named
+    from ..base.checked_values import list_names, show_name
 
     if name in members:
         return name
     if len(members) == 1:
         return members[0]
-    raise MicrotronError(f"{file}: holds no array {named(name)}; it has "
-                         f"{listed([named(each) for each in members]) or 'none'}")
+    raise MicrotronError(f"{file}: holds no array {show_name(name)}; it has "
+                         f"{list_names([show_name(each) for each in members]) or 'none'}")
 
 
 def _wanted(name: str, type_: TensorType) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
     """What a file must hold for an input: its place, its shape and its types."""
-    from ..base.checked_values import named
+    from ..base.checked_values import show_name
     from ..runtime.models.tensors import taken_types
-    return f"input {named(name)}", type_.shape, taken_types(type_)
+    return f"input {show_name(name)}", type_.shape, taken_types(type_)
 
 
 def _unknown(place: str, name: str, names: list[str]) -> MicrotronError:
     """What resembles the name comes first."""
     import difflib
 
-    from ..base.checked_values import listed, named
+    from ..base.checked_values import list_names, show_name
     kind = "output" if place == "--output" else "input"
     near = difflib.get_close_matches(name, names, 3, 0.5)
     order = [*near, *(each for each in names if each not in near)]
-    return MicrotronError(f"{place}: there is no {kind} {named(name)}; the model has "
-                          f"{listed([named(each) for each in order]) or 'none'}"
-                          f"{f'; did you mean {named(near[0])}?' if near else ''}")
+    return MicrotronError(f"{place}: there is no {kind} {show_name(name)}; the model has "
+                          f"{list_names([show_name(each) for each in order]) or 'none'}"
+                          f"{f'; did you mean {show_name(near[0])}?' if near else ''}")
 
 
 def _malformed(option: str, given: str, names: list[str]) -> MicrotronError:
-    from ..base.checked_values import listed, named
+    from ..base.checked_values import list_names, show_name
     example = next(iter(names), "x")
-    return MicrotronError(f"{option} {named(given)} must be a tensor and a file, as in "
-                          f"{named(example)}={option.strip('-')}.npy; the model has "
-                          f"{listed([named(name) for name in names])}")
+    return MicrotronError(f"{option} {show_name(given)} must be a tensor and a file, as in "
+                          f"{show_name(example)}={option.strip('-')}.npy; the model has "
+                          f"{list_names([show_name(name) for name in names])}")
 
 
 def _twice(option: str, name: str) -> MicrotronError:
-    from ..base.checked_values import named
-    return MicrotronError(f"{option} names the tensor {named(name)} twice")
+    from ..base.checked_values import show_name
+    return MicrotronError(f"{option} names the tensor {show_name(name)} twice")

@@ -56,10 +56,10 @@ def clock_of(mhz: float | None, board: Board | None, config: Config) -> Clock:
 
 def measured_here(model: CompiledModel) -> HostTimes:
     """The CPU's half on this machine."""
-    from ..base.progress import watched
+    from ..base.progress import report_progress
     from ..runtime.times.measure import measured_times
 
-    with watched("measuring the CPU's part") as say:
+    with report_progress("measuring the CPU's part") as say:
         return measured_times(model, say=say)
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
 
-from ..base.checked_values import shown
+from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 
 REQUEST = "this is a bug in microtron: please report it, if you can with the model"
@@ -45,5 +45,5 @@ def summary(error: Exception) -> str:
     """An exception in a few words, with the line that raised it."""
     frame = extract_tb(error.__traceback__)[-1]
     place = f"{Path(frame.filename).name}:{frame.lineno}"
-    text = str(error) if isinstance(error, MicrotronError) else shown(str(error))
+    text = str(error) if isinstance(error, MicrotronError) else quote(str(error))
     return f"{type(error).__name__} in {place}" + (f", {text}" if str(error) else "")

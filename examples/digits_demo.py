@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 import microtron
 from microtron.base.errors import MicrotronError
-from microtron.base.progress import watched
+from microtron.base.progress import report_progress
 from microtron.runtime.models.model import Model
 from microtron.runtime.reports.layers import inspected
 from microtron.runtime.reports.model_tables import show_layers
@@ -60,7 +60,7 @@ def digits(count: int) -> tuple[list[Array], Array]:
 def classified(model: Model, images: list[Array], labels: Array, device: str) -> Outcome:
     """Run every image, CPU and accelerator side by side."""
     start = time.perf_counter()
-    with watched(f"running {len(images)} digits on the {device} device"):
+    with report_progress(f"running {len(images)} digits on the {device} device"):
         results = model.run_many(images, device)
     seconds = time.perf_counter() - start
     guesses = np.array([result.real().argmax() for result in results])
@@ -92,7 +92,7 @@ def main() -> None:
     given = parser.parse_args()
     images, labels = digits(given.digits)
     start = time.perf_counter()
-    with watched("compiling") as say:
+    with report_progress("compiling") as say:
         model = microtron.compile(MODEL, given.config, progress=say)
     compiled = time.perf_counter() - start
     show_some(model, images, labels)

@@ -113,8 +113,8 @@ Lanes = npt.NDArray[np.int32]
 Operation = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 
 
-def _shifted_right(left: npt.NDArray[np.int64],
-                   right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _shift_right(left: npt.NDArray[np.int64],
+                 right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     amount = right & SHIFT_MASK
     shifted: npt.NDArray[np.int64] = (left + ((np.int64(1) << amount) >> 1)) >> amount
     return shifted
@@ -126,7 +126,7 @@ OPERATIONS: dict[AluOp, Operation] = {
     AluOp.MUL: np.multiply,
     AluOp.MIN: np.minimum,
     AluOp.MAX: np.maximum,
-    AluOp.SHR: _shifted_right,
+    AluOp.SHR: _shift_right,
     AluOp.SHL: lambda left, right: left << (right & SHIFT_MASK),
     AluOp.MOVE: lambda left, right: np.broadcast_to(
         right, np.broadcast_shapes(left.shape, right.shape)),
@@ -152,16 +152,16 @@ def scale_array(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.Arra
         quotient = np.clip(quotient, INT32_LOW, INT32_HIGH)
         second = amount - first
         nudge = ((one << second) >> 1) - (quotient < 0)
-        return _narrowed(np.where(second > 0, (quotient + nudge) >> second, quotient))
+        return _saturate_to_8_bits(np.where(second > 0, (quotient + nudge) >> second, quotient))
     quotient = product >> amount
     rest = product - (quotient << amount)
     half = one << np.maximum(amount - 1, 0)
     tie_goes_up = quotient & 1 == 1 if rounding == EVEN else product >= 0
     up = (rest > half) | ((rest == half) & tie_goes_up)
-    return _narrowed(quotient + (up & (amount > 0)))
+    return _saturate_to_8_bits(quotient + (up & (amount > 0)))
 
 
-def _narrowed(values: npt.NDArray[np.int64]) -> Lanes:
+def _saturate_to_8_bits(values: npt.NDArray[np.int64]) -> Lanes:
     lanes: Lanes = np.clip(values, INT32_LOW, INT32_HIGH).astype(np.int32)
     return lanes
 

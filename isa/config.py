@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.checked_values import SHOWN_BITS, integer, shown
+from ..base.checked_values import SHOWN_BITS, integer, quote
 from ..base.errors import ConfigError
 from .instructions import (
     ISA,
@@ -75,7 +75,7 @@ class Config:
             value = getattr(self, field.name)
             number = integer(value)
             if number is None or number.bit_length() > SHOWN_BITS:
-                raise ConfigError(f"{field.name} is {shown(value)}, but must be an integer"
+                raise ConfigError(f"{field.name} is {quote(value)}, but must be an integer"
                                   f"{'' if number is None else ' that an accelerator can have'}")
             object.__setattr__(self, field.name, number)
         self._check_shape()
@@ -204,7 +204,7 @@ class Config:
     def to_dict(self) -> dict[str, int]:
         return dict(vars(self))     # every run asks; `asdict` would copy number by number
 
-    def stated(self) -> dict[str, int]:
+    def explicit_fields(self) -> dict[str, int]:
         """The fields that have to be told: all but those that came later and have their default."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
                 if not field.metadata["later"] or getattr(self, field.name) != field.default}
@@ -212,7 +212,7 @@ class Config:
     @property
     def digest(self) -> str:
         """Sixteen hexadecimal digits that differ between any two configurations."""
-        text = ",".join(f"{name}={value}" for name, value in sorted(self.stated().items()))
+        text = ",".join(f"{name}={value}" for name, value in sorted(self.explicit_fields().items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.atomic_files import write_atomically
-from ..base.checked_values import integer, listed, shown
+from ..base.checked_values import integer, list_names, quote
 from ..base.errors import ConfigError
 from ..base.near_misses import hint, near
 from ..base.text_file import read_text
@@ -38,7 +38,7 @@ def load_with_notes(name: str | Path) -> tuple[Config, tuple[str, ...]]:
         return PRESETS[str(name)], ()
     path = Path(name)
     if path.suffix not in (".toml", ".json"):
-        raise ConfigError(f"configuration {shown(str(name))} is neither a preset "
+        raise ConfigError(f"configuration {quote(str(name))} is neither a preset "
                           f"({', '.join(PRESETS)}) nor a .toml or .json file"
                           f"{near(str(name), PRESETS)}")
     try:
@@ -58,7 +58,7 @@ def parse_toml(text: str, *, place: str = "configuration") -> Config:
         raise ConfigError(f"{place}: not TOML: {_one_line(error)}") from None
     preset = table.pop("preset", "base")
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise ConfigError(f"{place}: preset is {shown(preset)}, but must be one of "
+        raise ConfigError(f"{place}: preset is {quote(preset)}, but must be one of "
                           f"{', '.join(PRESETS)}")
     return from_dict(table, preset=PRESETS[preset], place=place)
 
@@ -69,7 +69,7 @@ def from_dict(table: dict[str, Any], *, preset: Config | None = None,
     known = [field.name for field in dataclasses.fields(Config)]
     for name in table:
         if name not in known:
-            raise ConfigError(f"{place}: there is no field {shown(name)}{hint(name, known)}")
+            raise ConfigError(f"{place}: there is no field {quote(name)}{hint(name, known)}")
     try:
         return dataclasses.replace(preset or PRESETS["base"], **table)
     except ConfigError as error:
@@ -99,7 +99,7 @@ def parse_vta(text: str, *, place: str = "vta_config.json") -> Config:
         value = table.get(key)
         number = integer(value)
         if number is None or not 0 <= number <= VTA_LOG_LIMIT:
-            raise ConfigError(f"{place}: {key} is {shown(value)}, but must be an integer "
+            raise ConfigError(f"{place}: {key} is {quote(value)}, but must be an integer "
                               f"from 0 to {VTA_LOG_LIMIT}")
         logs[key] = number
     fields = {ours: 1 << logs[theirs] for theirs, ours in (VTA_BITS | VTA_BYTES).items()}
@@ -119,7 +119,7 @@ def vta_notes(text: str, *, place: str = "vta_config.json") -> tuple[str, ...]:
                if name not in VTA_FIELDS]
     notes = [(", ".join(key for key in VTA_IGNORED if key in table),
               "ignored: where VTA ran, not what it was"),
-             (listed([shown(key) for key in unknown]), "ignored: not known"),
+             (list_names([quote(key) for key in unknown]), "ignored: not known"),
              (", ".join(assumed), "assumed: VTA has no key for it")]
     return tuple(f"{place}: {items}: {reason}" for items, reason in notes if items)
 
@@ -129,7 +129,7 @@ def _vta_table(text: str, place: str) -> dict[str, object]:
         table: dict[str, object] = {}
         for key, value in pairs:
             if key in table:
-                raise ConfigError(f"{place}: {shown(key)} is given twice")
+                raise ConfigError(f"{place}: {quote(key)} is given twice")
             table[key] = value
         return table
 

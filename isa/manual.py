@@ -8,7 +8,7 @@ from enum import IntFlag
 
 import numpy as np
 
-from ..base.checked_values import shown
+from ..base.checked_values import quote
 from ..base.errors import IsaError
 from ..base.near_misses import hint
 from .assembly.operands import MICRO_OP, SEGMENT, Operand, operands, parts_of
@@ -55,7 +55,7 @@ def explain(name: str, instructions: Instructions = ISA) -> str:
     """The section about one instruction, by its mnemonic."""
     known: dict[str, type[Record]] = {_name(kind): kind for kind in (*instructions, MicroOp)}
     if name not in known:
-        raise IsaError(f"there is no instruction {shown(name)}{hint(name, known)}")
+        raise IsaError(f"there is no instruction {quote(name)}{hint(name, known)}")
     return section(known[name])
 
 
@@ -110,7 +110,7 @@ def _meaning(record: type[Record], operand: Operand) -> str:
     field = operand.field
     doc = field.doc + (f" ({', '.join(field.axes)})" if field.axes else "")
     if field.kind is not None:
-        possible = _possible(record, operand) if field.is_flags else list(operand.values)
+        possible = _legal_flags(record, operand) if field.is_flags else list(operand.values)
         which = "any of" if field.is_flags else "one of"
         names = f"{which} {', '.join(f'`{name}`' for name in possible)}" if possible else "none"
         doc += f": {names} ([{field.kind.__name__}](#{_anchor(field.kind)}))"
@@ -119,7 +119,7 @@ def _meaning(record: type[Record], operand: Operand) -> str:
     return doc + ("; written behind the mnemonic" if field.suffix else "")
 
 
-def _possible(record: type[Record], operand: Operand) -> list[str]:
+def _legal_flags(record: type[Record], operand: Operand) -> list[str]:
     """The flags that occur in a valid record whose other fields have their defaults.
 
     The rules of a record are code, so the way to know is to try all sets.
@@ -129,7 +129,7 @@ def _possible(record: type[Record], operand: Operand) -> list[str]:
     for field in fields_of(record):
         words[field.name] = 0 if field.required else field.default
     words[operand.field.name] = np.array(sets).reshape(-1, *[1] * bool(operand.field.axes))
-    valid = np.bitwise_or.reduce(np.delete(np.array(sets), record.broken(words)))
+    valid = np.bitwise_or.reduce(np.delete(np.array(sets), record.find_invalid(words)))
     return [name for name, bit in operand.values.items() if valid & bit]
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from ..base.checked_values import integer, shown
+from ..base.checked_values import integer, quote
 from ..base.errors import ConfigError
 
 
@@ -72,12 +72,12 @@ class MemoryTiming:
             value = getattr(self, field.name)
             if "range" not in field.metadata:
                 if not isinstance(value, bool):
-                    raise ConfigError(f"memory: {field.name} is {shown(value)}, but must be True "
+                    raise ConfigError(f"memory: {field.name} is {quote(value)}, but must be True "
                                       f"or False")
                 continue
             (low, high), number = field.metadata["range"], integer(value)
             if number is None or not low <= number <= high:
-                raise ConfigError(f"memory: {field.name} is {shown(value)}, but must be an "
+                raise ConfigError(f"memory: {field.name} is {quote(value)}, but must be an "
                                   f"integer from {low} to {high}")
             object.__setattr__(self, field.name, number)
 
@@ -89,16 +89,16 @@ def parse_timing(text: str) -> MemoryTiming:
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         if name not in fields:
-            raise ConfigError(f"memory: there is no {shown(name)}; there are {', '.join(fields)}")
+            raise ConfigError(f"memory: there is no {quote(name)}; there are {', '.join(fields)}")
         if name in chosen:
             raise ConfigError(f"memory: {name} is given twice")
         try:
             chosen[name] = int(value, 0)
         except ValueError:
-            raise ConfigError(f"memory: {name} is {shown(value)}, but must be a number") from None
+            raise ConfigError(f"memory: {name} is {quote(value)}, but must be a number") from None
         if "range" not in fields[name].metadata:
             if chosen[name] not in (0, 1):
-                raise ConfigError(f"memory: {name} is {shown(value)}, but must be 0 or 1")
+                raise ConfigError(f"memory: {name} is {quote(value)}, but must be 0 or 1")
             chosen[name] = bool(chosen[name])
     return MemoryTiming(**chosen)
 
@@ -108,7 +108,7 @@ HASH_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 MASK = (1 << 64) - 1
 
 
-def stalled(timing: MemoryTiming, cycle: int, channel: int) -> bool:
+def is_stalled(timing: MemoryTiming, cycle: int, channel: int) -> bool:
     """Whether a channel stalls in a cycle, counted from the reset. The definition, in plain
     integers; the harness and the simulator translate it."""
     value = (timing.seed + (cycle * len(Channel) + channel + 1) * HASH_STEP) & MASK

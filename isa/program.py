@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from ..base.checked_values import integer, listed, named, shown
+from ..base.checked_values import integer, list_names, quote, show_name
 from ..base.errors import IsaError
 from .config import Config
 from .instructions import ISA, POSITION_BITS, SEGMENTS
@@ -39,14 +39,14 @@ class Segment:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise IsaError(f"segment name {shown(self.name)} is not a plain word")
-        place, size = f"segment {named(self.name)}", integer(self.size)
+            raise IsaError(f"segment name {quote(self.name)} is not a plain word")
+        place, size = f"segment {show_name(self.name)}", integer(self.size)
         if size is None or not 0 < size <= SEGMENT_BYTES_LIMIT:
-            raise IsaError(f"{place}: size is {shown(self.size)}, but must be from 1 "
+            raise IsaError(f"{place}: size is {quote(self.size)}, but must be from 1 "
                            f"to {SEGMENT_BYTES_LIMIT} bytes")
         object.__setattr__(self, "size", size)
         if not isinstance(self.access, Access):
-            raise IsaError(f"{place}: access is {shown(self.access)}, but must be "
+            raise IsaError(f"{place}: access is {quote(self.access)}, but must be "
                            f"{' or '.join(str(each) for each in Access)}")
         if self.data is not None and len(self.data) > size:
             raise IsaError(f"{place}: holds {len(self.data)} bytes of data, but its "
@@ -65,14 +65,14 @@ class Tensor:
 
     def __post_init__(self) -> None:
         if self.dtype not in TENSOR_TYPES:
-            raise IsaError(f"tensor {named(self.name)}: type is {shown(self.dtype)}, but must be "
-                           f"one of {', '.join(TENSOR_TYPES)}")
+            raise IsaError(f"tensor {show_name(self.name)}: type is {quote(self.dtype)}, but must "
+                           f"be one of {', '.join(TENSOR_TYPES)}")
         shape = tuple(integer(extent) for extent in self.shape)
         numbers = [("offset", integer(self.offset)), *(("shape", extent) for extent in shape)]
         for name, number in numbers:
             if number is None or number < 0:
-                raise IsaError(f"tensor {named(self.name)}: {name} is "
-                               f"{shown(getattr(self, name))}, but must hold integers that are "
+                raise IsaError(f"tensor {show_name(self.name)}: {name} is "
+                               f"{quote(getattr(self, name))}, but must hold integers that are "
                                f"not negative")
         object.__setattr__(self, "offset", integer(self.offset))
         object.__setattr__(self, "shape", shape)
@@ -99,7 +99,7 @@ class Program:
 
     def __post_init__(self) -> None:
         if not isinstance(self.config, Config):
-            raise IsaError(f"config is {shown(self.config)}, but must be a Config")
+            raise IsaError(f"config is {quote(self.config)}, but must be a Config")
         if len(self.code) >> POSITION_BITS:
             raise IsaError(f"{len(self.code):,} instructions, but a program has fewer than "
                            f"{1 << POSITION_BITS:,}")
@@ -108,7 +108,7 @@ class Program:
         names = [segment.name for segment in self.segments]
         for name in names:
             if names.count(name) > 1:
-                raise IsaError(f"segment {named(name)} is declared twice")
+                raise IsaError(f"segment {show_name(name)} is declared twice")
         data = sum(len(each.data) for each in self.segments if each.data is not None)
         if data > DATA_BYTES_LIMIT:
             raise IsaError(f"the segments hold {data:,} bytes of data, but a program has at most "
@@ -117,34 +117,34 @@ class Program:
         for tensor in self.tensors:
             self._check_tensor(tensor)
             if tensor.name in known:
-                raise IsaError(f"tensor {named(tensor.name)} is declared twice")
+                raise IsaError(f"tensor {show_name(tensor.name)} is declared twice")
             known.add(tensor.name)
         for label, position in self.labels.items():
             number = integer(position)
             if number is None or not 0 <= number <= len(self.code):
-                raise IsaError(f"label {named(label)} is at instruction {shown(position)}, but the "
-                               f"program has {len(self.code)}")
+                raise IsaError(f"label {show_name(label)} is at instruction {quote(position)}, but "
+                               f"the program has {len(self.code)}")
 
     def _check_tensor(self, tensor: Tensor) -> None:
         segment = self.segment(tensor.segment)
         end = tensor.offset + tensor.size
         if end > segment.size:
-            raise IsaError(f"tensor {named(tensor.name)} ends at byte {shown(end)}, but segment "
-                           f"{named(segment.name)} has {segment.size}")
+            raise IsaError(f"tensor {show_name(tensor.name)} ends at byte {quote(end)}, but "
+                           f"segment {show_name(segment.name)} has {segment.size}")
 
     def segment(self, name: str) -> Segment:
         for segment in self.segments:
             if segment.name == name:
                 return segment
-        raise IsaError(f"there is no segment {shown(name)}; the program has "
-                       f"{listed([named(each.name) for each in self.segments]) or 'none'}")
+        raise IsaError(f"there is no segment {quote(name)}; the program has "
+                       f"{list_names([show_name(each.name) for each in self.segments]) or 'none'}")
 
     def tensor(self, name: str) -> Tensor:
         for tensor in self.tensors:
             if tensor.name == name:
                 return tensor
-        raise IsaError(f"there is no tensor {shown(name)}; the program has "
-                       f"{listed([named(each.name) for each in self.tensors]) or 'none'}")
+        raise IsaError(f"there is no tensor {quote(name)}; the program has "
+                       f"{list_names([show_name(each.name) for each in self.tensors]) or 'none'}")
 
 
 def engines_of(program: Program) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..base.checked_values import integer, shown
+from ..base.checked_values import integer, quote
 from ..base.errors import IsaError
 
 
@@ -109,7 +109,7 @@ class Record:
     def __post_init__(self) -> None:
         for field, fits in _tests_of(type(self)):
             if not fits(self.__dict__[field.name]):
-                object.__setattr__(self, field.name, _checked(self, field))
+                object.__setattr__(self, field.name, _check_value(self, field))
         for broken, reason in self.rules(self):
             if broken:
                 raise IsaError(f"{self.mnemonic()}: {reason()}")
@@ -145,7 +145,7 @@ class Record:
         return cls(**{field.name: word[field.name].tolist() for field in fields_of(cls)})
 
     @classmethod
-    def broken(cls, words: npt.NDArray[np.void]) -> npt.NDArray[np.intp]:
+    def find_invalid(cls, words: npt.NDArray[np.void]) -> npt.NDArray[np.intp]:
         """Which words of a structured array do not hold a valid record: `of` says why."""
         return np.flatnonzero(_suspicious(cls, words))
 
@@ -217,25 +217,25 @@ def _test(field: Field) -> Callable[[Any], bool]:
     return lambda value: type(value) is kind and value in members
 
 
-def _checked(record: Record, field: Field) -> Any:
+def _check_value(record: Record, field: Field) -> Any:
     value = getattr(record, field.name)
     place = f"{record.mnemonic()}: {field.name}"
     if not field.axes:
-        return _checked_scalar(place, field, value)
+        return _check_scalar(place, field, value)
     if not isinstance(value, tuple | list) or len(value) != field.count:
-        raise IsaError(f"{place} is {shown(value)}, but needs {field.count} numbers: "
+        raise IsaError(f"{place} is {quote(value)}, but needs {field.count} numbers: "
                        f"{', '.join(field.axes)}")
-    return tuple(_checked_scalar(f"{place}[{axis}]", field, each)
+    return tuple(_check_scalar(f"{place}[{axis}]", field, each)
                  for axis, each in zip(field.axes, value, strict=True))
 
 
-def _checked_scalar(place: str, field: Field, value: Any) -> Any:
+def _check_scalar(place: str, field: Field, value: Any) -> Any:
     number = integer(value)
     if number is None:
-        raise IsaError(f"{place} is {shown(value)}, but must be an integer")
+        raise IsaError(f"{place} is {quote(value)}, but must be an integer")
     value, scalar = number, field.scalar
     if not scalar.low <= value <= scalar.high:
-        raise IsaError(f"{place} is {shown(value)}, which does not fit in {scalar.bits} bits "
+        raise IsaError(f"{place} is {quote(value)}, which does not fit in {scalar.bits} bits "
                        f"({scalar.low} to {scalar.high})")
     if field.kind is None:
         return value
@@ -254,11 +254,11 @@ def _checked_scalar(place: str, field: Field, value: Any) -> Any:
 def fields_of(record: type[Record]) -> tuple[Field, ...]:
     """The declared fields with their byte offsets, in order."""
     if record not in _fields:
-        _fields[record] = tuple(_placed(record))
+        _fields[record] = tuple(_fields_with_offsets(record))
     return _fields[record]
 
 
-def _placed(record: type[Record]) -> Iterator[Field]:
+def _fields_with_offsets(record: type[Record]) -> Iterator[Field]:
     offset = record.lead
     for each in dataclasses.fields(record):
         scalar: Scalar = each.metadata["scalar"]

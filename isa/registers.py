@@ -123,7 +123,7 @@ def identity_of(config: Config) -> dict[str, int]:
     return {"identity": IDENTITY, "isa_version": ISA_VERSION, **fields, **tacit}
 
 
-def described(read: Callable[[str], int]) -> dict[str, int]:
+def read_config_fields(read: Callable[[str], int]) -> dict[str, int]:
     """The fields of the configuration, by what their registers read; others have their default."""
     fields = {field: read(f"config_{field.name}") for field in dataclasses.fields(Config)}
     return {field.name: value for field, value in fields.items()

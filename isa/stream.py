@@ -64,7 +64,7 @@ def check(stream: Stream) -> None:
     broken: list[int] = []
     for kind in kinds_in(stream):
         positions, words = positions_of(stream, kind)
-        broken += positions[kind.broken(words)].tolist()
+        broken += positions[kind.find_invalid(words)].tolist()
     for position in sorted(broken):
         try:
             instruction_at(stream, position)

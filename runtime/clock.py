@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from ..base.checked_values import shown
+from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 
 DEFAULT_MHZ = 100.0
@@ -21,7 +21,7 @@ class Clock:
     def __post_init__(self) -> None:
         if isinstance(self.mhz, bool) or not isinstance(self.mhz, int | float) or not (
                 isfinite(self.mhz) and self.mhz > 0):
-            raise MicrotronError(f"the clock is {shown(self.mhz)} MHz, but must be above zero, as "
+            raise MicrotronError(f"the clock is {quote(self.mhz)} MHz, but must be above zero, as "
                                  f"in 100")
 
     def seconds(self, cycles: float) -> float:

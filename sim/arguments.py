@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.checked_values import integer, shown
+from ..base.checked_values import integer, quote
 from ..base.errors import MicrotronError
 from ..isa.config import Config
 from ..isa.config_files import load_config
@@ -21,7 +21,7 @@ def check_memory(memory: object) -> None:
         check_type("memory", memory, MemoryTiming, "a MemoryTiming")
 
 
-def chosen_config(config: Config | str | None, default: Config) -> Config:
+def resolve_config(config: Config | str | None, default: Config) -> Config:
     """A configuration, given as such, by name or as a file; the default if it is None."""
     if config is None:
         return default
@@ -31,14 +31,14 @@ def chosen_config(config: Config | str | None, default: Config) -> Config:
     return config
 
 
-def at_least_one(name: str, value: object) -> int:
+def check_positive(name: str, value: object) -> int:
     """An integer that must be at least 1."""
     number = integer(value)
     if number is None or number < 1:
-        raise MicrotronError(f"{name} is {shown(value)}, but must be an integer of 1 or more")
+        raise MicrotronError(f"{name} is {quote(value)}, but must be an integer of 1 or more")
     return number
 
 
 def check_type(name: str, value: object, kind: type, wanted: str) -> None:
     if not isinstance(value, kind):
-        raise MicrotronError(f"{name} is {shown(value)}, but must be {wanted}")
+        raise MicrotronError(f"{name} is {quote(value)}, but must be {wanted}")

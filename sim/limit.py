@@ -16,7 +16,7 @@ from ..isa.instructions import Alu, AluI, Buffer, Gemm, Load, Requantize, Store,
 from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.stream import Stream, positions_of
-from .arguments import at_least_one
+from .arguments import check_positive
 from .counts import Counts, Numbers, count, total
 
 DEFAULT_CYCLES = 10 ** 10           # minutes of simulation
@@ -30,9 +30,9 @@ MOST = 10 ** 15             # ten years of simulation: no limit at all
 BURST_BEATS = 64            # the hardware's are not longer than 4096 bytes, either
 
 
-def checked_limit(limit: int | None, default: int = DEFAULT_CYCLES) -> int:
+def check_limit(limit: int | None, default: int = DEFAULT_CYCLES) -> int:
     """The limit that was asked for, or the default."""
-    return default if limit is None else at_least_one("limit", limit)
+    return default if limit is None else check_positive("limit", limit)
 
 
 def cycle_limit(program: Program, timing: MemoryTiming, limit: int | None,
@@ -40,7 +40,7 @@ def cycle_limit(program: Program, timing: MemoryTiming, limit: int | None,
     """The number of cycles after which to give up a run on a device with a clock. Refuses a program
     whose work needs more. `config` and `counts` are the program's own unless given."""
     config = config or program.config
-    cycles = checked_limit(limit)
+    cycles = check_limit(limit)
     least = least_cycles(program, timing, counts or count(program.code, config, {}), config)
     if least > cycles:
         raise ExecutionError(f"the program needs at least {least:,} cycles, but the limit is "
@@ -50,7 +50,7 @@ def cycle_limit(program: Program, timing: MemoryTiming, limit: int | None,
 
 def check_work(program: Program, limit: int | None) -> None:
     """Refuse a program that is too much work for the functional simulator."""
-    most, work = checked_limit(limit, DEFAULT_WORK), total(work_of(program))
+    most, work = check_limit(limit, DEFAULT_WORK), total(work_of(program))
     if work > most:
         raise ExecutionError(f"the program needs {work:,} tile operations, but the limit is "
                              f"{most:,}; {HINT}")
@@ -69,7 +69,7 @@ def work_of(program: Program) -> Numbers:
         if kind is Gemm:
             work[positions] *= words["count"]
     positions, words = positions_of(program.code, Load)
-    work[positions] = _filled(words)
+    work[positions] = _count_tiles_written(words)
     positions, words = positions_of(program.code, Store)
     work[positions] = _product(words, "shape")
     return work
@@ -89,7 +89,7 @@ def least_cycles(program: Program, timing: MemoryTiming, counts: Counts, config:
                       for each in (counts.bytes_loaded, counts.bytes_stored))
     beats = loaded + stored if timing.shared else max(loaded, stored)
     tiles_in_a_beat = max(1, config.bus_bytes // min(map(config.tile_bytes, Buffer)))
-    filled = total(_filled(positions_of(program.code, Load)[1])) // tiles_in_a_beat
+    filled = total(_count_tiles_written(positions_of(program.code, Load)[1])) // tiles_in_a_beat
     return max(counts.tile_products, counts.alu_vectors, beats * timing.cycles_per_beat, filled)
 
 
@@ -106,13 +106,13 @@ def generous_limit(program: Program, timing: MemoryTiming) -> int:
     latency = (timing.read_latency + timing.write_latency + 10) * patience
     cycles += len(code) * latency
     for kind in (Load, Store):
-        beats, bursts = _moved(positions_of(code, kind)[1], program.config)
+        beats, bursts = _count_traffic(positions_of(code, kind)[1], program.config)
         cycles += (beats * (timing.cycles_per_beat + timing.turn) * patience
                    + bursts * latency)
     return int(min(START_UP + SLACK * cycles, MOST))
 
 
-def _moved(words: Stream, config: Config) -> tuple[float, float]:
+def _count_traffic(words: Stream, config: Config) -> tuple[float, float]:
     """Beats and bursts of some transfers; a row may start and end in the middle of one."""
     rows = float(words["shape"][:, :2].astype(float).prod(1).sum())
     tiles = _product(words, "shape").astype(float)
@@ -123,7 +123,7 @@ def _moved(words: Stream, config: Config) -> tuple[float, float]:
     return beats, bursts
 
 
-def _filled(loads: Stream) -> Numbers:
+def _count_tiles_written(loads: Stream) -> Numbers:
     """Tiles that loads write, with their borders."""
     z, y, x = loads["shape"].astype(np.uint64).T
     top, bottom, left, right = loads["pad"].astype(np.uint64).T

@@ -10,11 +10,11 @@ from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.stream import as_bytes
-from .arguments import check_memory, check_program, chosen_config
+from .arguments import check_memory, check_program, resolve_config
 from .counts import Counts, count
-from .cycle.prepared import Prepared, prepare
+from .cycle.prepared_program import Prepared, prepare
 from .cycle.run import check_meaning, image, run_prepared
-from .cycle.stops import check_end
+from .cycle.stop_reasons import check_end
 from .limit import cycle_limit
 from .report import Report
 
@@ -35,7 +35,7 @@ def simulate(program: Program, config: Config | str | None = None,
     """
     check_program(program)
     check_memory(memory)
-    return Ready(program, chosen_config(config, program.config)).simulate(memory, limit)
+    return Ready(program, resolve_config(config, program.config)).simulate(memory, limit)
 
 
 @dataclass

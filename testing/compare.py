@@ -23,7 +23,7 @@ from ..runtime.devices.device import Bytes
 from ..runtime.devices.rtl import RtlDevice
 from ..sim.cycle.replay import Replay
 from ..sim.cycle.run import check_meaning, run_cycles
-from ..sim.cycle.stops import check_end
+from ..sim.cycle.stop_reasons import check_end
 from ..sim.functional.memory import Memory
 from ..sim.limit import generous_limit
 from ..sim.timeline import Timeline, empty_timeline

@@ -17,7 +17,7 @@ from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program, engines_of
 from ..isa.stream import check
 from ..sim.cycle.run import registers_at
-from ..sim.cycle.stops import line
+from ..sim.cycle.stop_reasons import line
 from ..sim.timeline import Timeline
 from .compare import Comparison, Difference, Outcome
 

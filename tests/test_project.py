@@ -33,9 +33,9 @@ ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}, "hw": {}, "b
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
               "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
-for rooms in ("arguments", "timeline", "tokens", "counts", "limit", "compiled",
-              "functional", "llvm", "twins", "cycle", "report", "simulate", "known_cycles",
-              "many"):
+for rooms in ("arguments", "timeline", "token_counters", "counts", "limit", "compiled",
+              "functional", "llvm", "twins", "cycle", "report", "simulate", "simulated_cost",
+              "parallel"):
     ROOMS["sim"][rooms] = set(ROOMS["sim"])
 for rooms in ("layouts", "interfaces", "logic", "fifo", "start", "targets", "sequencer", "tokens",
               "scratchpad", "accumulator", "counters", "segments", "control", "bus", "fetch",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.atomic_files import write_together
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ..facts.board import Board
@@ -40,7 +40,7 @@ def make_plan(board: Board, config: Config, config_name: str, flow_name: str = "
     Zynq has a flow of Vivado's beside its own."""
     flows = (board.flow, "vivado") if board.flow == "zynq" else (board.flow,)
     if flow_name and flow_name not in flows:
-        raise BoardError(f"{board.name} is not built with {shown(flow_name)}, but with "
+        raise BoardError(f"{board.name} is not built with {quote(flow_name)}, but with "
                          f"{' or '.join(flows)}")
     board = replace(board, flow=flow_name or board.flow)
     check_fits(board, config)

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...base.cache import cache_folder
 from ...base.cached_folder import cached_folder
 from ...base.errors import MicrotronError
-from ...base.progress import announced
+from ...base.progress import announce
 
 FOLDER = "fpga"                 # of the cache
 
@@ -19,7 +19,7 @@ def get_or_make(name: str, made_from: tuple[str, ...], make: Callable[[Path], No
                 work: str, *, checksums: bool = True) -> Path:
     """The folder that `make` fills, once for the same content; a stopped run leaves nothing."""
     def announce_and_make(folder: Path) -> None:
-        with announced(work):
+        with announce(work):
             make(folder)
 
     return cached_folder(folder_for(name, made_from), f"{name} {_digest(made_from)}",

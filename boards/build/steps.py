@@ -23,7 +23,7 @@ from typing import Any
 
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
-from ...base.progress import noted
+from ...base.progress import print_note
 from ...base.source_digest import external_packages, source_digest
 from .step_cache import folder_for, get_or_make
 from .tools import Need, find_tool
@@ -58,8 +58,8 @@ class Command:
         done = run_tool([*command, *self.arguments], folder=folder, log=log)
         if not done.returncode or not self.instead or self.known_fault not in done.stdout:
             return done.returncode, done.stdout
-        noted(f"{self.need.name} fails by a fault of its own; it is run again with "
-              f"{' '.join(self.instead)}")
+        print_note(f"{self.need.name} fails by a fault of its own; it is run again with "
+                   f"{' '.join(self.instead)}")
         again = run_tool([*command, *self.instead], folder=folder, log=log)
         return again.returncode, done.stdout + again.stdout
 

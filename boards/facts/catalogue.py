@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ...base.near_misses import near
 from .board import Board, load_board
 from .checks import check_board
@@ -24,7 +24,7 @@ def find_board(name: str) -> Board:
     if name.endswith(".toml"):
         return _load_checked(Path(name))
     known = board_names()
-    raise BoardError(f"there is no board {shown(name)}; there are {', '.join(known)}, or give a "
+    raise BoardError(f"there is no board {quote(name)}; there are {', '.join(known)}, or give a "
                      f".toml file of your own{near(name, known)}")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...base.checked_values import integer, shown
+from ...base.checked_values import integer, quote
 from ...base.near_misses import hint
 from ...base.text_file import read_text
 from .errors import BoardError
@@ -30,10 +30,10 @@ class TomlTable:
 
     def __init__(self, table: object, place: str, known: Collection[str] | None = None):
         if not isinstance(table, dict):
-            raise BoardError(f"{place} is {shown(table)}, but must be a table")
+            raise BoardError(f"{place} is {quote(table)}, but must be a table")
         for key in table:
             if known is not None and key not in known:
-                raise BoardError(f"{place}: there is no {shown(key)}{hint(key, known)}")
+                raise BoardError(f"{place}: there is no {quote(key)}{hint(key, known)}")
         self.table: Mapping[str, Any] = table
         self.place = place
 
@@ -43,7 +43,7 @@ class TomlTable:
         if not isinstance(value, str) or (not value and default is None):
             raise self.wrong(key, "must be a text")
         if choices is not None and value not in choices:
-            raise BoardError(f"{self.place}: {key} is {shown(value)}{hint(value, choices)}")
+            raise BoardError(f"{self.place}: {key} is {quote(value)}{hint(value, choices)}")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class TomlTable:
         return TomlTable(self.table.get(key, {}), f"{self.place}: {key}", known)
 
     def wrong(self, key: str, right: str) -> BoardError:
-        return BoardError(f"{self.place}: {key} is {shown(self.table.get(key))}, but {right}")
+        return BoardError(f"{self.place}: {key} is {quote(self.table.get(key))}, but {right}")
 
     def _value(self, key: str, default: object) -> object:
         if key not in self.table and default is None:

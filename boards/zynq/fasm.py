@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 
 LINE = re.compile(r"""\s* (?P<name>[A-Za-z_][\w.]*)
@@ -39,7 +39,7 @@ def parse_fasm(text: str, file: str) -> Iterator[Feature]:
         match = LINE.fullmatch(said)
         tile, _, name = match["name"].partition(".") if match else ("", "", "")
         if match is None or not name:
-            raise MicrotronError(f"{file}:{number}: {shown(said.strip())} is no line of FASM")
+            raise MicrotronError(f"{file}:{number}: {quote(said.strip())} is no line of FASM")
         for bit in _bits(match, f"{file}:{number}"):
             yield Feature(tile, name, bit, number)
 
@@ -51,7 +51,7 @@ def _bits(match: re.Match[str], place: str) -> Iterator[int]:
     try:
         value = int(digits.replace("_", "") or "x", base)
     except ValueError:
-        raise MicrotronError(f"{place}: {shown(digits)} is no number of base {base}") from None
+        raise MicrotronError(f"{place}: {quote(digits)} is no number of base {base}") from None
     if value.bit_length() > high - low + 1:
         raise MicrotronError(f"{place}: a value of {value.bit_length()} bits for {high - low + 1}")
     return (low + number for number, digit in enumerate(reversed(f"{value:b}")) if digit == "1")

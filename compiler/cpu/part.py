@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ...base.processor import Target
 from ..errors import attributed_to
 from ..expression.expression import walk
@@ -64,7 +64,7 @@ def compile_part(graph: Graph, target: Target) -> Part:
     """A graph, all of whose nodes the CPU computes."""
     builder = _Builder(graph, target)
     for name, node in graph.nodes.items():
-        with attributed_to(named(node.origin or name)):
+        with attributed_to(show_name(node.origin or name)):
             builder.add(name)
     return builder.finished()
 

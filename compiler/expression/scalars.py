@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...base.checked_values import integer, shown
+from ...base.checked_values import integer, quote
 from ..errors import CompileError
 
 Array = npt.NDArray[Any]
@@ -38,7 +38,7 @@ def whole(value: Any, name: str, least: int = 1) -> int:
     not."""
     number = integer(value)
     if number is None or not least <= number <= LARGEST:
-        raise CompileError(f"{name} is {shown(value)}, but must be a whole number from {least} to "
+        raise CompileError(f"{name} is {quote(value)}, but must be a whole number from {least} to "
                            f"{LARGEST}")
     return number
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ..errors import CompileError
 from .elements import Axis, Element, Reduction, Tensor
 from .intervals import Known, children, interval_of
@@ -81,7 +81,7 @@ def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
         extents = list(shape)
     except TypeError:
-        raise CompileError(f"{name}: shape is {shown(shape)}, but must be a sequence of extents, "
+        raise CompileError(f"{name}: shape is {quote(shape)}, but must be a sequence of extents, "
                            f"such as (64, 32)") from None
     return tuple(whole(extent, f"{name}: extent {place} of the shape")
                  for place, extent in enumerate(extents))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checked_values import integer, listed, named, near_misses, shown
+from ...base.checked_values import integer, list_names, near_misses, quote, show_name
 from ..graph.types import Array, GraphError, Shape
 
 MOST_VALUES = 4096              # numbers of an input that is fixed
@@ -29,19 +29,19 @@ class GivenInputs:
         known = list(inputs)
         for name in (*self.shapes, *self.values):
             if name not in known:
-                raise GraphError(f"there is no input {named(name)}{near_misses(name, known)}; "
-                                 f"inputs are {listed([named(each) for each in known])}")
+                raise GraphError(f"there is no input {show_name(name)}{near_misses(name, known)}; "
+                                 f"inputs are {list_names([show_name(each) for each in known])}")
 
 
 def check_shape(name: str, shape: Shape, declared: Sizes) -> None:
     """Refuse a shape that differs from what the file fixes."""
     if len(shape) != len(declared):
-        raise GraphError(f"the shape {shown(tuple(shape))} for {named(name)} has {len(shape)} "
+        raise GraphError(f"the shape {quote(tuple(shape))} for {show_name(name)} has {len(shape)} "
                          f"axes, but must have {len(declared)}")
     for given, size in zip(shape, declared, strict=True):
         extent = integer(given)
         if extent is None or extent < 0 or size not in (None, extent):
-            raise GraphError(f"the shape {shown(tuple(shape))} for {named(name)} does not fit "
+            raise GraphError(f"the shape {quote(tuple(shape))} for {show_name(name)} does not fit "
                              f"{sizes_text(declared)}")
 
 
@@ -64,8 +64,8 @@ def number_array(name: str, value: Any) -> Array:
     except (ValueError, TypeError):             # lists of several lengths
         array = np.empty(0)
     if array.dtype.kind not in "biuf" or not 0 < array.size <= MOST_VALUES:
-        raise GraphError(f"the value of {named(name)} is {shown(value)}, but must be a number or a "
-                         f"list of at most {MOST_VALUES}")
+        raise GraphError(f"the value of {show_name(name)} is {quote(value)}, but must be a number "
+                         f"or a list of at most {MOST_VALUES}")
     return array
 
 
@@ -84,8 +84,8 @@ def _as_type(name: str, array: Array, dtype: str) -> Array:
     with np.errstate(over="ignore"):
         found = array.astype(dtype) if fits else array
     if not fits or not np.isfinite(found).all():
-        raise GraphError(f"the value of {named(name)} is {shown(array.ravel().tolist()[:4])}, but "
-                         f"the input is {dtype}")
+        raise GraphError(f"the value of {show_name(name)} is {quote(array.ravel().tolist()[:4])}, "
+                         f"but the input is {dtype}")
     return found
 
 
@@ -101,6 +101,6 @@ def _shape_for(name: str, array: Array, declared: Sizes | None) -> Shape:
     sizes = [(array.size // max(rest, 1) if opened == 1 else 1) if size is None else size
              for size in declared]
     if array.ndim > 1 or prod(sizes) != array.size:
-        raise GraphError(f"the value of {named(name)} has {array.size} numbers in shape "
+        raise GraphError(f"the value of {show_name(name)} has {array.size} numbers in shape "
                          f"{array.shape}, but the input has the shape {sizes_text(declared)}")
     return tuple(sizes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...base.checked_values import named, shown
+from ...base.checked_values import quote, show_name
 from ..graph.graph import Graph
 from ..graph.types import GraphError
 
@@ -29,7 +29,7 @@ def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = 
 
         return read_onnx(data, path.name, shapes, values)
     except ImportError as error:
-        raise GraphError(f"{named(path.name)}: reading models needs the package "
+        raise GraphError(f"{show_name(path.name)}: reading models needs the package "
                          f"{error.name}: pip install 'microtron[models]'") from None
 
 
@@ -39,10 +39,10 @@ def contents(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise GraphError(f"{named(str(path))}: {error.strerror or error}") from None
+        raise GraphError(f"{show_name(str(path))}: {error.strerror or error}") from None
     except ValueError as error:             # a path with a zero byte
-        raise GraphError(f"{shown(str(path))}: {error}") from None
+        raise GraphError(f"{quote(str(path))}: {error}") from None
     if len(data) > LARGEST_FILE:
-        raise GraphError(f"{named(str(path))} has more than {LARGEST_FILE} bytes, which no model "
-                         f"has")
+        raise GraphError(f"{show_name(str(path))} has more than {LARGEST_FILE} bytes, which no "
+                         "model has")
     return data

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ..expression.scalars import saturated
 from .graph import Graph, Node
 from .operation import Value
@@ -23,12 +23,12 @@ def evaluate_all(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Every tensor of a graph, by name."""
     for name in inputs:
         if name not in graph.inputs:
-            raise GraphError(f"there is no input {named(name)}; inputs are "
-                             f"{', '.join(map(named, graph.inputs))}")
+            raise GraphError(f"there is no input {show_name(name)}; inputs are "
+                             f"{', '.join(map(show_name, graph.inputs))}")
     values: dict[str, Array] = {}
     for name, type_ in graph.inputs.items():
         if name not in inputs:
-            raise GraphError(f"the input {named(name)} is not given")
+            raise GraphError(f"the input {show_name(name)} is not given")
         values[name] = matching(name, inputs[name], type_)
     values |= {name: each.array for name, each in graph.constants.items()}
     for name, node in graph.nodes.items():
@@ -52,6 +52,6 @@ def matching(name: str, array: Array, type_: TensorType) -> Array:
     """An array that is of a type."""
     array = np.asarray(array)
     if array.shape != type_.shape or array.dtype != np.dtype(type_.dtype):
-        raise GraphError(f"{named(name)} is {array.dtype} of shape {array.shape}, but must be "
+        raise GraphError(f"{show_name(name)} is {array.dtype} of shape {array.shape}, but must be "
                          f"{type_.dtype} of shape {type_.shape}")
     return array

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.checked_values import named, printable
+from ...base.checked_values import show_name, printable
 from .operation import Operation, describe_operation
 from .types import Array, GraphError, Quantization, TensorType
 
@@ -131,7 +131,7 @@ class Builder:
                                quantization if dtype or quantization else expected.quantization)
             operation.check(type_, *types)
         except GraphError as error:
-            raise GraphError(f"{named(place)}: {operation.title()}: {error}") from None
+            raise GraphError(f"{show_name(place)}: {operation.title()}: {error}") from None
         self.nodes[name] = Node(operation, type_, origin)
         return name
 
@@ -140,7 +140,7 @@ class Builder:
             if name in table:
                 found = table[name]
                 return found if isinstance(found, TensorType) else found.type
-        raise GraphError(f"{named(name)} is read before it is computed; a graph must have no cycle")
+        raise GraphError(f"{show_name(name)} is read before it is computed; a graph must have no cycle")
 
     def array(self, name: str) -> Array | None:
         """The numbers of a tensor, if they are known."""
@@ -166,7 +166,7 @@ class Builder:
 
     def _is_new(self, name: str) -> None:
         if self.fresh(name) != name:
-            raise GraphError(f"{named(name)} is computed twice")
+            raise GraphError(f"{show_name(name)} is computed twice")
 
 
 def with_nodes(graph: Graph, nodes: Mapping[str, Node],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from .graph import Graph
 from .types import GraphError
 
@@ -17,7 +17,7 @@ def part(graph: Graph, names: Collection[str]) -> Graph:
     """
     for name in names:
         if name not in graph.nodes:
-            raise GraphError(f"there is no node {named(name)} in the graph")
+            raise GraphError(f"there is no node {show_name(name)} in the graph")
     inside, given = set(names), set(graph.outputs)
     nodes = {name: node for name, node in graph.nodes.items() if name in inside}
     read = dict.fromkeys(each for node in nodes.values() for each in node.operation.operands())

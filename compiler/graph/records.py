@@ -18,7 +18,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ...base.checked_values import integer, listed, shown
+from ...base.checked_values import integer, list_names, quote
 from ...base.errors import MicrotronError
 from . import operations  # noqa: F401  (makes all operations known)
 from .operation import OPERATIONS, Operation
@@ -56,8 +56,8 @@ def record(kind: type[Record], data: Any, place: str) -> Record:
     declared = {each.name: each for each in fields(actual)}
     unknown = [name for name in entries if name not in declared]
     if unknown:
-        raise GraphError(f"{place}: there is no field {shown(unknown[0])}; fields are "
-                         f"{listed(list(declared))}")
+        raise GraphError(f"{place}: there is no field {quote(unknown[0])}; fields are "
+                         f"{list_names(list(declared))}")
     missing = [name for name, each in declared.items()
                if name not in entries and each.default is MISSING]
     if missing:
@@ -74,14 +74,14 @@ def record(kind: type[Record], data: Any, place: str) -> Record:
 def objects(data: Any, place: str) -> dict[str, Any]:
     """The entries of an object, as a dictionary that may be changed."""
     if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
-        raise GraphError(f"{place}: {shown(data)} must be an object with named fields")
+        raise GraphError(f"{place}: {quote(data)} must be an object with named fields")
     return dict(data)
 
 
 def find_operation(name: Any, place: str) -> type[Operation]:
     found = OPERATIONS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise GraphError(f"{place}: there is no operation {shown(name)}")
+        raise GraphError(f"{place}: there is no operation {quote(name)}")
     return found
 
 
@@ -101,8 +101,8 @@ def _value(hint: Any, data: Any, place: str) -> Any:
         return record(hint, data, place)
     if isinstance(hint, type) and issubclass(hint, Enum):
         if not isinstance(data, str) or data not in hint.__members__:
-            raise GraphError(f"{place}: {shown(data)} must be one of "
-                             f"{listed(list(hint.__members__))}")
+            raise GraphError(f"{place}: {quote(data)} must be one of "
+                             f"{list_names(list(hint.__members__))}")
         return hint[data]
     return _scalar(hint, data, place)
 
@@ -122,7 +122,7 @@ def _one_of(hints: tuple[Any, ...], data: Any, place: str) -> Any:
 
 def _tuple(hints: tuple[Any, ...], data: Any, place: str) -> tuple[Any, ...]:
     if not isinstance(data, list):
-        raise GraphError(f"{place}: {shown(data)} must be a list")
+        raise GraphError(f"{place}: {quote(data)} must be a list")
     if len(hints) == 2 and hints[1] is Ellipsis:
         hints = (hints[0],) * len(data)
     if len(data) != len(hints):
@@ -141,7 +141,7 @@ def _scalar(hint: Any, data: Any, place: str) -> Any:
     if hint in (str, bool) and isinstance(data, hint):
         return data
     assert hint in (int, float, str, bool), f"{place}: fields of {hint} cannot be saved"
-    raise GraphError(f"{place}: {shown(data)} must be {_words(hint)}")
+    raise GraphError(f"{place}: {quote(data)} must be {_words(hint)}")
 
 
 def _words(hint: type[Any]) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checked_values import integer, named, shown
+from ...base.checked_values import integer, quote, show_name
 from ...base.errors import MicrotronError
 from .graph import Constant, Graph, Node
 from .records import objects, plain, record
@@ -59,10 +59,10 @@ def load_graph(data: Any, arrays: Sequence[Array | bytes | memoryview]) -> Graph
     constants = {}
     unused = set(range(len(arrays)))
     for name, each in _by_name(entries["constants"], "constants", ("type", "array")):
-        place = f"constant {named(name)}"
+        place = f"constant {show_name(name)}"
         index = integer(each["array"])
         if index is None or not 0 <= index < len(arrays):
-            raise GraphError(f"{place}: array is {shown(each['array'])}, but must be a whole "
+            raise GraphError(f"{place}: array is {quote(each['array'])}, but must be a whole "
                              f"number below {len(arrays)}")
         unused.discard(index)
         type_ = record(TensorType, each["type"], place)
@@ -70,10 +70,10 @@ def load_graph(data: Any, arrays: Sequence[Array | bytes | memoryview]) -> Graph
     if unused:
         raise GraphError(f"array {min(unused)} of {len(arrays)} belongs to no constant")
     graph = Graph(
-        inputs={name: record(TensorType, each["type"], f"input {named(name)}")
+        inputs={name: record(TensorType, each["type"], f"input {show_name(name)}")
                 for name, each in _by_name(entries["inputs"], "inputs", ("type",))},
         constants=constants,
-        nodes={name: record(Node, each, f"node {named(name)}")
+        nodes={name: record(Node, each, f"node {show_name(name)}")
                for name, each in _by_name(entries["nodes"], "nodes")},
         outputs=tuple(_text(each, "outputs") for each in _list(entries["outputs"], "outputs")),
         name=_text(entries["name"], "name"))
@@ -89,7 +89,8 @@ def _verify(graph: Graph) -> None:
     except GraphError:
         raise
     except (MicrotronError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise GraphError(f"a node has settings that make no sense: {named(str(error))}") from None
+        raise GraphError(f"a node has settings that make no sense: "
+                         f"{show_name(str(error))}") from None
 
 
 def _by_name(data: Any, place: str,
@@ -101,28 +102,28 @@ def _by_name(data: Any, place: str,
         entries = objects(each, place)
         name = _text(entries.pop("name", None), f"{place}: name")
         if name in found:
-            raise GraphError(f"{place}: there are two of the name {named(name)}")
+            raise GraphError(f"{place}: there are two of the name {show_name(name)}")
         if exactly is not None:
-            _exactly(entries, exactly, f"{place}: {named(name)}")
+            _exactly(entries, exactly, f"{place}: {show_name(name)}")
         found[name] = entries
     return list(found.items())
 
 
 def _exactly(entries: dict[str, Any], wanted: tuple[str, ...], place: str) -> None:
     if set(entries) != set(wanted):
-        raise GraphError(f"{place}: fields are {shown(list(entries))}, but must be "
+        raise GraphError(f"{place}: fields are {quote(list(entries))}, but must be "
                          f"{', '.join(wanted)}")
 
 
 def _list(data: Any, place: str) -> list[Any]:
     if not isinstance(data, list):
-        raise GraphError(f"{place}: {shown(data)} must be a list")
+        raise GraphError(f"{place}: {quote(data)} must be a list")
     return data
 
 
 def _text(data: Any, place: str) -> str:
     if not isinstance(data, str):
-        raise GraphError(f"{place}: {shown(data)} must be text")
+        raise GraphError(f"{place}: {quote(data)} must be text")
     return data
 
 

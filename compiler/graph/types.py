@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...base.checked_values import integer, shown
+from ...base.checked_values import integer, quote
 from ..errors import CompileError
 
 Array = npt.NDArray[Any]
@@ -41,7 +41,7 @@ class Quantization:
         object.__setattr__(self, "scales", scales)
         object.__setattr__(self, "zero_points", zeros)
         if not scales or not all(isfinite(scale) and scale > 0 for scale in scales):
-            raise GraphError(f"scales are {shown(scales)}, but must be positive numbers")
+            raise GraphError(f"scales are {quote(scales)}, but must be positive numbers")
         if len(zeros) != len(scales):
             raise GraphError(f"there are {len(scales)} scales and {len(zeros)} zero points, but "
                              f"each scale has one")
@@ -90,11 +90,11 @@ class TensorType:
     def __post_init__(self) -> None:
         shape = tuple(integer(extent) for extent in self.shape)
         if len(shape) > MOST_AXES or any(each is None or each < 0 for each in shape):
-            raise GraphError(f"shape is {shown(self.shape)}, but must be at most {MOST_AXES} whole "
+            raise GraphError(f"shape is {quote(self.shape)}, but must be at most {MOST_AXES} whole "
                              f"numbers that are not negative")
         object.__setattr__(self, "shape", shape)
         if self.dtype not in DTYPES:
-            raise GraphError(f"type is {shown(self.dtype)}, but must be one of "
+            raise GraphError(f"type is {quote(self.dtype)}, but must be one of "
                              f"{', '.join(DTYPES)}")
         if self.size > LARGEST:
             raise GraphError(f"a tensor of {self.size} elements has more than {LARGEST}")

@@ -3,7 +3,7 @@ gets what it can work with."""
 
 from __future__ import annotations
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from .graph import Graph
 from .types import GraphError
 
@@ -13,23 +13,23 @@ def verify_graph(graph: Graph) -> None:
     known = dict(graph.inputs)
     for name, constant in graph.constants.items():
         if name in known:
-            raise GraphError(f"{named(name)} is both an input and a constant")
+            raise GraphError(f"{show_name(name)} is both an input and a constant")
         known[name] = constant.type
     for name, node in graph.nodes.items():
         place, operation = node.origin or name, node.operation
         if name in known:
-            raise GraphError(f"{named(name)} is computed twice")
+            raise GraphError(f"{show_name(name)} is computed twice")
         for each in operation.operands():
             if each not in known:
-                raise GraphError(f"{named(place)} reads {named(each)}, which is not computed "
-                                 f"before")
+                raise GraphError(f"{show_name(place)} reads {show_name(each)}, which is not "
+                                 "computed before")
         try:
             operation.check(node.type, *(known[each] for each in operation.operands()))
         except GraphError as error:
-            raise GraphError(f"{named(place)}: {operation.title()}: {error}") from None
+            raise GraphError(f"{show_name(place)}: {operation.title()}: {error}") from None
         known[name] = node.type
     if not graph.outputs:
         raise GraphError("the graph has no output")
     for name in graph.outputs:
         if name not in known:
-            raise GraphError(f"the output {named(name)} is not computed")
+            raise GraphError(f"the output {show_name(name)} is not computed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.shape import Reshape
@@ -76,8 +76,8 @@ def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: dict[str, Deci
         if host:
             yield host
             host = []
-        compiler.say(f"finding layouts for {named(graph.nodes[name].origin or name)}")
-        with attributed_to(named(graph.nodes[name].origin or name)):
+        compiler.say(f"finding layouts for {show_name(graph.nodes[name].origin or name)}")
+        with attributed_to(show_name(graph.nodes[name].origin or name)):
             layer, begins = _layer(graph, name, tasks[name], compiler, group)
         layer = replace(layer, parts=tuple(
             each for each, decision in decisions.items()

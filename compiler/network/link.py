@@ -32,7 +32,7 @@ from ...isa.instructions import (
 )
 from ...isa.program import Access, Program, Segment, Tensor
 from ...isa.stream import Stream, encode
-from ...isa.verification.token_cache import with_known_tokens
+from ...isa.verification.token_cache import with_cached_tokens
 from ..errors import CompileError
 from ..graph.types import Array
 from .footprint import footprint
@@ -135,7 +135,7 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
         Segment(NAMES[OUTPUTS], max(1, sizes.outputs), Access.WRITE),
         Segment(NAMES[ARENA], max(1, sizes.arena), Access.WRITE)]
     whole = np.concatenate([*code, encode([Sync()])])
-    return with_known_tokens(Program(config, whole, tuple(segments), tuple(tensors), labels))
+    return with_cached_tokens(Program(config, whole, tuple(segments), tuple(tensors), labels))
 
 
 def _fresh(name: str, taken: Mapping[str, int]) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.functions import Cast
@@ -77,7 +77,7 @@ def tasks_of(graph: Graph,
 
 def title(graph: Graph, name: str) -> str:
     """What messages call a node: as the model does, if it does."""
-    return named(graph.nodes[name].origin or name)
+    return show_name(graph.nodes[name].origin or name)
 
 
 def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
@@ -189,7 +189,7 @@ def check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:
         if decision.where == Where.CPU and name not in ignored:
             node = graph.nodes[name]
             reasons.setdefault(decision.reason, []).append(
-                f"{named(node.origin or name)} ({node.operation.title()})")
+                f"{show_name(node.origin or name)} ({node.operation.title()})")
     if not reasons:
         return
     count = sum(map(len, reasons.values()))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ...isa.arithmetic import quantize_scale
 from ...isa.config import Config
 from ...isa.instructions import Rounding
@@ -90,7 +90,7 @@ def register_task(operation: type[GraphOperation], maker: Maker) -> None:
     it refuses with a RefusalError is left to those that were registered before it. Its operator
     must be known to the catalogue when a network is compiled."""
     if not (isinstance(operation, type) and issubclass(operation, GraphOperation)):
-        raise CompileError(f"{shown(operation)} is no operation of graphs; give a class such as "
+        raise CompileError(f"{quote(operation)} is no operation of graphs; give a class such as "
                            f"{Binary.__name__}")
     MAKERS[operation] = (maker, *MAKERS.get(operation, ()))
 

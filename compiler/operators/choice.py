@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ...base.checked_values import integer, shown
+from ...base.checked_values import integer, quote
 from ...base.errors import ConfigError, ExecutionError
 from ...isa.instructions import Buffer
 from ...isa.memory_timing import MemoryTiming
@@ -29,7 +29,7 @@ Cost = Callable[[Program], int]
 class Remembering(Protocol):
     """A cost that recognizes a program by what it is made from, before it is made."""
 
-    def known(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int: ...
+    def look_up(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int: ...
 
 
 CLOSE = 1.02                # to the bound: there is nothing left to gain
@@ -62,7 +62,7 @@ def check_knobs(template: Template, form: TensorForm, given: Any) -> Any:
     """Knobs of the template that somebody chose, as plain numbers. Refuses any that is none, or
     beyond the sizes of the form."""
     if not isinstance(given, template.knobs):
-        raise CompileError(f"knobs are {shown(given)}, but must be a "
+        raise CompileError(f"knobs are {quote(given)}, but must be a "
                            f"{template.knobs.__module__.rpartition('.')[2]}.Knobs")
     largest = template.largest(form)
     return type(given)(**{each.name: _check_knob(
@@ -74,16 +74,16 @@ def check_knobs(template: Template, form: TensorForm, given: Any) -> Any:
 def _check_knob(place: str, value: Any, largest: Any, *, least: int) -> Any:
     if isinstance(largest, bool):
         if not isinstance(value, bool):
-            raise CompileError(f"{place} is {shown(value)}, but must be True or False")
+            raise CompileError(f"{place} is {quote(value)}, but must be True or False")
         return value
     if isinstance(largest, tuple):
         if not isinstance(value, tuple) or len(value) != len(largest):
-            raise CompileError(f"{place} is {shown(value)}, but must be {len(largest)} numbers")
+            raise CompileError(f"{place} is {quote(value)}, but must be {len(largest)} numbers")
         return tuple(_check_knob(f"{place}[{number}]", each, most, least=least)
                      for number, (each, most) in enumerate(zip(value, largest, strict=True)))
     number = integer(value)
     if number is None or not least <= number <= largest:
-        raise CompileError(f"{place} is {shown(value)}, but must be from {least} to {largest}")
+        raise CompileError(f"{place} is {quote(value)}, but must be from {least} to {largest}")
     return number
 
 

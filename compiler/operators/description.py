@@ -15,7 +15,7 @@ from enum import Enum
 from math import isfinite
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
-from ...base.checked_values import integer, shown
+from ...base.checked_values import integer, quote
 from ...isa.instructions import Rounding
 from ..accelerator.intrinsic import Requantization, requantize_function, scale_function
 from ..errors import CompileError
@@ -128,7 +128,7 @@ class Description:
 
     def wrong(self, name: str, value: Any, right: str) -> CompileError:
         """The error for a field with a wrong value."""
-        return CompileError(f"{self.operator}: {name} is {shown(value)}, but must be {right}")
+        return CompileError(f"{self.operator}: {name} is {quote(value)}, but must be {right}")
 
 
 def kinds_of(description: type[Description]) -> dict[str, Any]:

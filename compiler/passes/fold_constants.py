@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ..graph.evaluate import compute_node
 from ..graph.graph import Constant, Graph, with_nodes
 from ..graph.operation import Value
@@ -54,7 +54,7 @@ def _fold(graph: Graph, *, dequantize: bool) -> Graph:
         try:
             array = compute_node(node, [Value(each.type, each.array) for each in known])
         except (GraphError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise GraphError(f"{named(node.origin or name)}: {node.operation.title()}: "
+            raise GraphError(f"{show_name(node.origin or name)}: {node.operation.title()}: "
                              f"{error}") from None
         constants[name] = Constant(node.type, array)
     return with_nodes(graph, nodes, constants)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ..errors import InternalError, summary
 from ..graph.graph import Graph, Node
 from ..graph.types import GraphError
@@ -79,7 +79,8 @@ def _after(each: Pass, graph: Graph) -> Graph:
         raise
     except Exception as error:
         node = _node_in_work(error, graph)
-        raise InternalError(place, (f"{named(node)}: " if node else "") + summary(error)) from error
+        raise InternalError(place, (f"{show_name(node)}: " if node else "")
+                            + summary(error)) from error
     try:
         verify_graph(found)
     except GraphError as error:

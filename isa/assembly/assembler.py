@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...base.checked_values import named, shown
+from ...base.checked_values import quote, show_name
 from ...base.errors import AssemblyError, MicrotronError
 from ...base.near_misses import hint
 from ..config import PRESETS, Config, base
@@ -20,7 +20,7 @@ from ..instructions import INSTRUCTION_BYTES, ISA, Instruction, MicroOp, Sync
 from ..program import TENSOR_TYPES, Access, Program, Segment, Tensor
 from ..stream import Stream, as_bytes, encode, positions_of
 from .lexer import assignments, number, unquote, unquote_name, words_of
-from .operands import MICRO_OP, parse_values, unchecked
+from .operands import MICRO_OP, build_unchecked, parse_values
 from .segment_text import Generated, SegmentText
 
 RANK_LIMIT = 64                 # NumPy's
@@ -66,7 +66,7 @@ def _by_mnemonic(instructions: Instructions) -> dict[str, type[Instruction]]:
 def _kind(word: str, known: dict[str, type[Instruction]]) -> type[Instruction]:
     mnemonic = word.partition(".")[0]
     if mnemonic not in known:
-        raise AssemblyError(f"there is no instruction {shown(mnemonic)}{hint(mnemonic, known)}")
+        raise AssemblyError(f"there is no instruction {quote(mnemonic)}{hint(mnemonic, known)}")
     return known[mnemonic]
 
 
@@ -100,7 +100,7 @@ class _Assembler:
             return
         if words[0].startswith("."):
             if words[0] not in self.directives:
-                raise AssemblyError(f"there is no directive {shown(words[0])}"
+                raise AssemblyError(f"there is no directive {quote(words[0])}"
                                     f"{hint(words[0], self.directives)}")
             self.directives[words[0]](words)
         else:
@@ -108,9 +108,9 @@ class _Assembler:
 
     def _label(self, word: str) -> None:
         name = unquote_name(word, "label")
-        self._require_code(f"label {named(name)}")
+        self._require_code(f"label {show_name(name)}")
         if name in self.labels:
-            raise AssemblyError(f"label {named(name)} is set twice")
+            raise AssemblyError(f"label {show_name(name)} is set twice")
         self.labels[name] = len(self.code)
 
     def _require_code(self, subject: str) -> None:
@@ -119,7 +119,7 @@ class _Assembler:
 
     def _instruction(self, words: list[str]) -> None:
         kind = _kind(words[0], self.kinds)
-        self.code.append(unchecked(kind, parse_values(kind, words, self.segments)))
+        self.code.append(build_unchecked(kind, parse_values(kind, words, self.segments)))
         self.lines.append(self.line)
 
     def _word(self, words: list[str]) -> None:
@@ -142,7 +142,7 @@ class _Assembler:
         if self.config is not None:
             raise AssemblyError(".config is given twice")
         if len(words) < 2 or words[1] not in PRESETS:
-            wrong = f"{shown(words[1])} is no preset" if words[1:] else "names no preset"
+            wrong = f"{quote(words[1])} is no preset" if words[1:] else "names no preset"
             raise AssemblyError(f".config: {wrong}{hint(words[1] if words[1:] else '', PRESETS)}")
         changed = assignments(words[2:], ".config", base.to_dict())
         self.config = from_dict({name: number(value, name) for name, value in changed.items()},
@@ -153,19 +153,19 @@ class _Assembler:
         _require_count(words, 3)
         key = unquote_name(words[1], "key")
         if key in self.provenance:
-            raise AssemblyError(f".provenance {named(key)} is given twice")
+            raise AssemblyError(f".provenance {show_name(key)} is given twice")
         self.provenance[key] = unquote(words[2])
 
     def _segment(self, words: list[str]) -> None:
         """`.segment weights size=0x1000 access=read`"""
         name = words[1] if words[1:] else ""
         if not name.isidentifier():
-            raise AssemblyError(f".segment: its name is {shown(name)}, but must be a plain word")
-        place = f".segment {named(name)}"
+            raise AssemblyError(f".segment: its name is {quote(name)}, but must be a plain word")
+        place = f".segment {show_name(name)}"
         given = assignments(words[2:], place, ("size", "access"))
         access = given.get("access", Access.READ.value)
         if access not in [each.value for each in Access]:
-            raise AssemblyError(f"{place}: access is {shown(access)}, but must be "
+            raise AssemblyError(f"{place}: access is {quote(access)}, but must be "
                                 f"{' or '.join(each.value for each in Access)}")
         if "size" not in given:
             raise AssemblyError(f"{place}: size is missing")
@@ -176,7 +176,7 @@ class _Assembler:
     def _tensor(self, words: list[str]) -> None:
         """`.tensor x segment=data offset=0x40 shape=1,16 dtype=int8`"""
         name = unquote_name(words[1] if words[1:] else "", "tensor")
-        place = f".tensor {named(name)}"
+        place = f".tensor {show_name(name)}"
         given = assignments(words[2:], place, ("segment", "offset", "shape", "dtype"))
         if "segment" not in given:
             raise AssemblyError(f"{place}: segment is missing")
@@ -187,7 +187,7 @@ class _Assembler:
                                 f"{RANK_LIMIT} are possible")
         dtype = given.get("dtype", Tensor.dtype)
         if dtype not in TENSOR_TYPES:
-            raise AssemblyError(f"{place}: dtype is {shown(dtype)}{hint(dtype, TENSOR_TYPES)}")
+            raise AssemblyError(f"{place}: dtype is {quote(dtype)}{hint(dtype, TENSOR_TYPES)}")
         offset = number(given.get("offset", "0"), f"{place}: offset")
         tensor = Tensor(name, given["segment"], offset, shape, dtype)
         Program(base, NO_CODE, tuple(self.segments), (tensor,))      # refuses one outside
@@ -200,7 +200,7 @@ class _Assembler:
 
         def section(words: list[str]) -> None:
             if words[0] != MICRO_OP:
-                raise AssemblyError(f"{shown(words[0])} stands among micro-ops; write "
+                raise AssemblyError(f"{quote(words[0])} stands among micro-ops; write "
                                     f"{MICRO_OP} dst=…, or .code before an instruction")
             content.add_micro_op(MicroOp(**parse_values(MicroOp, words)))
 
@@ -224,7 +224,7 @@ class _Assembler:
         name, plus, offset = words[1].partition("+")
         found = {segment.name: segment for segment in self.segments}
         if name not in found:
-            raise AssemblyError(f"segment {shown(name)} is not declared above{hint(name, found)}")
+            raise AssemblyError(f"segment {quote(name)} is not declared above{hint(name, found)}")
         content = self.contents.setdefault(name, SegmentText(found[name], self.generated))
         if plus:
             content.move(number(offset, "the offset"))
@@ -245,7 +245,8 @@ class _Assembler:
         broken = []
         for kind in self.kinds.values():
             positions, words = positions_of(stream, kind)
-            broken += [(positions[each], kind, words[each]) for each in kind.broken(words)[:1]]
+            broken += [(positions[each], kind, words[each])
+                       for each in kind.find_invalid(words)[:1]]
         for position, kind, word in sorted(broken, key=lambda each: int(each[0])):
             self.line = self.lines[position]
             kind.of(word)                   # says what is wrong
@@ -263,6 +264,6 @@ def _hexadecimal(words: list[str]) -> bytes:
     try:
         return bytes.fromhex(" ".join(words))
     except ValueError:
-        raise AssemblyError(f"{shown(' '.join(words))} is not a row of bytes; write two "
+        raise AssemblyError(f"{quote(' '.join(words))} is not a row of bytes; write two "
                             f"hexadecimal digits for each, or .code before an instruction"
                             ) from None

@@ -14,7 +14,7 @@ from ..instructions import ISA, Instruction
 from ..program import Program, Segment, Tensor
 from ..record import reserved_bytes
 from ..stream import Stream, as_bytes, positions_of
-from .lexer import quote, quote_name
+from .lexer import quote_name, quote_string
 from .operands import parts_of
 from .segment_listing import list_data
 
@@ -30,12 +30,12 @@ def format_instruction(instruction: Instruction, segments: Sequence[Segment] = (
 def disassemble(program: Program, *,
                 instructions: Sequence[type[Instruction]] = ISA) -> str:
     """A program as text. Words that are not instructions appear as `.word` with their bytes."""
-    decoded = _decoded(program.code, instructions)
+    decoded = _decode(program.code, instructions)
     blocks = [[_config(program.config)],
-              [f".provenance {quote_name(key)} {quote(value)}"
+              [f".provenance {quote_name(key)} {quote_string(value)}"
                for key, value in program.provenance.items()],
-              _aligned([_segment(each) for each in program.segments]),
-              _aligned([_tensor(each) for each in program.tensors])]
+              _align_columns([_segment(each) for each in program.segments]),
+              _align_columns([_tensor(each) for each in program.tensors])]
     blocks += list_data(program.segments, [each for each in decoded if not isinstance(each, str)])
     blocks += _code(program, decoded)
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -64,13 +64,13 @@ def _tensor(tensor: Tensor) -> list[str]:
             f"dtype={tensor.dtype}"]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows]
 
 
-def _decoded(code: Stream, instructions: Sequence[type[Instruction]]) -> list[Instruction | str]:
+def _decode(code: Stream, instructions: Sequence[type[Instruction]]) -> list[Instruction | str]:
     """Each word as an instruction, or the reason why it is not one."""
     decoded: list[Instruction | str] = [f"opcode {opcode} belongs to no instruction"
                                         for opcode in code["opcode"].tolist()]
@@ -78,7 +78,8 @@ def _decoded(code: Stream, instructions: Sequence[type[Instruction]]) -> list[In
     for kind in instructions:
         positions, words = positions_of(code, kind)
         reserved = np.array(reserved_bytes(kind), np.intp)
-        bad = np.union1d(kind.broken(words), np.flatnonzero(raw[positions][:, reserved].any(1)))
+        bad = np.union1d(kind.find_invalid(words), np.flatnonzero(raw[positions][:,
+                                                                                 reserved].any(1)))
         good = ~np.isin(np.arange(len(words)), bad)
         for position, record in zip(positions[good], kind.of_all(words[good]), strict=True):
             decoded[position] = record
@@ -104,12 +105,12 @@ def _code(program: Program, decoded: Sequence[Instruction | str]) -> Iterator[li
     raw = as_bytes(program.code)
     yield [".code"]
     for start, stop in itertools.pairwise([*starts, len(decoded)]):
-        yield labels.get(start, []) + _listed(decoded[start:stop], raw[start:], start,
-                                              program.segments)
+        yield labels.get(start, []) + _format_block(decoded[start:stop], raw[start:], start,
+                                                    program.segments)
 
 
-def _listed(decoded: Sequence[Instruction | str], raw: npt.NDArray[np.uint8], first: int,
-            segments: Sequence[Segment]) -> list[str]:
+def _format_block(decoded: Sequence[Instruction | str], raw: npt.NDArray[np.uint8], first: int,
+                  segments: Sequence[Segment]) -> list[str]:
     """The lines of a block, aligned in columns."""
     rows = {position: parts_of(each, segments) for position, each in enumerate(decoded)
             if not isinstance(each, str)}

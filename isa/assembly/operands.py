@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Any, NamedTuple, TypeVar
 
-from ...base.checked_values import named, shown
+from ...base.checked_values import quote, show_name
 from ...base.errors import AssemblyError
 from ...base.near_misses import hint, near
 from ..program import Segment
@@ -69,7 +69,7 @@ class Operand:
             return self._parse_one(text, segments)
         elements = text.split(",")
         if len(elements) != self.field.count:
-            raise AssemblyError(f"{self.field.name} is {shown(text)}, but needs "
+            raise AssemblyError(f"{self.field.name} is {quote(text)}, but needs "
                                 f"{self.field.count} numbers: {','.join(self.field.axes)}")
         return tuple(self._parse_one(each, segments) for each in elements)
 
@@ -78,7 +78,7 @@ class Operand:
         if self.field.is_flags:
             return 0 if text == EMPTY_SET else self._parse_flags(text)
         if kind is not None:
-            return self._named(text)
+            return self._parse_name(text)
         if name == SEGMENT and text[:1].isidentifier():
             return _segment_number(text, segments)
         return self._in_range(text)
@@ -94,15 +94,15 @@ class Operand:
     def _parse_flags(self, text: str) -> int:
         value = 0
         for each in text.split("|"):
-            bit = self._named(each)
+            bit = self._parse_name(each)
             if value & bit:
-                raise AssemblyError(f"{self.field.name} names {named(each)} twice")
+                raise AssemblyError(f"{self.field.name} names {show_name(each)} twice")
             value |= bit
         return value
 
-    def _named(self, text: str) -> int:
+    def _parse_name(self, text: str) -> int:
         if text not in self.values:
-            raise AssemblyError(f"{self.field.name} is {shown(text)}, but must be one of "
+            raise AssemblyError(f"{self.field.name} is {quote(text)}, but must be one of "
                                 f"{', '.join(self.values)}{near(text, self.values)}")
         return self.values[text]
 
@@ -110,7 +110,7 @@ class Operand:
 def _segment_number(name: str, segments: Sequence[Segment]) -> int:
     names = [segment.name for segment in segments]
     if name not in names:
-        raise AssemblyError(f"segment {shown(name)} is not declared above{hint(name, names)}")
+        raise AssemblyError(f"segment {quote(name)} is not declared above{hint(name, names)}")
     return names.index(name)
 
 
@@ -158,7 +158,7 @@ def parse_values(kind: type[Record], words: Sequence[str],
     for name, text in written.items():
         if known[name].field.suffix:
             raise AssemblyError(f"{mnemonic}: {name} is written behind the mnemonic: "
-                                f"{mnemonic}.{named(text)}")
+                                f"{mnemonic}.{show_name(text)}")
         try:
             values[name] = known[name].parse(text, segments)
         except AssemblyError as error:
@@ -174,7 +174,7 @@ def _parse_suffixes(kind: type[Record], suffixes: Sequence[str]) -> dict[str, An
     mnemonic = kind.mnemonic()
     if len(suffixes) > len(behind):
         raise AssemblyError(f"{mnemonic} takes {len(behind) or 'no'} suffix, but "
-                            f"{shown('.'.join(suffixes))} follows it")
+                            f"{quote('.'.join(suffixes))} follows it")
     try:
         return {operand.field.name: operand.parse(text)
                 for operand, text in zip(behind, suffixes, strict=False)}
@@ -182,7 +182,7 @@ def _parse_suffixes(kind: type[Record], suffixes: Sequence[str]) -> dict[str, An
         raise AssemblyError(f"{mnemonic}: {error}") from None
 
 
-def unchecked(kind: type[AnyRecord], values: Mapping[str, Any]) -> AnyRecord:
+def build_unchecked(kind: type[AnyRecord], values: Mapping[str, Any]) -> AnyRecord:
     """A record from `parse_values`. Whoever makes many checks the rules on all at once."""
     if kind not in _defaults:
         _defaults[kind] = {field.name: field.default for field in fields_of(kind)}

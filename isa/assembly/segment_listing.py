@@ -69,7 +69,7 @@ def _slots_of(load: Load, count: int) -> npt.NDArray[np.intp]:
 
 def _are_micro_ops(data: Data) -> bool:
     words = data.view(MicroOp.dtype())
-    return not len(MicroOp.broken(words)) and bool(
+    return not len(MicroOp.find_invalid(words)) and bool(
         np.array_equal(encode_micro_ops(decode_micro_ops(words)).view(np.uint8), data))
 
 

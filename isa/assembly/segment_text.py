@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ...base.errors import AssemblyError
 from ..instructions import MicroOp
 from ..program import Segment
@@ -27,8 +27,8 @@ class Generated:
         self.count += count
         if self.count > GENERATED_LIMIT:
             raise AssemblyError(f"gaps and repetitions up to here, in segment "
-                                f"{named(segment.name)}, make {self.count:,} bytes of data, but a "
-                                f"text may make at most {GENERATED_LIMIT:,}")
+                                f"{show_name(segment.name)}, make {self.count:,} bytes of data, "
+                                f"but a text may make at most {GENERATED_LIMIT:,}")
 
 
 class SegmentText:
@@ -46,7 +46,7 @@ class SegmentText:
 
     def move(self, offset: int) -> None:
         if offset < self.end:
-            raise AssemblyError(f"offset {offset:#x} of segment {named(self.segment.name)} is "
+            raise AssemblyError(f"offset {offset:#x} of segment {show_name(self.segment.name)} is "
                                 f"taken: its data goes on at {self.end:#x}")
         self._check(offset)
         self.generated.add(offset - self.end, self.segment)
@@ -68,7 +68,7 @@ class SegmentText:
 
     def _check(self, end: int) -> None:
         if end > self.segment.size:
-            raise AssemblyError(f"the data of segment {named(self.segment.name)} reaches byte "
+            raise AssemblyError(f"the data of segment {show_name(self.segment.name)} reaches byte "
                                 f"{end}, but its size is {self.segment.size}")
 
     def data(self) -> npt.NDArray[np.uint8]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NoReturn
 
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ...base.errors import ConfigError, ImageError
 from ..config import Config
 from ..program import SEGMENT_BYTES_LIMIT, Access, Program, Segment, Tensor
@@ -30,7 +30,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")   # all but t
 def describe(program: Program) -> dict[str, object]:
     """The metadata of a program."""
     return {
-        "config": program.config.stated(),
+        "config": program.config.explicit_fields(),
         "labels": {label: int(position) for label, position in program.labels.items()},
         "provenance": dict(program.provenance),
         "segments": [{"name": each.name, "size": each.size, "access": each.access.value}
@@ -97,7 +97,7 @@ def _config(value: object) -> Config:
     except ConfigError as error:
         raise ImageError(f"config: {error}") from None
     for name in fields:
-        if name not in config.stated():
+        if name not in config.explicit_fields():
             raise ImageError(f"config: {name} is {fields[name]}, which is to be left out")
     return config
 
@@ -107,7 +107,7 @@ def _segment(value: object, place: str, data: Octets | None) -> Segment:
     name = _name(fields["name"], f"{place}: name", SEGMENT_NAME_LIMIT)
     access = fields["access"]
     if access not in [each.value for each in Access]:
-        raise ImageError(f"{place}: access is {shown(access)}, but must be "
+        raise ImageError(f"{place}: access is {quote(access)}, but must be "
                          f"{' or '.join(each.value for each in Access)}")
     return Segment(name, _integer(fields["size"], f"{place}: size"), Access(access), data)
 
@@ -128,26 +128,26 @@ def _tensor(value: object, place: str) -> Tensor:
 def _object(value: object, place: str, keys: tuple[str, ...] | None = None, *,
             optional: tuple[str, ...] = ()) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise ImageError(f"{place} is {shown(value)}, but must be an object")
+        raise ImageError(f"{place} is {quote(value)}, but must be an object")
     for key in keys or ():
         if key not in value and key not in optional:
             raise ImageError(f"{place} has no {key}")
     for key in value:
         if keys is not None and key not in keys:
-            raise ImageError(f"{place} has {shown(key)}, but only {', '.join(keys)} are known")
+            raise ImageError(f"{place} has {quote(key)}, but only {', '.join(keys)} are known")
     return value
 
 
 def _list(value: object, place: str) -> list[object]:
     if not isinstance(value, list):
-        raise ImageError(f"{place} is {shown(value)}, but must be a list")
+        raise ImageError(f"{place} is {quote(value)}, but must be a list")
     return value
 
 
 def _integer(value: object, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or (
             not 0 <= value <= SEGMENT_BYTES_LIMIT):
-        raise ImageError(f"{place} is {shown(value)}, but must be an integer from 0 to "
+        raise ImageError(f"{place} is {quote(value)}, but must be an integer from 0 to "
                          f"{SEGMENT_BYTES_LIMIT}")
     return value
 
@@ -155,14 +155,14 @@ def _integer(value: object, place: str) -> int:
 def _name(value: object, place: str, limit: int = NAME_LIMIT) -> str:
     """What people and scripts call something. It is printed, so control characters are out."""
     if not isinstance(value, str) or not 1 <= len(value) <= limit or not value.isprintable():
-        raise ImageError(f"{place} is {shown(value)}, but must have 1 to {limit} "
+        raise ImageError(f"{place} is {quote(value)}, but must have 1 to {limit} "
                          f"printable characters")
     return value
 
 
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str) or len(value) > PROVENANCE_LIMIT or CONTROL.search(value):
-        raise ImageError(f"{place} is {shown(value)}, but must be a text of at most "
+        raise ImageError(f"{place} is {quote(value)}, but must be a text of at most "
                          f"{PROVENANCE_LIMIT} characters, none a control character but tab and "
                          f"newline")
     return value
@@ -173,7 +173,7 @@ def _number(digits: str) -> int:
 
 
 def _no_number(digits: str) -> NoReturn:
-    raise ValueError(f"{shown(digits)} is not an integer of at most {DIGITS_LIMIT} digits")
+    raise ValueError(f"{quote(digits)} is not an integer of at most {DIGITS_LIMIT} digits")
 
 
 def _check_size(size: int) -> None:

@@ -39,7 +39,7 @@ def load(path: str | Path, *, mapped: bool = True) -> Program:
     """
     path = Path(path)
     try:
-        return _read(file_content(path, mapped))
+        return _read(read_image_bytes(path, mapped))
     except OSError as error:
         raise ImageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except MicrotronError as error:
@@ -102,7 +102,7 @@ def _content(segment: Segment) -> Octets:
     return data
 
 
-def file_content(path: Path, mapped: bool) -> Octets:
+def read_image_bytes(path: Path, mapped: bool) -> Octets:
     """All bytes of a file that begins as an image does."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):        # a pipe would block, a device never ends
@@ -122,9 +122,9 @@ def _read(data: Octets) -> Program:
     found = {section.name: section for section in sections.unpack(data)}
     if META not in found and "model" in found:
         raise ImageError("holds a model, not a single program: microtron.load reads it")
-    text = taken(found, META, alignment=1)
-    code = taken(found, "code")
-    contents = {index: taken(found, f"segment.{index}") for index in range(SEGMENTS)
+    text = take_section(found, META, alignment=1)
+    code = take_section(found, "code")
+    contents = {index: take_section(found, f"segment.{index}") for index in range(SEGMENTS)
                 if f"segment.{index}" in found}
     check_rest(found)
     return _program(metadata.parse(text), code, contents)
@@ -137,7 +137,7 @@ def check_rest(found: Mapping[str, Section]) -> None:
             raise ImageError(f"needs its section {section.name}, which this program does not know")
 
 
-def taken(found: dict[str, Section], name: str, alignment: int = sections.PAGE) -> Octets:
+def take_section(found: dict[str, Section], name: str, alignment: int = sections.PAGE) -> Octets:
     """The content of a section we know, which is taken out of those found."""
     if name not in found:
         raise ImageError(f"has no section {name}")

@@ -62,7 +62,7 @@ def pack(sections: Sequence[Section]) -> bytes:
     table: list[bytes] = []
     body: list[bytes | memoryview] = []
     for section in sections:
-        offset = _aligned(end, section.alignment)
+        offset = _align_up(end, section.alignment)
         size = len(section.content)
         table.append(ENTRY.pack(section.name.encode("ascii"), REQUIRED * section.required,
                                 section.alignment, offset, size))
@@ -135,9 +135,9 @@ def _sections(data: Octets, header: Header) -> Iterator[Section]:
         if not 1 <= alignment <= ALIGNMENT_LIMIT or alignment & alignment - 1:
             raise ImageError(f"{place}: alignment is {alignment}, but must be a power of two "
                              f"from 1 to {ALIGNMENT_LIMIT}")
-        if offset != _aligned(end, alignment):
+        if offset != _align_up(end, alignment):
             raise ImageError(f"{place}: offset is {offset}, but must be "
-                             f"{_aligned(end, alignment)}, where the one before it ends")
+                             f"{_align_up(end, alignment)}, where the one before it ends")
         if offset + size > header.size:
             raise ImageError(f"{place}: ends at byte {offset + size}, but the image has "
                              f"{header.size}")
@@ -149,7 +149,7 @@ def _sections(data: Octets, header: Header) -> Iterator[Section]:
         raise ImageError(f"the sections end at byte {end}, but the image has {header.size}")
 
 
-def _aligned(offset: int, alignment: int) -> int:
+def _align_up(offset: int, alignment: int) -> int:
     return offset + -offset % alignment
 
 

@@ -70,7 +70,7 @@ def check(instruction: Instruction, config: Config, segments: Sequence[Segment],
     `position` is the instruction's number in its program, for the message.
     """
     try:
-        _check_possible(instruction, config)
+        _check_supported(instruction, config)
         match instruction:
             case Gemm():
                 _check_gemm(instruction, config, uops)
@@ -90,15 +90,15 @@ def check(instruction: Instruction, config: Config, segments: Sequence[Segment],
         raise ExecutionError(f"{place_of(instruction, position)}: {error}") from None
 
 
-def check_possible(instruction: Instruction, config: Config, position: int) -> None:
+def check_supported(instruction: Instruction, config: Config, position: int) -> None:
     """The part of `check` that asks whether the accelerator can do such a thing at all."""
     try:
-        _check_possible(instruction, config)
+        _check_supported(instruction, config)
     except ExecutionError as error:
         raise ExecutionError(f"{place_of(instruction, position)}: {error}") from None
 
 
-def _check_possible(instruction: Instruction, config: Config) -> None:
+def _check_supported(instruction: Instruction, config: Config) -> None:
     if isinstance(instruction, Window) and not config.has_windows:
         raise ExecutionError(f"window_taps is {config.window_taps}, but windows need "
                              f"{WINDOW_TAPS}")
@@ -157,17 +157,17 @@ def _check_gemm(gemm: Gemm, config: Config, uops: MicroOps) -> None:
     used = uops[gemm.uop:last + 1]
     lows, highs = used.min(0).tolist(), used.max(0).tolist()
 
-    def reached(column: int, strides: Sequence[int]) -> Range:
+    def strided_range(column: int, strides: Sequence[int]) -> Range:
         low, high = index_range(0, gemm.loops, strides) or (0, 0)
         return lows[column] + low, highs[column] + high
 
-    _within("dst", reached(DST, gemm.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
-    _check_activations(reached(SRC, gemm.src_stride), flags, config)
+    _within("dst", strided_range(DST, gemm.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
+    _check_activations(strided_range(SRC, gemm.src_stride), flags, config)
     if flags & DEPTHWISE:
-        _within("wgt", reached(WGT, gemm.wgt_stride), tiles[Buffer.WGT] * config.block_out,
+        _within("wgt", strided_range(WGT, gemm.wgt_stride), tiles[Buffer.WGT] * config.block_out,
                 Buffer.WGT, "row")
     else:
-        _within("wgt", reached(WGT, gemm.wgt_stride), tiles[Buffer.WGT], Buffer.WGT)
+        _within("wgt", strided_range(WGT, gemm.wgt_stride), tiles[Buffer.WGT], Buffer.WGT)
     if flags & FROM_BIAS:
         highest = int(used[0, BIAS]) if flags & FIRST_UOP else highs[BIAS]
         _within("bias", (0, highest), tiles[Buffer.ACC], Buffer.ACC)

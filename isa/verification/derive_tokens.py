@@ -43,7 +43,7 @@ def with_tokens(program: Program) -> Program:
         raise VerificationError(str(error)) from None
     least = np.zeros((len(code), len(Engine)), np.int64)
     for _ in range(ROUNDS):
-        program, clocks = _derived(layout, least)
+        program, clocks = _derive(layout, least)
         full = [each for each in counters(program, clocks)
                 if each.held.max() > program.config.token_limit]
         if not full:
@@ -56,8 +56,8 @@ def with_tokens(program: Program) -> Program:
                             f"more token_bits")
 
 
-def _derived(layout: Layout,
-             least: npt.NDArray[np.int64]) -> tuple[Program, npt.NDArray[np.int64]]:
+def _derive(layout: Layout,
+            least: npt.NDArray[np.int64]) -> tuple[Program, npt.NDArray[np.int64]]:
     """With tokens for its data, and for `least`; and what is complete before each instruction."""
     from .order.walk import DONE, new_order
 
@@ -66,7 +66,7 @@ def _derived(layout: Layout,
     order.least[:] = least
     end, position, _ = layout.walk(order, derive=True)
     if end != DONE:
-        raise VerificationError(layout.why_stopped(end, position))
+        raise VerificationError(layout.describe_stop(end, position))
     code = layout.program.code.copy()
     code["wait"] = layout.code.wait.astype(np.uint8)
     code["post"] = layout.code.post.astype(np.uint8)

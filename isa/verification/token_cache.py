@@ -19,7 +19,7 @@ KIND = "tokens"
 FOLDERS = ("base", "isa")
 
 
-def with_known_tokens(program: Program) -> Program:
+def with_cached_tokens(program: Program) -> Program:
     """What `tokens.with_tokens` gives."""
     if not is_used():
         return with_tokens(program)

@@ -21,9 +21,9 @@ from ..program import Program
 from ..stream import check, instruction_at
 from .bounds import check_end, place_of
 from .order.accesses import DRAM
+from .order.conflicts import Conflict, find_conflict
 from .order.counters import counters
 from .order.layout import Layout, prepare
-from .order.meetings import Meeting, find_meeting
 
 if TYPE_CHECKING:
     from .order.walk import Order
@@ -60,10 +60,10 @@ def inspect(program: Program) -> Verdict:
         layout = prepare(program)
     except ExecutionError as error:
         return Verdict((str(error),), len(program.code))
-    return _walked(program, layout)
+    return _walk_program(program, layout)
 
 
-def _walked(program: Program, layout: Layout) -> Verdict:
+def _walk_program(program: Program, layout: Layout) -> Verdict:
     from .order.walk import DONE, STARVED, new_order
 
     order = new_order(len(program.code), MOST_RACES)
@@ -72,11 +72,11 @@ def _walked(program: Program, layout: Layout) -> Verdict:
     most_tokens: dict[str, int] = {}
     if end == STARVED:
         name = Engine(engine).name.lower()
-        findings.append(f"{_named(program, position)} waits for a token from {name}, but no "
-                        f"earlier {name} instruction posts one that is still there: it can wait "
-                        f"forever")
+        findings.append(f"{_name_instruction(program, position)} waits for a token from {name}, "
+                        f"but no earlier {name} instruction posts one that is still there: it can "
+                        "wait forever")
     elif end != DONE:
-        findings.append(layout.why_stopped(end, position))
+        findings.append(layout.describe_stop(end, position))
     else:
         most_tokens = {each.name: int(each.held.max())
                        for each in counters(program, order.clocks)}
@@ -101,15 +101,16 @@ def _races(program: Program, layout: Layout, order: Order) -> Iterator[str]:
 
 def _race(program: Program, layout: Layout, earlier: int, later: int, space: int) -> str:
     first, second = _engine(program, earlier), _engine(program, later)
-    meeting = find_meeting(layout, earlier, later, space)
+    meeting = find_conflict(layout, earlier, later, space)
     place = _place(program, layout, space, meeting)
-    return (f"{_named(program, later)} {'writes' if meeting.writes else 'reads'} {place}, which "
-            f"{_named(program, earlier)} {'writes' if meeting.wrote else 'reads'}, and no tokens "
-            f"put {earlier} before {later}: post={second} at {earlier} or a later {first}, "
-            f"wait={first} at {later} or an earlier {second}")
+    return (f"{_name_instruction(program, later)} {'writes' if meeting.writes else 'reads'} "
+            f"{place}, which {_name_instruction(program, earlier)} "
+            f"{'writes' if meeting.wrote else 'reads'}, and no tokens put {earlier} before "
+            f"{later}: post={second} at {earlier} or a later {first}, wait={first} at {later} or "
+            f"an earlier {second}")
 
 
-def _place(program: Program, layout: Layout, space: int, meeting: Meeting) -> str:
+def _place(program: Program, layout: Layout, space: int, meeting: Conflict) -> str:
     low, high = meeting.first, meeting.last
     if space < DRAM:
         return f"{Buffer(space).name.lower()}[{low}..{high}]"
@@ -117,7 +118,7 @@ def _place(program: Program, layout: Layout, space: int, meeting: Meeting) -> st
     return f"{program.segments[space - DRAM].name}[{low * grain:#x}..{(high + 1) * grain - 1:#x}]"
 
 
-def _named(program: Program, position: int) -> str:
+def _name_instruction(program: Program, position: int) -> str:
     return place_of(instruction_at(program.code, position), position)
 
 

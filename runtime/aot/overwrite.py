@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ...base.atomic_files import write_atomically
-from ...base.checked_values import listed, named
+from ...base.checked_values import list_names, show_name
 from ...base.errors import MicrotronError
 
 LEDGER = ".microtron_objects"
@@ -30,10 +30,11 @@ def check_overwrites(folder: Path, contents: Mapping[str, bytes]) -> None:
             except OSError as error:
                 raise MicrotronError(f"{path}: cannot be read: {error.strerror or error}") from None
             if there != content and known.get(name) != sha256(there).hexdigest():
-                foreign.append(named(name))
+                foreign.append(show_name(name))
     if foreign:
-        raise MicrotronError(f"{folder}: {listed(foreign)} would be written over, though written "
-                             f"or changed by somebody else; name another folder, or give --force")
+        raise MicrotronError(f"{folder}: {list_names(foreign)} would be written over, though "
+                             "written or changed by somebody else; name another folder, or give "
+                             "--force")
 
 
 def written_before(folder: Path) -> dict[str, str]:

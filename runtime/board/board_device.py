@@ -16,8 +16,8 @@ from ...isa.program import Access, Program
 from ...isa.registers import Control, Status, counters_of, offset_of
 from ...isa.stream import as_bytes
 from ...sim.counts import count
-from ...sim.cycle.stops import LIMIT, faulted
-from ...sim.limit import checked_limit, generous_limit
+from ...sim.cycle.stop_reasons import LIMIT, describe_fault
+from ...sim.limit import check_limit, generous_limit
 from ...sim.report import Report
 from ..devices.device import Address, Bytes, check_config, device_config
 from .connection import Connection, Space, connected
@@ -51,7 +51,7 @@ class BoardDevice:
         self.name = place
         self.config = device_config(config)
         self.place = place_of(place)
-        self.limit = None if limit is None else checked_limit(limit)
+        self.limit = None if limit is None else check_limit(limit)
         opening = link_to(self.place)
         self._connection = (connected(f"{self.place.board}@{self.place.address}", opening)
                             if link is None else Connection(link))
@@ -120,7 +120,7 @@ class BoardDevice:
                             f"should have been: it does not run, but the status, {status:#x}, is "
                             "without the interrupt that tells of its end; run it again")
         if Status.FAILED in status and cause in set(Fault):
-            raise ExecutionError(faulted(program, Fault(cause), told["fault_position"]))
+            raise ExecutionError(describe_fault(program, Fault(cause), told["fault_position"]))
         if status != Status.DONE | Status.INTERRUPT:
             raise LinkError(f"{self.place.address}: the accelerator says neither that the program "
                             f"is done nor why it failed: its status is {status:#x}, its fault "

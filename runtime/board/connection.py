@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ...base.errors import ConfigError, ExecutionError
 from ...isa.config import PAGE_BYTES, Config
 from ...isa.instructions import ISA_VERSION
-from ...isa.registers import IDENTITY, described
+from ...isa.registers import IDENTITY, read_config_fields
 from .link import Link, LinkError, registers_of
 
 CONFIG = tuple(f"config_{field.name}" for field in dataclasses.fields(Config))
@@ -61,7 +61,7 @@ class Connection:
             raise LinkError(f"{where}: the accelerator has version {version} of the instruction "
                             f"set, but this kit has {ISA_VERSION}; build the bitstream anew")
         try:
-            return Config(**described(registers_of(self.link, CONFIG).__getitem__))
+            return Config(**read_config_fields(registers_of(self.link, CONFIG).__getitem__))
         except ConfigError as error:
             raise LinkError(f"{where}: the accelerator does not describe itself: {error}") from None
 

@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 
-from ...base.checked_values import named, shown
+from ...base.checked_values import quote, show_name
 from .link import WORD, LinkError
 from .words import WordLink
 
@@ -41,7 +41,7 @@ class EtherboneLink(WordLink):
             family, kind, protocol, _, place = found[0]
             self._socket = socket.socket(family, kind, protocol)
         except UnicodeError:                    # a part of a name is empty, or too long
-            raise LinkError(f"{named(address)}: no host has such a name; it must be one as "
+            raise LinkError(f"{show_name(address)}: no host has such a name; it must be one as "
                             "board.local, or a number as 192.168.1.50") from None
         except (OSError, ValueError) as error:  # also a zero byte
             raise _no_way(address, error) from None
@@ -107,19 +107,19 @@ def _host_of(address: str) -> tuple[str, int]:
         host, closed, rest = address[1:].partition("]")
         colon, port = rest[:1], rest[1:]
         if not closed or colon not in ("", ":"):
-            raise LinkError(f"{named(address)}: an address in brackets ends with ] or with a port, "
-                            f"as in [::1]:{PORT}")
+            raise LinkError(f"{show_name(address)}: an address in brackets ends with ] or with a "
+                            f"port, as in [::1]:{PORT}")
     elif address.count(":") > 1:
         host, port = address, ""
     else:
         host, _, port = address.partition(":")
     port = port or str(PORT)
     if not (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 1 << 16):
-        raise LinkError(f"{named(address)}: the port is {shown(port)}, but must be a number to "
+        raise LinkError(f"{show_name(address)}: the port is {quote(port)}, but must be a number to "
                         "65535")
     return host, int(port)
 
 
 def _no_way(address: str, error: Exception) -> LinkError:
     reason = error.strerror if isinstance(error, OSError) else error
-    return LinkError(f"{named(address)}: there is no way to the board: {reason}")
+    return LinkError(f"{show_name(address)}: there is no way to the board: {reason}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...base.checked_values import integer, shown
+from ...base.checked_values import integer, quote
 from ...base.errors import MicrotronError
 from ...base.near_misses import near
 from ...base.text_file import read_text
@@ -59,7 +59,7 @@ def place_of(name: str) -> Place:
     """What the name of a board's device says."""
     board, at, address = name.removeprefix(BOARD).partition("@")
     if not (board and at and address):
-        raise MicrotronError(f"{shown(name)} names no board and its address: it must be {FORM}")
+        raise MicrotronError(f"{quote(name)} names no board and its address: it must be {FORM}")
     facts = _facts(board)
     return Place(Path(board).stem, address, _text(board, facts, "flow"), _text(board, facts, "cpu"),
                  _number(board, facts, "memory", "bytes", 0, MOST_BYTES),
@@ -85,7 +85,7 @@ def _number(board: str, facts: dict[str, Any], table: str, key: str, low: int, h
 
 
 def _wrong(board: str, key: str, value: object, right: str) -> MicrotronError:
-    found = "is missing, and" if value is None else f"is {shown(value)}, but"
+    found = "is missing, and" if value is None else f"is {quote(value)}, but"
     return MicrotronError(f"{board}: {key} {found} must be {right}")
 
 
@@ -93,7 +93,7 @@ def _facts(board: str) -> dict[str, Any]:
     known = sorted(path.stem for path in FILES.glob("*.toml"))
     path = FILES / f"{board}.toml" if board in known else Path(board)
     if board not in known and not board.endswith(".toml"):
-        raise MicrotronError(f"there is no board {shown(board)}; there are {', '.join(known)}, or "
+        raise MicrotronError(f"there is no board {quote(board)}; there are {', '.join(known)}, or "
                              f"give a .toml file of your own{near(board, known)}")
     try:
         return tomllib.loads(read_text(path))

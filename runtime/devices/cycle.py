@@ -9,12 +9,12 @@ from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
 from ...sim.counts import Counts, count
-from ...sim.cycle.prepared import Prepared, prepare
+from ...sim.cycle.prepared_program import Prepared, prepare
 from ...sim.cycle.replay import Replay
 from ...sim.cycle.run import run_prepared
-from ...sim.cycle.stops import check_end
+from ...sim.cycle.stop_reasons import check_end
 from ...sim.functional.memory import Memory
-from ...sim.limit import checked_limit, cycle_limit
+from ...sim.limit import check_limit, cycle_limit
 from ...sim.report import Report
 from .device import Address, Bytes, check_config, device_config, device_timing
 
@@ -37,7 +37,7 @@ class CycleDevice:
                  limit: int | None = None, failing: range = range(0), data: bool = True):
         self.config = device_config(config)
         self.timing = device_timing(timing)
-        self.limit = checked_limit(limit)
+        self.limit = check_limit(limit)
         self.failing = failing
         self.data = data
         self._memory: Memory | None = None

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ...base.errors import ExecutionError, MicrotronError
 from ...isa.config import Config, tiny
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Access, Program, Tensor
-from ...sim.arguments import check_program, check_type, chosen_config
+from ...sim.arguments import check_program, check_type, resolve_config
 from ...sim.functional.memory import from_bytes, to_bytes
 from ...sim.report import Report
 
@@ -78,7 +78,7 @@ def open_device(name: str, config: Config | str | None = None, **options: Any) -
         module, kind = DEVICES[name]
     else:
         near = difflib.get_close_matches(str(name)[:40], DEVICES, 1)
-        raise MicrotronError(f"there is no device {shown(name)}; there are {', '.join(DEVICES)} "
+        raise MicrotronError(f"there is no device {quote(name)}; there are {', '.join(DEVICES)} "
                              f"and {BOARD_FORM}{f'; did you mean {near[0]}?' if near else ''}")
     make = getattr(import_module(f".{module}", __package__), kind)
     known_options = [each for each in list(inspect.signature(make).parameters)[1:]
@@ -102,7 +102,7 @@ def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
     if isinstance(device, str):
         device = open_device(device, program.config)
     if not callable(getattr(device, "load", None)):
-        raise MicrotronError(f"device is {shown(device)}, but must be a device or the name of one: "
+        raise MicrotronError(f"device is {quote(device)}, but must be a device or the name of one: "
                              f"{', '.join(DEVICES)}, {BOARD_FORM}")
     given = {name: to_bytes(program.tensor(name), _array(name, values))
              for name, values in inputs.items()}
@@ -137,12 +137,12 @@ def _array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except ValueError:
-        raise MicrotronError(f"tensor {name}: the values are no array: {shown(values)}") from None
+        raise MicrotronError(f"tensor {name}: the values are no array: {quote(values)}") from None
 
 
 def device_config(config: Config | str | None) -> Config | None:
     """The configuration that a device is for, also by its name or file; None if for any."""
-    return None if config is None else chosen_config(config, tiny)
+    return None if config is None else resolve_config(config, tiny)
 
 
 def device_timing(timing: MemoryTiming | None) -> MemoryTiming:

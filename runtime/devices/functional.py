@@ -8,7 +8,7 @@ from ...isa.config import Config
 from ...isa.program import Program
 from ...sim.functional.order import Order
 from ...sim.functional.simulator import Functional
-from ...sim.limit import DEFAULT_WORK, checked_limit
+from ...sim.limit import DEFAULT_WORK, check_limit
 from ...sim.report import Report
 from .device import Address, Bytes, check_config, device_config
 
@@ -28,7 +28,7 @@ class FunctionalDevice:
                  limit: int | None = None):
         self.config = device_config(config)
         self.order = order
-        self.limit = checked_limit(limit, DEFAULT_WORK)
+        self.limit = check_limit(limit, DEFAULT_WORK)
         self._machine: Functional | None = None
 
     def load(self, program: Program) -> None:

@@ -20,12 +20,12 @@ from ...isa.program import Access, Program
 from ...isa.registers import Control, Status, counters_of, identity_of
 from ...isa.stream import as_bytes
 from ...sim.counts import count
-from ...sim.cycle.stops import Place, faulted, not_ended
+from ...sim.cycle.stop_reasons import Place, describe_fault, describe_timeout
 from ...sim.functional.memory import Memory
-from ...sim.limit import checked_limit, cycle_limit, generous_limit
+from ...sim.limit import check_limit, cycle_limit, generous_limit
 from ...sim.report import Report
 from ...sim.timeline import empty_timeline
-from ...sim.tokens import most_tokens
+from ...sim.token_counters import most_tokens
 from .device import Address, Bytes, check_config, device_config, device_timing
 from .rtl_build import WAVEFORMS, Design, library
 from .rtl_harness import Harness, Window
@@ -56,7 +56,7 @@ class RtlDevice:
         self.config = device_config(config)
         self.timing = device_timing(timing)
         self.waveform = waveform
-        self.limit = None if limit is None else checked_limit(limit)
+        self.limit = None if limit is None else check_limit(limit)
         self.failing = failing
         self.design = design
         self._memory: Memory | None = None
@@ -99,8 +99,8 @@ class RtlDevice:
         if complaint := harness.complaint():
             raise ExecutionError(f"the accelerator misbehaved: {complaint}")
         if Status.DONE not in status:
-            raise ExecutionError(faulted(program, Fault(harness.read("fault")),
-                                         harness.read("fault_position")))
+            raise ExecutionError(describe_fault(program, Fault(harness.read("fault")),
+                                                harness.read("fault_position")))
         counters = {name: harness.read(f"{name}_low") | harness.read(f"{name}_high") << 32
                     for name in counters_of(program.config)}
         return Report(device=self.name, config=program.config, memory=self.timing,
@@ -186,5 +186,5 @@ class RtlDevice:
         places = {engine: Place(each.started, each.ended, each.start_position)
                   for engine, each in self._harness.progress().items()}
         complaint = self._harness.complaint()
-        words = not_ended(self._loaded().program, limit, places)
+        words = describe_timeout(self._loaded().program, limit, places)
         return f"{words}; {complaint}" if complaint else words

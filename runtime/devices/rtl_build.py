@@ -22,7 +22,7 @@ from ...base.cache import cache_folder as folder_of
 from ...base.cached_folder import cached_folder
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
-from ...base.progress import announced
+from ...base.progress import announce
 from ...isa.config import Config
 from .rtl_header import declarations
 from .verilog import write_verilog
@@ -109,8 +109,8 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
     (work / "declarations.h").write_text(declarations())
     (folder / SOURCE).write_text(verilog, encoding="utf-8")
     sources = sorted(path.name for path in work.glob("*.cpp"))
-    with announced("compiling the hardware model, once for each configuration: a minute for small "
-                   "ones, several for large ones"):
+    with announce("compiling the hardware model, once for each configuration: a minute for small "
+                  "ones, several for large ones"):
         call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *sources,
              f"../{SOURCE}")
     (work / "model" / LIBRARY).rename(folder / LIBRARY)

@@ -14,7 +14,7 @@ from pathlib import Path
 from ...base.atomic_files import write_atomically
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
-from ...base.progress import announced
+from ...base.progress import announce
 from ...isa.config import Config
 
 SCRIPT = """
@@ -34,7 +34,7 @@ def write_verilog(config: Config, log: Path, target: str | None = None) -> str:
         raise MicrotronError("Amaranth is needed to generate the accelerator, but is not "
                              "installed: pip install 'microtron[hw]'")
     given = json.dumps((sys.path, config.to_dict(), target))
-    with announced("writing the accelerator as Verilog"):
+    with announce("writing the accelerator as Verilog"):
         # Isolated until it has our path: Python itself must not start with files of the user's.
         done = run_tool([sys.executable, "-I", "-c", SCRIPT], text=given, separate=True)
     if done.returncode:

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ...base.checked_values import integer, named, shown
+from ...base.checked_values import integer, quote, show_name
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.errors import InternalError, PassWarning, attributed_to
 from ...compiler.frontends.given_inputs import number_array
@@ -50,7 +50,7 @@ class ModelOptions:
         for name in ("require_accelerator", "optimize"):
             check_type(name, getattr(self, name), bool, "True or False")
         if self.cost is not None and not callable(self.cost):
-            raise MicrotronError(f"cost is {shown(self.cost)}, but must be a function of a program")
+            raise MicrotronError(f"cost is {quote(self.cost)}, but must be a function of a program")
         check_type("shapes", self.shapes, Mapping, "a mapping from names of inputs to shapes")
         object.__setattr__(self, "shapes", {name: _shape(name, each)
                                             for name, each in self.shapes.items()})
@@ -75,8 +75,8 @@ def _shape(name: str, shape: Any) -> tuple[int, ...]:
         extents = [integer(each) for each in shape]
         if all(each is not None and each > 0 for each in extents):
             return tuple(each or 0 for each in extents)
-    raise MicrotronError(f"the shape of {named(name)} is {shown(shape)}, but must be whole numbers "
-                         f"from 1 on, as in (1, 3, 224, 224)")
+    raise MicrotronError(f"the shape of {show_name(name)} is {quote(shape)}, but must be whole "
+                         "numbers from 1 on, as in (1, 3, 224, 224)")
 
 
 def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
@@ -116,7 +116,7 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
         graph = read_model(path, options.shapes, options.values)
         provenance |= {"model": path.name, "sha256": file_digest(path)}
     else:
-        raise MicrotronError(f"model is {shown(model)}, but must be a Graph or the path of a "
+        raise MicrotronError(f"model is {quote(model)}, but must be a Graph or the path of a "
                              f".tflite or .onnx file")
     see("graph", graph)
     if options.optimize:
@@ -130,7 +130,7 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
         graph = run_passes(graph, see, left_out)
         if failed:
             provenance["left_out"] = ", ".join(failed)
-    with attributed_to(named(provenance["model"])):
+    with attributed_to(show_name(provenance["model"])):
         return compile_network(
             graph, target, cost=options.cost, memory=options.memory,
             require_accelerator=options.require_accelerator, provenance=provenance,

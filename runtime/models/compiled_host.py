@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ...base.processor import host
 from ...compiler.cpu.code.entry import Entry, finder
 from ...compiler.cpu.code.kernel import Kernel
@@ -94,8 +94,8 @@ class LoadedPart:
 
     def _check(self, failed: int) -> None:
         if failed:
-            raise GraphError(f"{named(self.part.kernels[failed - 1].node)}: an index from data is "
-                             f"outside its axis")
+            raise GraphError(f"{show_name(self.part.kernels[failed - 1].node)}: an index from data "
+                             "is outside its axis")
 
     def _failed(self, first: int, last: int) -> int:
         """Run kernels `first` to before `last`: 0, or the number of one that failed, from 1 on."""

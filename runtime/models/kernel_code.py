@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from weakref import WeakValueDictionary
 
-from ...base.machine_code import Library, described, object_file
+from ...base.machine_code import Library, describe_target, object_file
 from ...base.object_cache import found, keep
 from ...base.processor import host
 from ...compiler.cpu.code.kernel import Module
@@ -48,7 +48,7 @@ def functions_of(module: Module, *, optimize: bool = True) -> dict[str, Function
 def _objects(module: Module, names: Sequence[str],
              optimize: bool) -> Iterator[tuple[bytes, list[str]]]:
     """Object files that have these functions between them, each with its own."""
-    setting = f"{described(host())}\n{optimize}\n{digest()}"
+    setting = f"{describe_target(host())}\n{optimize}\n{digest()}"
     places: dict[str, list[str]] = {}
     missing = []
     for name in names:

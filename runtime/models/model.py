@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from .compiled_model import CompiledModel
 from .host import HostBackend
 from .result import Result
@@ -21,9 +21,9 @@ class Model(CompiledModel):
     def __repr__(self) -> str:
         """In a line: what goes in and out, and who computes."""
         inputs, outputs = (
-            ", ".join(f"{named(name)}: {type_.plain()}" for name, type_ in each.items())
+            ", ".join(f"{show_name(name)}: {type_.plain()}" for name, type_ in each.items())
             for each in (self.inputs, self.outputs))
-        return (f"<Model {named(self.name) or 'without a name'}: ({inputs}) → ({outputs}), "
+        return (f"<Model {show_name(self.name) or 'without a name'}: ({inputs}) → ({outputs}), "
                 f"{len(self.programs)} programs, {len(self.host_nodes)} of {len(self.nodes)} nodes "
                 f"on the CPU>")
 

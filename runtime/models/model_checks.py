@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.graph.types import TensorType
 from ...compiler.network.network import Where
@@ -44,7 +44,7 @@ def check_model(model: CompiledModel) -> None:
 def _add(known: dict[str, TensorType], found: dict[str, TensorType], place: str) -> None:
     for name, type_ in found.items():
         if name in known:
-            raise ImageError(f"{place}: {named(name)} is computed twice")
+            raise ImageError(f"{place}: {show_name(name)} is computed twice")
         known[name] = type_
 
 
@@ -52,25 +52,25 @@ def _check_reads(known: Mapping[str, TensorType], needed: Mapping[str, TensorTyp
                  place: str) -> None:
     for name, type_ in needed.items():
         if name not in known:
-            raise ImageError(f"{place} reads {named(name)}, which is not computed before")
+            raise ImageError(f"{place} reads {show_name(name)}, which is not computed before")
         if known[name] != type_:
-            raise ImageError(f"{place} reads {named(name)} as {type_}, but it is {known[name]}")
+            raise ImageError(f"{place} reads {show_name(name)} as {type_}, but it is {known[name]}")
 
 
 def _check_program(step: ProgramStep, known: dict[str, TensorType], place: str) -> None:
     _check_reads(known, {each.tensor: each.type for each in step.inputs}, place)
     for ports, types in ((step.inputs, READ), (step.outputs, WRITTEN)):
         for port in ports:
-            _check_port(port, step.program, types, f"{place}: {named(port.tensor)}")
+            _check_port(port, step.program, types, f"{place}: {show_name(port.tensor)}")
     for port in step.outputs:
         tensor = step.program.tensor(port.name)
         if step.program.segment(tensor.segment).access != Access.WRITE:
-            raise ImageError(f"{place}: the accelerator may not write {named(port.name)}")
+            raise ImageError(f"{place}: the accelerator may not write {show_name(port.name)}")
         try:
             for stage in port.layout.stages:
                 stage.inverse()
         except MicrotronError as error:
-            raise ImageError(f"{place}: {named(port.tensor)}: {error}") from None
+            raise ImageError(f"{place}: {show_name(port.tensor)}: {error}") from None
         _add(known, {port.tensor: port.type}, place)
 
 
@@ -108,7 +108,7 @@ def _check_layout(layout: Layout, elements: int, tiles: int, place: str) -> None
 def _check_nodes(model: CompiledModel) -> None:
     """Reports name steps and instructions that are there."""
     for node in model.nodes:
-        place = f"node {named(node.name)}"
+        place = f"node {show_name(node.name)}"
         if node.step is None:
             continue
         if not 0 <= node.step < len(model.steps):
@@ -117,6 +117,6 @@ def _check_nodes(model: CompiledModel) -> None:
         if isinstance(step, HostStep) != (node.where == Where.CPU):
             raise ImageError(f"{place}: runs on the {node.where.value}, but its step does not")
         if isinstance(step, ProgramStep) and node.label not in step.program.labels:
-            raise ImageError(f"{place}: begins at {named(node.label)}, which its program lacks")
+            raise ImageError(f"{place}: begins at {show_name(node.label)}, which its program lacks")
         if node.macs < 0:
             raise ImageError(f"{place}: has {node.macs} multiply-adds")

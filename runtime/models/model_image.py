@@ -38,7 +38,7 @@ def load(path: str | PathLike[str], *, mapped: bool = True) -> CompiledModel:
     `mapped`, of a private copy."""
     path = Path(path)
     try:
-        return _read(program_image.file_content(path, mapped))
+        return _read(program_image.read_image_bytes(path, mapped))
     except OSError as error:
         raise ImageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:             # also a path with a zero byte
@@ -124,7 +124,7 @@ def _read(data: Octets) -> CompiledModel:
     if program_image.META in found and MODEL not in found:
         raise ImageError("holds a single program, not a model: "
                          "microtron.isa.image.program_image reads it")
-    contents = {name: program_image.taken(found, name, alignment)
+    contents = {name: program_image.take_section(found, name, alignment)
                 for name, alignment in ALIGNMENTS.items()}
     program_image.check_rest(found)
     text = parsed(contents[MODEL])

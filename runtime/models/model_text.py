@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, NoReturn
 
-from ...base.checked_values import integer, named, shown
+from ...base.checked_values import integer, quote, show_name
 from ...base.errors import ImageError
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.records import plain, record
@@ -131,7 +131,7 @@ def built(data: dict[str, Any], programs: Sequence[Program],
         outputs=_named_types(data["outputs"], "outputs"), constants=constants, steps=steps,
         nodes=tuple(record(NodeReport, each, f"node {number}")
                     for number, each in enumerate(_list(data["nodes"], "nodes"))),
-        provenance={name: _text(each, f"provenance {named(name)}")
+        provenance={name: _text(each, f"provenance {show_name(name)}")
                     for name, each in _object(data["provenance"], "provenance").items()})
 
 
@@ -172,37 +172,37 @@ def _named_types(data: Any, place: str) -> dict[str, TensorType]:
         entries = _object(each, place, ("name", "type"))
         name = _text(entries["name"], f"{place}: name")
         if name in found:
-            raise ImageError(f"{place}: there are two of the name {named(name)}")
-        found[name] = record(TensorType, entries["type"], f"{place}: {named(name)}")
+            raise ImageError(f"{place}: there are two of the name {show_name(name)}")
+        found[name] = record(TensorType, entries["type"], f"{place}: {show_name(name)}")
     return found
 
 
 def _object(value: object, place: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ImageError(f"{place}: {shown(value)} must be an object")
+        raise ImageError(f"{place}: {quote(value)} must be an object")
     if keys is not None and set(value) != set(keys):
-        raise ImageError(f"{place}: fields are {shown(list(value))}, but must be "
+        raise ImageError(f"{place}: fields are {quote(list(value))}, but must be "
                          f"{', '.join(sorted(keys))}")
     return value
 
 
 def _list(value: object, place: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ImageError(f"{place}: {shown(value)} must be a list")
+        raise ImageError(f"{place}: {quote(value)} must be a list")
     return value
 
 
 def _whole(value: object, place: str) -> int:
     number = integer(value)
     if number is None or not 0 <= number <= SEGMENT_BYTES_LIMIT:
-        raise ImageError(f"{place} is {shown(value)}, but must be a whole number from 0 to "
+        raise ImageError(f"{place} is {quote(value)}, but must be a whole number from 0 to "
                          f"{SEGMENT_BYTES_LIMIT}")
     return number
 
 
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
-        raise ImageError(f"{place}: {shown(value)} must be text")
+        raise ImageError(f"{place}: {quote(value)} must be text")
     return value
 
 
@@ -211,7 +211,7 @@ def _number(digits: str) -> int:
 
 
 def _no_number(digits: str) -> NoReturn:
-    raise ValueError(f"{shown(digits)} is no number of 64 bits")
+    raise ValueError(f"{quote(digits)} is no number of 64 bits")
 
 
 def _check_size(size: int) -> None:

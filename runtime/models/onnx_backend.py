@@ -26,7 +26,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 from onnx.defs import onnx_opset_version
 
-from ...base.checked_values import named, shown
+from ...base.checked_values import quote, show_name
 from ...compiler.frontends.onnx.read import read_onnx
 from ...compiler.frontends.onnx.reader import NotConstantError
 from ...compiler.graph.graph import Graph
@@ -73,7 +73,7 @@ class PreparedModel(BackendRep):
         """The outputs, in order and by name. Inputs are a list in the order of the model's, a
         mapping by name, or the only one alone."""
         if kwargs:
-            raise InputError(f"run has no option {shown(next(iter(kwargs)))}")
+            raise InputError(f"run has no option {quote(next(iter(kwargs)))}")
         arrays = self._by_name(inputs)
         key = self._key(arrays)
         special = self._kept.pop(key, None)
@@ -96,14 +96,14 @@ class PreparedModel(BackendRep):
             given = dict(zip(self.inputs, inputs, strict=False))
             if len(inputs) != len(self.inputs):
                 raise InputError(f"there are {len(inputs)} inputs, but the model has "
-                                 f"{len(self.inputs)}: {', '.join(map(named, self.inputs))}")
+                                 f"{len(self.inputs)}: {', '.join(map(show_name, self.inputs))}")
         else:
             given = dict.fromkeys(self.inputs[:1], inputs)
         for name in (*given, *self.inputs):
             if name not in given or name not in self.inputs:
-                raise InputError(f"inputs are {', '.join(map(named, given))}, but must be "
-                                 f"{', '.join(map(named, self.inputs))}")
-        return {name: as_array(f"input {named(name)}", each) for name, each in given.items()}
+                raise InputError(f"inputs are {', '.join(map(show_name, given))}, but must be "
+                                 f"{', '.join(map(show_name, self.inputs))}")
+        return {name: as_array(f"input {show_name(name)}", each) for name, each in given.items()}
 
     def _key(self, arrays: Mapping[str, Array]) -> Key:
         """What is compiled for these inputs is for all that have the same."""

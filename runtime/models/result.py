@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...base.checked_values import listed, named
+from ...base.checked_values import list_names, show_name
 from ...base.errors import MicrotronError
 from ...compiler.graph.types import Array, TensorType
 from ...compiler.network.network import Where
@@ -31,7 +31,8 @@ class Result:
 
     def __repr__(self) -> str:
         """In a line: what came out, and after how long."""
-        outputs = ", ".join(f"{named(name)}: {type_.plain()}" for name, type_ in self.types.items())
+        outputs = ", ".join(f"{show_name(name)}: {type_.plain()}" for name,
+                            type_ in self.types.items())
         time = "" if self.cycles is None else f", {self.cycles:,} cycles"
         return f"<Result ({outputs}) of the {self.device} device{time}>"
 
@@ -44,14 +45,14 @@ class Result:
         if name is None:
             if len(self.outputs) != 1:
                 raise MicrotronError(f"there are {len(self.outputs)} outputs, so one must be "
-                                     f"named: {listed(list(map(named, self.outputs)))}")
+                                     f"named: {list_names(list(map(show_name, self.outputs)))}")
             name = next(iter(self.outputs))
         return real(self.outputs[self._known(name)], self.types[name])
 
     def _known(self, name: str) -> str:
         if name not in self.outputs:
-            raise MicrotronError(f"there is no output {named(name)}; there are "
-                                 f"{listed(list(map(named, self.outputs)))}")
+            raise MicrotronError(f"there is no output {show_name(name)}; there are "
+                                 f"{list_names(list(map(show_name, self.outputs)))}")
         return name
 
     @property

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ...base.errors import MicrotronError
 from ...isa.program import Tensor
 
@@ -54,7 +54,7 @@ def read_npz_array(path: Path, name: str, place: str, wanted: tuple[int, ...],
     with _archive(path) as archive:
         members = archive.namelist()
         with archive.open(f"{name}.npy" if f"{name}.npy" in members else name) as file:
-            return _read(file, f"{path}: {named(name)}", place, wanted, dtypes)
+            return _read(file, f"{path}: {show_name(name)}", place, wanted, dtypes)
 
 
 @contextmanager

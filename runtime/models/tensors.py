@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checked_values import listed, named, shown
+from ...base.checked_values import list_names, quote, show_name
 from ...base.errors import MicrotronError
 from ...compiler.graph.operation import Value
 from ...compiler.graph.operations.quantize import Dequantize, Quantize
@@ -31,20 +31,21 @@ def taken(types: Mapping[str, TensorType], given: Any, *,
     """
     if not isinstance(given, Mapping):
         if len(types) != 1:
-            raise InputError(f"inputs are {shown(given)}, but must be a mapping from names to "
+            raise InputError(f"inputs are {quote(given)}, but must be a mapping from names to "
                              f"arrays: the model has {_listed(types)}")
         given = {next(iter(types)): given}
     for name in given:
         if name not in types:
-            raise InputError(f"there is no input {named(name)}; the model has {_listed(types)}")
+            raise InputError(f"there is no input {show_name(name)}; the model has {_listed(types)}")
     for name, type_ in types.items():
         if name not in given:
-            raise InputError(f"the input {named(name)} ({type_.plain()}) is not given")
-    found = {name: stored(f"input {named(name)}", as_array(f"input {named(name)}", given[name]),
+            raise InputError(f"the input {show_name(name)} ({type_.plain()}) is not given")
+    found = {name: stored(f"input {show_name(name)}", as_array(f"input {show_name(name)}",
+                                                               given[name]),
                           type_) for name, type_ in types.items()}
     if not allow_nan:
         for name, array in found.items():
-            _refuse_nan(f"input {named(name)}", array)
+            _refuse_nan(f"input {show_name(name)}", array)
     return found
 
 
@@ -61,7 +62,8 @@ def _first(wrong: Array) -> list[int]:
 
 
 def _listed(types: Mapping[str, TensorType]) -> str:
-    return listed([f"{named(name)} ({type_.plain()})" for name, type_ in types.items()]) or "none"
+    return list_names([f"{show_name(name)} ({type_.plain()})" for name,
+                       type_ in types.items()]) or "none"
 
 
 def as_array(place: str, value: Any) -> Array:
@@ -76,7 +78,7 @@ def as_array(place: str, value: Any) -> Array:
     except Exception as error:          # of whatever library made it
         raise InputError(f"{place}: {type(value).__name__} gives no array: "
                          f"{' '.join(str(error).split())}") from None
-    raise InputError(f"{place} is {shown(value)}, but must be an array, of NumPy or anything with "
+    raise InputError(f"{place} is {quote(value)}, but must be an array, of NumPy or anything with "
                      f"__dlpack__ or __array__")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checked_values import integer, shown
+from ...base.checked_values import integer, quote
 from ...base.errors import MicrotronError
 from ...compiler.cpu.code.sharing import LINE, POOL_WORDS, RUNNING, SLEEP, YIELD
 from .kernel_code import Function
@@ -99,6 +99,6 @@ def thread_count(threads: int | None = None) -> int:
         integer(given))
     if count is None or not 1 <= count <= MOST:
         where = VARIABLE if threads is None else "threads"
-        raise MicrotronError(f"{where} is {shown(given)}, but must be a whole number from 1 to "
+        raise MicrotronError(f"{where} is {quote(given)}, but must be a whole number from 1 to "
                              f"{MOST}")
     return count

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from ...base.checked_values import named, printable
+from ...base.checked_values import printable, show_name
 from ...compiler.network.network import Where
 from ..models.compiled_model import CompiledModel, ProgramStep
 from ..times.end_to_end import EndToEnd
@@ -129,10 +129,10 @@ def _facts(found: Inspection, rows: Sequence[LayerCost], *, all_reasons: bool) -
     yield (f"{totals['instruction_bytes']:,} bytes of instructions, "
            f"{totals['constant_bytes']:,} of weights and micro-ops")
     origin = model.provenance
-    yield (f"compiled from {named(origin.get('model', 'something unknown'))} by microtron "
-           f"{named(origin.get('microtron', 'of unknown version'))}")
+    yield (f"compiled from {show_name(origin.get('model', 'something unknown'))} by microtron "
+           f"{show_name(origin.get('microtron', 'of unknown version'))}")
     if "left_out" in origin:
-        yield f"without passes that failed: {named(origin['left_out'])}"
+        yield f"without passes that failed: {show_name(origin['left_out'])}"
 
 
 def reason_lines(model: CompiledModel, time: EndToEnd | None, numbers: dict[str, int], *,
@@ -141,7 +141,7 @@ def reason_lines(model: CompiledModel, time: EndToEnd | None, numbers: dict[str,
     if all_reasons:
         for each in model.host_nodes:
             number = f" {numbers[each.name]}" if each.name in numbers else ""
-            yield f"cpu{number} {named(each.title)}: {printable(each.reason)}"
+            yield f"cpu{number} {show_name(each.title)}: {printable(each.reason)}"
         return
     groups = grouped_reasons(model.host_nodes, time.host.nodes if time else None)
     if groups:
@@ -180,8 +180,8 @@ def placement_lines(model: CompiledModel) -> Iterator[str]:
     for each in model.nodes:
         reason = f"  {printable(each.reason)}" if each.reason else ""
         if each.where == Where.FUSED:
-            reason = f"  part of {named(each.reason)}"
-        yield (f"{each.where.value:<11}  {printable(each.operator):<20}  {named(each.title)}"
+            reason = f"  part of {show_name(each.reason)}"
+        yield (f"{each.where.value:<11}  {printable(each.operator):<20}  {show_name(each.title)}"
                f"{reason}")
 
 
@@ -192,4 +192,4 @@ def plan_lines(model: CompiledModel) -> Iterator[str]:
             plan = step.plan
             yield f"step {number}: {plan.peak:,} bytes at most, {plan.total:,} without sharing"
             for name, offset in sorted(plan.offsets.items(), key=lambda each: each[1]):
-                yield f"  {offset:>12,}  {named(name)}"
+                yield f"  {offset:>12,}  {show_name(name)}"

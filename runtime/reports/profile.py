@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...isa.instructions import Engine
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program, engines_of
-from ...sim.cycle.stops import text_of
+from ...sim.cycle.stop_reasons import text_of
 from ...sim.report import Report
 from ...sim.simulate import simulate
 from ...sim.timeline import Cycles, Timeline

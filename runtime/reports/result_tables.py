@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...base.checked_values import named
+from ...base.checked_values import show_name
 from ...compiler.graph.types import Array, TensorType
 from ...compiler.network.network import Where
 from ..models.compiled_model import CompiledModel
@@ -70,7 +70,7 @@ def time_rows(model: CompiledModel, time: EndToEnd) -> list[tuple[str, str]]:
 
 def _answer_rows(name: str, array: Array, type_: TensorType) -> Iterator[tuple[str, str]]:
     """An output: what it is, and its numbers or the largest of them."""
-    yield "output", f"{named(name)}: {type_}"
+    yield "output", f"{show_name(name)}: {type_}"
     yield "", answer(array, type_)
 
 

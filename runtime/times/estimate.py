@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...base.checked_values import shown
+from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ..models.compiled_model import CompiledModel, HostStep
 from .host_times import Handover, HostTimes, NodeTime, Source, ports_of
@@ -57,7 +57,7 @@ def processor_named(text: str) -> Processor:
     """The processor in a board's words: "2 × Cortex-A9"."""
     name = re.sub(r"^\d+ × ", "", text)
     if name not in PROCESSORS:
-        raise MicrotronError(f"nothing is known of how fast a processor {shown(text)} is; there "
+        raise MicrotronError(f"nothing is known of how fast a processor {quote(text)} is; there "
                              f"are {', '.join(PROCESSORS)}")
     return PROCESSORS[name]
 

@@ -20,7 +20,7 @@ from numba import types
 from numba.core.ccallback import CFunc
 
 from ...base.numba_cache import enable_cache
-from .types import (
+from .numba_types import (
     Builder,
     Context,
     Function,
@@ -103,11 +103,11 @@ def store(builder: Builder, value: Word, address: Word, alignment: int = 1) -> N
     builder.store(value, builder.inttoptr(address, value.type.as_pointer()), align=alignment)
 
 
-def moved(builder: Builder, address: Word, offset: int) -> Word:
+def offset_address(builder: Builder, address: Word, offset: int) -> Word:
     return builder.add(address, I64(offset))
 
 
-def repeated(builder: Builder, value: Word, lanes: int) -> Word:
+def broadcast(builder: Builder, value: Word, lanes: int) -> Word:
     """A vector with the same number in every lane."""
     first = builder.insert_element(ir.Constant(vector(value.type, lanes), ir.Undefined), value,
                                    I32(0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..twins.types import Code, Machine, Machines, MicroOps, Numbers, Settings
+from ..twins.record_types import Code, Machine, Machines, MicroOps, Numbers, Settings
 
 
 class Given(NamedTuple):

@@ -9,10 +9,11 @@ import numpy as np
 from ...isa.instructions import Engine, MicroOp
 from ...isa.record import fields_of
 from ..compiled.checksum import CYCLE, checksum
+from ..llvm.decorators import Blank, inline
 from ..llvm.entry import Entry
-from ..llvm.marks import Blank, inlined
 from ..llvm.values import NUMBER, Array, Record
-from ..twins.decoded import ROW
+from ..twins.decode import ROW
+from ..twins.record_types import Machines, MicroOps, Numbers
 from ..twins.top import (
     FIRST_COUNTER,
     LAYOUT,
@@ -24,10 +25,9 @@ from ..twins.top import (
     cycle,
     news,
 )
-from ..twins.types import Machines, MicroOps, Numbers
 from . import skip_memory_side, skip_repeats
 from .bundles import Given, Loads, Notes, Past, State
-from .notes import note
+from .event_log import note
 
 PASTS, OLD = 3, 2           # machines that are kept to compare with; the last is the older one
 SHORTEST, LONGEST = 4, 16   # cycles after which it is kept anew
@@ -109,7 +109,7 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
     return OVER
 
 
-@inlined
+@inline
 def _load_micro_ops(ended: int, uops: MicroOps, loads: Loads) -> None:
     """Write the micro-ops of the load that ended, if one did."""
     if ended >= 0:

@@ -33,14 +33,14 @@ class Replay:
 
     def run(self, timeline: Timeline) -> None:
         """Change memory as the run did, starting with scratchpads that are zero."""
-        effects, order, step = self._ready(), timeline.order(), 0
+        effects, order, step = self._make_effects(), timeline.order(), 0
         while step < len(order):
             step, heard = effects.execute_all(order, step)
             if step < len(order):
                 self._execute(int(order[step]), outside=heard == OUTSIDE)
                 step += 1
 
-    def _ready(self) -> Effects:
+    def _make_effects(self) -> Effects:
         if self._effects is None:
             from ..functional.effects import Effects
             self._pads = Scratchpads(self.program.config)

@@ -17,9 +17,9 @@ from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
 from ...isa.registers import counter_names
 from ..timeline import Timeline
-from ..tokens import named
-from ..twins.types import Numbers, OneRecord
-from .prepared import Bytes, Prepared, prepare
+from ..token_counters import nonzero_counters
+from ..twins.record_types import Numbers, OneRecord
+from .prepared_program import Bytes, Prepared, prepare
 
 NO_LIMIT = 1 << 62
 MOST_SHOWN = 6              # fields that a message lists
@@ -69,7 +69,7 @@ def run_prepared(prepared: Prepared, segments: Sequence[Bytes | None], *,
                timeline=Timeline(dispatched=times[:, 0], start=times[:, 1], end=times[:, 2],
                                  waits=waits),
                fault=Fault(int(end["fault"][0])), fault_position=int(end["fault_position"][0]),
-               stuck=stuck, most_tokens=named(registers["tokens"]["most"][0].tolist()))
+               stuck=stuck, most_tokens=nonzero_counters(registers["tokens"]["most"][0].tolist()))
 
 
 def _counters(registers: OneRecord) -> dict[str, int]:
@@ -107,17 +107,17 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
               failing: range, times: Numbers, waits: Numbers, limit: int,
               skip: bool) -> tuple[OneRecord, bool]:
     """The registers after a run, and whether it was given up. Fills in `times` and `waits`."""
-    from ..llvm.entry import known
+    from ..llvm.entry import bind_array
     from ..twins import top
     from . import loop
     from .bundles import Notes
     config = prepared.config
     failing = range(failing.start - prepared.moved, failing.stop - prepared.moved)
     machines = top.machines(1 + loop.PASTS)
-    words = known(loop.ALL_WORDS, machines)
+    words = bind_array(loop.ALL_WORDS, machines)
     arguments = (
         replace(words, kind=loop.MACHINES), words,
-        prepared.given(timing=_known_timing(timing, config.bus_bytes, failing)),
+        prepared.bind_timing(timing=_timing_record(timing, config.bus_bytes, failing)),
         prepared.loads(values=prepared.micro_ops.values(segments)),
         np.zeros((config.tiles(Buffer.UOP), loop.UOP_FIELDS), np.uint16),
         Notes(times=times, waits=waits, seen=np.zeros((len(Engine), len(Engine)), np.int64)),
@@ -128,11 +128,11 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
 
 
 @lru_cache(maxsize=64)
-def _known_timing(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
-    from ..llvm.entry import known
+def _timing_record(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
+    from ..llvm.entry import bind_array
     from ..twins import top
     from .loop import GIVEN
-    return known(GIVEN.timing, top.timing_of(timing, bus_bytes, failing))
+    return bind_array(GIVEN.timing, top.timing_of(timing, bus_bytes, failing))
 
 
 def check_meaning(config: Config, made_for: Config) -> None:

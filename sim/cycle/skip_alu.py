@@ -7,13 +7,13 @@ wait for what another has yet to write.
 from __future__ import annotations
 
 from ..twins.alu.alu_results import DEPTH, PLACES, TICKETS
-from ..twins.registers import inlined
-from ..twins.types import Code, Machine, Settings, Unit
+from ..twins.record_types import Code, Machine, Settings, Unit
+from ..twins.registers import inline
 
 FOREVER = 1 << 62
 
 
-@inlined
+@inline
 def even_steps(machine: Machine, kept: Machine, code: Code, config: Settings, times: int) -> int:
     """In how many periods, at most `times`, the ALU goes on as in the last one; 0 if that is not
     certain."""
@@ -23,20 +23,20 @@ def even_steps(machine: Machine, kept: Machine, code: Code, config: Settings, ti
     entered = results.entered - kept.alu_results.entered        # in a period
     retired = results.head - kept.alu_results.head
     if entered != retired:
-        times = min(times, _with_tickets_left(machine, kept, entered - retired))
+        times = min(times, _cycles_until_last_ticket(machine, kept, entered - retired))
     if retired:
-        times = min(times, _same_tickets(results) // retired)
+        times = min(times, _count_alike_tickets(results) // retired)
     if entered == 0 or times == 0:
         return times
-    if (not _walks_inside_a_loop(machine, kept, code, entered)
-            or not _free_of_hazards(machine, kept, code, entered, times * entered)
-            or not _walks_are_inside(machine, kept, code, config, entered, times * entered)):
+    if (not _walks_stay_in_one_loop(machine, kept, code, entered)
+        or not _has_no_hazard(machine, kept, code, entered, times * entered)
+        or not _walks_are_inside(machine, kept, code, config, entered, times * entered)):
         return 0
     return times
 
 
-@inlined
-def _with_tickets_left(machine: Machine, kept: Machine, more: int) -> int:
+@inline
+def _cycles_until_last_ticket(machine: Machine, kept: Machine, more: int) -> int:
     """For how many cycles the number of steps under way can keep changing: until no ticket is left,
     or since there was none. In a period of several cycles that could happen in the middle, so then
     it is 0."""
@@ -47,7 +47,7 @@ def _with_tickets_left(machine: Machine, kept: Machine, more: int) -> int:
     return DEPTH - 1 - under_way if more > 0 else FOREVER
 
 
-@inlined
+@inline
 def _lanes_go_on(machine: Machine, kept: Machine) -> bool:
     """Whether the lanes are as they were, or one period closer to the next edge. If an edge passed
     during the period, the remaining ones may look alike, but they are not as far away."""
@@ -55,7 +55,7 @@ def _lanes_go_on(machine: Machine, kept: Machine) -> bool:
     return nearer in (0, machine.clock.now - kept.clock.now)
 
 
-@inlined
+@inline
 def _moves_evenly(machine: Machine, kept: Machine) -> bool:
     """Whether copies of tile numbers move like the originals. In the first period after a new row
     or instruction they may not."""
@@ -75,7 +75,7 @@ def _moves_evenly(machine: Machine, kept: Machine) -> bool:
         and (issue.spare_reads_right == 0 or issue.spare_right - then.spare_right == right))
 
 
-@inlined
+@inline
 def _walks_are_inside(machine: Machine, kept: Machine, code: Code, config: Settings, entered: int,
                       steps: int) -> bool:
     """Whether the next steps of the ALU stay inside their scratchpads."""
@@ -89,13 +89,13 @@ def _walks_are_inside(machine: Machine, kept: Machine, code: Code, config: Setti
             and (row.reads_right == 0 or _within(now.rhs, rhs, config.acc_tiles)))
 
 
-@inlined
+@inline
 def _within(one: int, other: int, tiles: int) -> bool:
     return min(one, other) >= 0 and max(one, other) < tiles
 
 
-@inlined
-def _same_tickets(results: Unit) -> int:
+@inline
+def _count_alike_tickets(results: Unit) -> int:
     """How many tickets can retire before one that ends its instruction or writes to another place
     than the rest."""
     newest = (results.head + results.tickets - 1) & PLACES - 1
@@ -107,8 +107,8 @@ def _same_tickets(results: Unit) -> int:
     return FOREVER
 
 
-@inlined
-def _walks_inside_a_loop(machine: Machine, kept: Machine, code: Code, entered: int) -> bool:
+@inline
+def _walks_stay_in_one_loop(machine: Machine, kept: Machine, code: Code, entered: int) -> bool:
     """Whether all steps of a period belong to the same loop, so that all strides are equal. An
     outer loop does not qualify if parameters are read in it."""
     now, then = machine.alu_sequencer, kept.alu_sequencer
@@ -127,7 +127,7 @@ def _walks_inside_a_loop(machine: Machine, kept: Machine, code: Code, entered: i
                 and now.middle_left == 1 and row.requantize == 0))
 
 
-@inlined
+@inline
 def steps_before(now: Unit, then: Unit, code: Code) -> int:
     """How many steps of the walk came before this period."""
     row = code[now.of]
@@ -138,8 +138,8 @@ def steps_before(now: Unit, then: Unit, code: Code) -> int:
     return row.outer - then.outer_left
 
 
-@inlined
-def _free_of_hazards(machine: Machine, kept: Machine, code: Code, entered: int, steps: int) -> bool:
+@inline
+def _has_no_hazard(machine: Machine, kept: Machine, code: Code, entered: int, steps: int) -> bool:
     """Whether no step reads a tile that an earlier one has yet to write."""
     now, then, results = machine.alu_sequencer, kept.alu_sequencer, machine.alu_results
     row = code[now.of]
@@ -154,7 +154,7 @@ def _free_of_hazards(machine: Machine, kept: Machine, code: Code, entered: int, 
                                           (now.rhs - then.rhs) // entered, steps)
 
 
-@inlined
+@inline
 def _clear(results: Unit, writes_acc: bool, dst: int, dst_stride: int, source: int, stride: int,
            steps: int) -> bool:
     """Whether reads that begin at `source` meet neither pending writes nor those that begin at
@@ -176,7 +176,7 @@ def _clear(results: Unit, writes_acc: bool, dst: int, dst_stride: int, source: i
             or max(dst, dst + (steps - 1) * dst_stride) < low)
 
 
-@inlined
+@inline
 def renew_tickets(machine: Machine, kept: Machine, times: int) -> None:
     """Record the tickets that the steps of the skipped periods get; only the last ones remain."""
     results = machine.alu_results

@@ -7,9 +7,9 @@ from ..twins.alu import alu
 from ..twins.alu.alu_results import PLACES
 from ..twins.gemm import gemm
 from ..twins.load import load_writer
-from ..twins.registers import inlined
+from ..twins.record_types import Code, Machine, MicroOps, Numbers, Settings, Unit
+from ..twins.registers import inline
 from ..twins.store import store_reader
-from ..twins.types import Code, Machine, MicroOps, Numbers, Settings, Unit
 from . import skip_alu
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
@@ -17,9 +17,9 @@ BANKS = 8
 EVERYWHERE = (2 << BANKS) - 1
 
 
-@inlined
-def stay_apart(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
-               times: int) -> bool:
+@inline
+def conflicts_repeat(machine: Machine, kept: Machine, code: Code, config: Settings,
+                     positions: Numbers, times: int) -> bool:
     """Whether the engines that share a bank now are those that share one until the end. GEMM uses
     its banks irregularly, so nobody may share one with it."""
     right, left = _operand_banks(machine, kept, code, config, times)
@@ -31,23 +31,24 @@ def stay_apart(machine: Machine, kept: Machine, code: Code, config: Settings, po
     if store & (right | left) and not _reads_alike(machine, kept, code, positions):
         return False
     return (_gemm_banks(machine.gemm, config) & (right | left | store | alu | fill) == 0
-            and _apart(right, left) and _apart(right, store) and _apart(left, store)
-            and _apart(alu, fill))
+            and _never_conflict(right, left) and _never_conflict(right, store)
+            and _never_conflict(left, store) and _never_conflict(alu, fill))
 
 
-@inlined
-def compute_stays_apart(machine: Machine, kept: Machine, code: Code, config: Settings,
-                        times: int) -> bool:
+@inline
+def compute_conflicts_repeat(machine: Machine, kept: Machine, code: Code, config: Settings,
+                             times: int) -> bool:
     """The same, if neither LOAD nor STORE uses the accumulator."""
     right, left = _operand_banks(machine, kept, code, config, times)
     alu = _result_banks(machine, kept, code, config, times)
     return right | left | alu == 0 or (
-        _gemm_banks(machine.gemm, config) & (right | left | alu) == 0 and _apart(right, left))
+        _gemm_banks(machine.gemm, config) & (right | left | alu) == 0
+        and _never_conflict(right, left))
 
 
-@inlined
-def alu_blocked(machine: Machine, kept: Machine, code: Code, config: Settings,
-                uops: MicroOps) -> int:
+@inline
+def alu_blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Settings,
+                       uops: MicroOps) -> int:
     """For how many cycles GEMM is certain to read from the bank that the ALU is waiting for while
     it has nothing else to do; 0 if that is not the case."""
     issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_tiles
@@ -62,20 +63,20 @@ def alu_blocked(machine: Machine, kept: Machine, code: Code, config: Settings,
                            wanted * bank, (wanted + 1) * bank)
 
 
-@inlined
+@inline
 def _mask(low: int, high: int, config: Settings) -> int:
     """The banks of tiles from `low` to `high`, as a set."""
     return ((2 << min(high // config.acc_bank_tiles, BANKS))
             - (1 << max(low // config.acc_bank_tiles, 0)))
 
 
-@inlined
-def _apart(one: int, other: int) -> bool:
+@inline
+def _never_conflict(one: int, other: int) -> bool:
     """Whether two users never meet, or always do, because both stay in one and the same bank."""
     return one & other == 0 or (one == other and one & one - 1 == 0)
 
 
-@inlined
+@inline
 def _gemm_banks(engine: Unit, config: Settings) -> int:
     mask = 0
     for number in range(engine.in_flight):
@@ -85,14 +86,14 @@ def _gemm_banks(engine: Unit, config: Settings) -> int:
     return mask
 
 
-@inlined
-def _swept(now: int, then: int, times: int, config: Settings) -> int:
+@inline
+def _visited_banks(now: int, then: int, times: int, config: Settings) -> int:
     """The banks that a walk visits from the beginning of this period to the end of the last one."""
     end = now + times * (now - then)
     return _mask(min(then, end), max(then, end), config)
 
 
-@inlined
+@inline
 def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
                    times: int) -> tuple[int, int]:
     """The banks that the ALU reads: right, left."""
@@ -101,29 +102,29 @@ def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings
     right = left = 0
     if issue.front:
         if issue.front_reads_right:
-            right |= _swept(issue.front_right, before.front_right, 0, config)
+            right |= _visited_banks(issue.front_right, before.front_right, 0, config)
         if issue.front_reads_left:
-            left |= _swept(issue.front_left, before.front_left, 0, config)
+            left |= _visited_banks(issue.front_left, before.front_left, 0, config)
     if issue.next:
         if issue.next_reads_right:
-            right |= _swept(issue.next_right, before.next_right, 0, config)
+            right |= _visited_banks(issue.next_right, before.next_right, 0, config)
         if issue.next_reads_left:
-            left |= _swept(issue.next_left, before.next_left, 0, config)
+            left |= _visited_banks(issue.next_left, before.next_left, 0, config)
     if issue.spare:
         if issue.spare_reads_right:
-            right |= _swept(issue.spare_right, before.spare_right, 0, config)
+            right |= _visited_banks(issue.spare_right, before.spare_right, 0, config)
         if issue.spare_reads_left:
-            left |= _swept(issue.spare_left, before.spare_left, 0, config)
+            left |= _visited_banks(issue.spare_left, before.spare_left, 0, config)
     if now.running:
         row = code[now.of]
         if row.reads_right or row.requantize:
-            right |= _swept(now.rhs, then.rhs, times, config)
+            right |= _visited_banks(now.rhs, then.rhs, times, config)
         if row.reads_left:
-            left |= _swept(now.lhs, then.lhs, times, config)
+            left |= _visited_banks(now.lhs, then.lhs, times, config)
     return right, left
 
 
-@inlined
+@inline
 def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings, times: int) -> int:
     """The banks that the ALU writes. If it goes on, the results of the last period must be steps of
     the same walk, because the tiles of earlier ones are not known."""
@@ -134,31 +135,33 @@ def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
     goes_on = results.entered != kept.alu_results.entered
     if goes_on and skip_alu.steps_before(now, then, code) < results.tickets:
         return EVERYWHERE
-    mask = _swept(now.dst, then.dst, times, config) if goes_on else 0
+    mask = _visited_banks(now.dst, then.dst, times, config) if goes_on else 0
     for number in range(results.tickets):
         if results.pending >> number & 1:
             target = results.target[(results.head + number) & PLACES - 1]
-            mask |= _swept(target, target - moved, 0, config)
+            mask |= _visited_banks(target, target - moved, 0, config)
     return mask
 
 
-@inlined
+@inline
 def _store_banks(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
                  times: int) -> int:
     reads, before, mask = machine.store_beats, kept.store_beats, 0
     if reads.steps and code[reads.front_of].in_acc:
-        mask |= _swept_tiles(reads.front_at, before.front_at, code[reads.front_of].parts, 0, config)
+        mask |= _visited_banks_by_part(reads.front_at, before.front_at, code[reads.front_of].parts,
+                                       0, config)
     if reads.steps == store_reader.PLACES and code[reads.back_of].in_acc:
-        mask |= _swept_tiles(reads.back_at, before.back_at, code[reads.back_of].parts, 0, config)
+        mask |= _visited_banks_by_part(reads.back_at, before.back_at, code[reads.back_of].parts, 0,
+                                       config)
     if machine.store.queue:
         box = code[positions[STORE, machine.store.reading]]
         if box.in_acc:
-            mask |= _swept_tiles(machine.store_steps.at, kept.store_steps.at, box.parts, times,
-                                 config)
+            mask |= _visited_banks_by_part(machine.store_steps.at, kept.store_steps.at, box.parts,
+                                           times, config)
     return mask
 
 
-@inlined
+@inline
 def _reads_alike(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
     """Whether STORE asks for tiles in the same cycles of every period: it reads a tile of several
     beats only once, with the first beat."""
@@ -167,33 +170,33 @@ def _reads_alike(machine: Machine, kept: Machine, code: Code, positions: Numbers
         positions[STORE, machine.store.reading]].parts == 0)
 
 
-@inlined
+@inline
 def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
                 times: int) -> int:
     write, before, mask = machine.load_write, kept.load_write, 0
     if write.pending and write.enable and code[write.position].in_acc:
         parts = code[write.position].parts
-        mask |= _swept_tiles(write.at, before.at, parts, 0, config)
+        mask |= _visited_banks_by_part(write.at, before.at, parts, 0, config)
     if write.back and write.back_enable and code[write.back_position].in_acc:
         parts = code[write.back_position].parts
-        mask |= _swept_tiles(write.back_at, before.back_at, parts, 0, config)
+        mask |= _visited_banks_by_part(write.back_at, before.back_at, parts, 0, config)
     if write.steps and write.first_writes and code[write.first_of].in_acc:
         parts = code[write.first_of].parts
-        mask |= _swept_tiles(write.first_at, before.first_at, parts, 0, config)
+        mask |= _visited_banks_by_part(write.first_at, before.first_at, parts, 0, config)
     if write.steps == load_writer.PLACES and write.second_writes and code[
             write.second_of].in_acc:
         parts = code[write.second_of].parts
-        mask |= _swept_tiles(write.second_at, before.second_at, parts, 0, config)
+        mask |= _visited_banks_by_part(write.second_at, before.second_at, parts, 0, config)
     if machine.load.queue:
         box = code[positions[LOAD, machine.load.writing]]
         if box.in_acc:
-            mask |= _swept_tiles(machine.load_steps.at, kept.load_steps.at, box.parts, times,
-                                 config)
+            mask |= _visited_banks_by_part(machine.load_steps.at, kept.load_steps.at, box.parts,
+                                           times, config)
     return mask
 
 
-@inlined
-def _swept_tiles(now: int, then: int, parts: int, times: int, config: Settings) -> int:
+@inline
+def _visited_banks_by_part(now: int, then: int, parts: int, times: int, config: Settings) -> int:
     """Like `_swept`, for a walk in parts of tiles."""
     end = now + times * (now - then)
     return _mask(min(then, end) // parts, max(then, end) // parts, config)

@@ -9,11 +9,12 @@ step. The two sides meet again when an instruction is dispatched, or a load or s
 from __future__ import annotations
 
 from ...isa.instructions import Engine
-from ..llvm.marks import Blank, called, inlined
+from ..llvm.decorators import Blank, inline, noinline
 from ..twins import control
 from ..twins.bus import dram
 from ..twins.fetch import fetch
 from ..twins.load import load_writer
+from ..twins.record_types import Machine, MicroOps
 from ..twins.store import store_reader
 from ..twins.top import (
     FALLING,
@@ -28,10 +29,9 @@ from ..twins.top import (
     memory_cycle,
     news,
 )
-from ..twins.types import Machine, MicroOps
 from . import skip_alu, skip_banks, skip_repeats
 from .bundles import Given, Notes, Past, State
-from .notes import note
+from .event_log import note
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 NEVER = -2
@@ -40,24 +40,25 @@ WORTH = 4               # cycles: for fewer, going apart takes longer than it sa
 blank_wires = Blank(WIRES)
 
 
-@inlined
+@inline
 def horizon(state: State, kept: State, given: Given, uops: MicroOps) -> int:
     """For how many cycles the compute side, which has just repeated a cycle, will go on doing so
     whatever the memory side does; 0 if that is uncertain or too short, and possibly FOREVER."""
     machine, before, code, config = state.machine, kept.machine, given.code, given.config
-    if not dram.is_calm(given.timing) or not _is_apart(machine, given):
+    if not dram.is_calm(given.timing) or not _is_independent(machine, given):
         return 0
     times = skip_repeats.periods_left(state.words, kept.words, given.floors, MEMORY_FALLING,
                                       FALLING)
     if times >= WORTH:
         times = skip_alu.even_steps(machine, before, code, config, times)
-    if times >= WORTH and not skip_banks.compute_stays_apart(machine, before, code, config, times):
-        times = min(times, skip_banks.alu_blocked(machine, before, code, config, uops))
+    if times >= WORTH and not skip_banks.compute_conflicts_repeat(machine, before, code, config,
+                                                                  times):
+        times = min(times, skip_banks.alu_blocked_cycles(machine, before, code, config, uops))
     return times if times >= WORTH else 0
 
 
-@inlined
-def _is_apart(machine: Machine, given: Given) -> bool:
+@inline
+def _is_independent(machine: Machine, given: Given) -> bool:
     """Whether the two sides are independent until an instruction is dispatched, or a load or store
     starts or ends: FETCH is not waiting for the others to become idle, and LOAD and STORE do not
     use the accumulator."""
@@ -84,7 +85,7 @@ def _is_apart(machine: Machine, given: Given) -> bool:
     return True
 
 
-@called
+@noinline
 def advance(state: State, past: Past, last: int, given: Given, notes: Notes, most: int,
             forever: bool) -> tuple[int, int]:
     """Advance the memory side until the sides meet, but by `most` cycles at most, and let the
@@ -141,7 +142,7 @@ def advance(state: State, past: Past, last: int, given: Given, notes: Notes, mos
     return -1, steps
 
 
-@inlined
+@inline
 def _catch_up(state: State, kept: State, cycles: int) -> None:
     """Let the compute side repeat its last cycle."""
     skip_alu.renew_tickets(state.machine, kept.machine, cycles)

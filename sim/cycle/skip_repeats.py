@@ -16,9 +16,9 @@ situation begins or ends within the stretch.
 from __future__ import annotations
 
 from ...isa.instructions import Engine
-from ..twins.registers import CHUNK, inlined
+from ..twins.record_types import Code, Machine, Numbers
+from ..twins.registers import CHUNK, inline
 from ..twins.top import FALLING, MEMORY_FALLING, MEMORY_MOVING, MEMORY_SAME, MOVING, SAME
-from ..twins.types import Code, Machine, Numbers
 from . import skip_alu, skip_banks
 from .bundles import Given, State
 
@@ -26,7 +26,7 @@ LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 FOREVER = skip_alu.FOREVER
 
 
-@inlined
+@inline
 def difference(flat: Numbers, kept: Numbers, begin: int, end: int, hint: int) -> int:
     """The place of a difference in what should be the same; `end` if there is none. The `hint`,
     where there was one before, is tried first."""
@@ -38,7 +38,7 @@ def difference(flat: Numbers, kept: Numbers, begin: int, end: int, hint: int) ->
     return place
 
 
-@inlined
+@inline
 def _chunk_is_same(flat: Numbers, kept: Numbers, at: int) -> bool:
     """Compares without branching on each word, which would take longer."""
     differing = (flat[at] ^ kept[at] | flat[at + 1] ^ kept[at + 1] | flat[at + 2] ^ kept[at + 2]
@@ -46,12 +46,12 @@ def _chunk_is_same(flat: Numbers, kept: Numbers, at: int) -> bool:
     return int(differing) == 0
 
 
-@inlined
+@inline
 def keep(flat: Numbers, kept: Numbers) -> None:
     kept[:MOVING] = flat[:MOVING]
 
 
-@inlined
+@inline
 def keep_memory(flat: Numbers, kept: Numbers) -> None:
     """Like `keep`, for the memory side only."""
     kept[:MEMORY_SAME] = flat[:MEMORY_SAME]
@@ -59,14 +59,14 @@ def keep_memory(flat: Numbers, kept: Numbers) -> None:
     kept[FALLING:MEMORY_MOVING] = flat[FALLING:MEMORY_MOVING]
 
 
-@inlined
+@inline
 def forget(kept: Numbers) -> None:
     """Make sure that no state equals what was kept."""
     for number in range(len(kept)):
         kept[number, 0] = kept[number, MEMORY_SAME] = -1
 
 
-@inlined
+@inline
 def periods_left(flat: Numbers, kept: Numbers, floors: Numbers, begin: int, end: int) -> int:
     """How often the period repeats before a falling register drops below its floor."""
     times = FOREVER
@@ -79,14 +79,14 @@ def periods_left(flat: Numbers, kept: Numbers, floors: Numbers, begin: int, end:
     return times
 
 
-@inlined
+@inline
 def move(flat: Numbers, kept: Numbers, begin: int, end: int, times: int) -> None:
     """Advance registers by a number of periods."""
     for place in range(begin, end):
         flat[place] += times * (flat[place] - kept[place])
 
 
-@inlined
+@inline
 def skip(state: State, kept: State, given: Given, most: int) -> int:
     """Skip as many periods as pass before something new happens. Returns their number, or FOREVER,
     without skipping any, if nothing ever will."""
@@ -99,8 +99,8 @@ def skip(state: State, kept: State, given: Given, most: int) -> int:
         times = 0
     if times > 0:
         times = skip_alu.even_steps(machine, before, code, config, times)
-    if times > 0 and not skip_banks.stay_apart(machine, before, code, config, given.positions,
-                                               times):
+    if times > 0 and not skip_banks.conflicts_repeat(machine, before, code, config, given.positions,
+                                                     times):
         times = 0
     if times > 0:
         skip_alu.renew_tickets(machine, before, times)
@@ -108,7 +108,7 @@ def skip(state: State, kept: State, given: Given, most: int) -> int:
     return times
 
 
-@inlined
+@inline
 def skip_memory(state: State, kept: State, given: Given, most: int, forever: bool) -> int:
     """The same for the memory side alone. `forever`: the compute side has nothing left to do."""
     times = periods_left(state.words, kept.words, given.floors, SAME, MEMORY_FALLING)
@@ -123,7 +123,7 @@ def skip_memory(state: State, kept: State, given: Given, most: int, forever: boo
     return times
 
 
-@inlined
+@inline
 def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
     """Whether no load or store in progress will reach beyond its scratchpad, and writes and reads
     move like the walks that they follow. In the first periods after a new row they may not."""

@@ -11,7 +11,7 @@ from numba import types
 from ...isa.arithmetic import ADD, MAX, MIN, MOVE, MUL, SHIFT_MASK, SHL, SHR, SUB
 from ...isa.instructions import Alu, AluI, Buffer
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
+from ..compiled.numba_types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
 from ..compiled.vectors import (
     I64,
     NUMBER,
@@ -29,7 +29,7 @@ from .four_lanes import (
     WIDE_LANES,
     four_at,
     four_times,
-    walk_inside,
+    walk_stays_inside,
     write_bytes,
     write_numbers,
 )
@@ -93,9 +93,9 @@ def _combine(machine: int, op: int, target: int, loops: int, dst: int, walk: int
         return DONE
     acc, to = machine + NUMBER * ACCS, machine + NUMBER * (OUTS if target == OUT else ACCS)
     tiles = number_at(acc, TILES)
-    if not (walk_inside(dst, loops, walk, number_at(to, TILES))
-            and (READS_LEFT >> op & 1 == 0 or walk_inside(left, loops, left_walk, tiles))
-            and (right_walk == 0 or walk_inside(right, loops, right_walk, tiles))):
+    if not (walk_stays_inside(dst, loops, walk, number_at(to, TILES))
+            and (READS_LEFT >> op & 1 == 0 or walk_stays_inside(left, loops, left_walk, tiles))
+            and (right_walk == 0 or walk_stays_inside(right, loops, right_walk, tiles))):
         return OUTSIDE
     lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
     if lanes % FOUR or KNOWN >> op & 1 == 0:
@@ -124,26 +124,26 @@ def _combine_lanes(op: int, narrow: bool, loops: int, tile: int, to_tile: int, t
             for inner in range(number_at(loops, 2)):
                 one, other = fixed, fixed
                 if READS_LEFT >> op & 1:
-                    one = four_at(left + tile * _walked(left_walk, outer, middle, inner))
+                    one = four_at(left + tile * _tile_offset(left_walk, outer, middle, inner))
                 if right_walk != 0:
-                    other = four_at(right + tile * _walked(right_walk, outer, middle, inner))
-                value = _combined(op, one, other)
-                place = to + to_tile * _walked(walk, outer, middle, inner)
+                    other = four_at(right + tile * _tile_offset(right_walk, outer, middle, inner))
+                value = _emit_alu_operation(op, one, other)
+                place = to + to_tile * _tile_offset(walk, outer, middle, inner)
                 if narrow:
-                    value = combined(MAX, value, four_times(OUT_LOW))
-                    write_bytes(combined(MIN, value, four_times(OUT_HIGH)), place)
+                    value = alu_operation(MAX, value, four_times(OUT_LOW))
+                    write_bytes(alu_operation(MIN, value, four_times(OUT_HIGH)), place)
                 else:
                     write_numbers(value, place)
 
 
 @helper
-def _walked(strides: int, outer: int, middle: int, inner: int) -> Word:
+def _tile_offset(strides: int, outer: int, middle: int, inner: int) -> Word:
     return (number_at(strides, 0) * outer + number_at(strides, 1) * middle
             + number_at(strides, 2) * inner)
 
 
 @intrinsic
-def _combined(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
+def _emit_alu_operation(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
     """`isa.arithmetic.alu` in four lanes, for one of KNOWN."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         chosen, left, right = values
@@ -166,14 +166,14 @@ def _combined(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
 
 
 @intrinsic_of_constants
-def combined(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
+def alu_operation(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
     """One operation, which is a constant."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         return OPERATIONS[op.literal_value](builder, *values[1:])
     return FOUR_NUMBERS(op, FOUR_NUMBERS, FOUR_NUMBERS), generate
 
 
-def _chosen(relation: str) -> Operation:
+def _select(relation: str) -> Operation:
     return lambda builder, left, right: builder.select(
         builder.icmp_signed(relation, left, right), left, right)
 
@@ -182,7 +182,7 @@ def _amount(builder: Builder, right: Word) -> Word:
     return builder.and_(right, ir.Constant(LANES, [SHIFT_MASK] * FOUR))
 
 
-def _shifted_right(builder: Builder, left: Word, right: Word) -> Word:
+def _shift_right(builder: Builder, left: Word, right: Word) -> Word:
     """Computed with more bits, because half of the divisor is added."""
     one = ir.Constant(WIDE_LANES, [1] * FOUR)
     amount = builder.zext(_amount(builder, right), WIDE_LANES)
@@ -195,9 +195,9 @@ OPERATIONS: dict[int, Operation] = {
     ADD: lambda builder, left, right: builder.add(left, right),
     SUB: lambda builder, left, right: builder.sub(left, right),
     MUL: lambda builder, left, right: builder.mul(left, right),
-    MIN: _chosen("<"),
-    MAX: _chosen(">"),
-    SHR: _shifted_right,
+    MIN: _select("<"),
+    MAX: _select(">"),
+    SHR: _shift_right,
     SHL: lambda builder, left, right: builder.shl(left, _amount(builder, right)),
     MOVE: lambda builder, left, right: right,
 }

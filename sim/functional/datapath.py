@@ -15,7 +15,7 @@ from ...isa.instructions import WINDOW_TAPS, Buffer, GemmFlags, RequantizeFlags
 from ...isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import NEVER
-from ..compiled.types import Kernel, Word
+from ..compiled.numba_types import Kernel, Word
 from ..compiled.vectors import callable_at, is_set, kernel, plain
 from . import gemm_plan, window_plan
 from . import requantize_kernels as in_fours
@@ -51,7 +51,8 @@ def gemm(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Thr
     uops = np.ascontiguousarray(uops, np.uint16)
     sums = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
     row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
-    if not sums or not _done(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), stop, sums):
+    if not sums or not _ran_compiled(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), stop,
+                                     sums):
         gemm_by_slots(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride, stop)
 
 
@@ -62,13 +63,13 @@ def window(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: T
     uops = np.ascontiguousarray(uops, np.uint16)
     sums = kernel_for(inp.shape[2], acc.shape[2], True)
     row = (0, 0, 0, flags, 0, *loops, *dst_stride, *src_stride, *wgt_stride)
-    if not sums or not _done(window_plan.window(), row, (uops, inp, wgt, acc, acc, acc), stop,
-                             sums):
+    if not sums or not _ran_compiled(window_plan.window(), row, (uops, inp, wgt, acc, acc, acc),
+                                     stop, sums):
         window_by_sums(acc, inp, wgt, uops, flags, loops, dst_stride, src_stride, wgt_stride, stop)
 
 
-def _done(function: int, row: tuple[int, ...], pads: tuple[Tiles, ...], stop: int,
-          sums: int = 0) -> bool:
+def _ran_compiled(function: int, row: tuple[int, ...], pads: tuple[Tiles, ...], stop: int,
+                  sums: int = 0) -> bool:
     """Whether a compiled function executed an instruction. `pads` are in the order of Buffer."""
     space = gemm_plan.space()
     numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, stop=stop, dense=sums,
@@ -80,7 +81,7 @@ def _done(function: int, row: tuple[int, ...], pads: tuple[Tiles, ...], stop: in
 
 
 @plain
-def _walked(stride: Three, outer: int, middle: int, inner: int) -> int:
+def _tile_offset(stride: Three, outer: int, middle: int, inner: int) -> int:
     return stride[0] * outer + stride[1] * middle + stride[2] * inner
 
 
@@ -99,9 +100,9 @@ def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, l
             for inner in range(loops[2]):
                 if is_set(stop):
                     return
-                dst_walk = _walked(dst_stride, outer, middle, inner)
-                src_walk = _walked(src_stride, outer, middle, inner)
-                wgt_walk = _walked(wgt_stride, outer, middle, inner)
+                dst_walk = _tile_offset(dst_stride, outer, middle, inner)
+                src_walk = _tile_offset(src_stride, outer, middle, inner)
+                wgt_walk = _tile_offset(wgt_stride, outer, middle, inner)
                 for step in range(len(uops)):
                     dst = dst_walk + _index(uops, step, DST)
                     src = src_walk + _index(uops, step, SRC)
@@ -125,12 +126,14 @@ def window_by_sums(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, 
             for inner in range(loops[2] - WINDOW_TAPS + 1):
                 if is_set(stop):
                     return
-                dst = _walked(dst_stride, outer, middle, inner) + _index(uops, 0, DST)
+                dst = _tile_offset(dst_stride, outer, middle, inner) + _index(uops, 0, DST)
                 if flags & START and _is_first(flags, outer, middle, 0, 0):
                     _start_sum(acc, dst, _index(uops, 0, BIAS) if flags & FROM_BIAS else NO_TILE)
                 for tap in range(WINDOW_TAPS):
-                    src = _walked(src_stride, outer, middle, inner + tap) + _index(uops, 0, SRC)
-                    weight = _walked(wgt_stride, outer, middle, inner + tap) + _index(uops, 0, WGT)
+                    src = _tile_offset(src_stride, outer, middle, inner + tap) + _index(uops, 0,
+                                                                                        SRC)
+                    weight = _tile_offset(wgt_stride, outer, middle, inner + tap) + _index(uops, 0,
+                                                                                           WGT)
                     _add_lanes(acc, inp, wgt, dst, src, weight + tap)
 
 
@@ -189,8 +192,9 @@ def alu_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: in
             if is_set(stop):
                 return
             for inner in range(loops[2]):
-                step = _walked(dst_stride, outer, middle, inner)
-                to, right = target[dst + step], acc[rhs + _walked(rhs_stride, outer, middle, inner)]
+                step = _tile_offset(dst_stride, outer, middle, inner)
+                to, right = target[dst + step], acc[rhs + _tile_offset(rhs_stride, outer, middle,
+                                                                       inner)]
                 left = acc[lhs + step] if READS_LEFT >> op & 1 else right
                 for row in range(to.shape[0]):
                     for lane in range(to.shape[1]):
@@ -210,8 +214,8 @@ def alui_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops:
             if is_set(stop):
                 return
             for inner in range(loops[2]):
-                to = target[dst + _walked(dst_stride, outer, middle, inner)]
-                walk = _walked(src_stride, outer, middle, inner)
+                to = target[dst + _tile_offset(dst_stride, outer, middle, inner)]
+                walk = _tile_offset(src_stride, outer, middle, inner)
                 left = acc[src + walk if READS_LEFT >> op & 1 else 0]
                 for row in range(to.shape[0]):
                     for lane in range(to.shape[1]):
@@ -227,7 +231,7 @@ def requantize(target: Tiles, acc: Tiles, flags: int, rounding: int, dst: int, s
     """Parameters are read at the beginning of an outer iteration, before it overwrites them."""
     row = (0, 0, 0, flags, dst, src, params, *loops, *dst_stride, *src_stride, params_stride,
            zero_point, low, high)
-    if not _done(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target), stop):
+    if not _ran_compiled(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target), stop):
         requantize_by_lanes(target, acc, flags, rounding, dst, src, params, loops, dst_stride,
                             src_stride, params_stride, zero_point, low, high, stop)
 
@@ -247,8 +251,8 @@ def requantize_by_lanes(target: Tiles, acc: Tiles, flags: int, rounding: int, ds
             if is_set(stop):
                 return
             for inner in range(loops[2]):
-                to = target[dst + _walked(dst_stride, outer, middle, inner)]
-                value = acc[src + _walked(src_stride, outer, middle, inner)]
+                to = target[dst + _tile_offset(dst_stride, outer, middle, inner)]
+                value = acc[src + _tile_offset(src_stride, outer, middle, inner)]
                 for row in range(to.shape[0]):
                     for lane in range(to.shape[1]):
                         biased = np.int32(np.int64(value[row, lane]) + np.int64(bias[row, lane]))

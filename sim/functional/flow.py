@@ -8,7 +8,13 @@ from ...base.errors import ExecutionError
 from ...isa.config import Config
 from ...isa.instructions import Engine, Instruction
 from ...isa.verification.bounds import place_of
-from ..tokens import ENGINES, awaited_from, counter_name, listed, named
+from ..token_counters import (
+    ENGINES,
+    counter_name,
+    format_awaited,
+    format_counters,
+    nonzero_counters,
+)
 
 # A counter is giver × ENGINES + taker; a mask of `wait` or `post` becomes a tuple of counters.
 WAITS = {taker: [tuple(giver * ENGINES + taker for giver in Engine if mask >> giver & 1)
@@ -96,7 +102,7 @@ class Flow:
         waits = [self._waiting(engine, head) for engine in Engine
                  if (head := self.head(engine)) is not None]
         return ExecutionError(f"deadlock{order}: {'; '.join(waits)}; "
-                              f"tokens: {listed(self.tokens)}")
+                              f"tokens: {format_counters(self.tokens)}")
 
     def _waiting(self, engine: Engine, head: int) -> str:
         place, name = place_of(self.instructions[head], head), engine.name.lower()
@@ -104,9 +110,9 @@ class Flow:
             return f"{name} waits at {place} for instruction {self._syncs[-1]} (sync)"
         missing = [Engine(counter // ENGINES) for counter in self._waits[head]
                    if not self.tokens[counter]]
-        return (f"{name} waits at {place} for {awaited_from(missing)}" if missing
+        return (f"{name} waits at {place} for {format_awaited(missing)}" if missing
                 else f"{name} may start {place}")
 
     def most_tokens(self) -> dict[str, int]:
         """The highest value of every counter that was used."""
-        return named(self.most)
+        return nonzero_counters(self.most)

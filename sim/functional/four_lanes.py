@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from numba import types
 
-from ..compiled.types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
+from ..compiled.numba_types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
 from ..compiled.vectors import (
     I8,
     I32,
     I64,
+    broadcast,
     extending,
     helper,
     intrinsic,
     load,
     number_at,
-    repeated,
     store,
     vector,
 )
@@ -54,7 +54,7 @@ def four_at(context: Context, address: Kind) -> Intrinsic:
 def four_times(context: Context, number: Kind) -> Intrinsic:
     """The same number in every lane."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
-        return repeated(builder, builder.trunc(values[0], I32), FOUR)
+        return broadcast(builder, builder.trunc(values[0], I32), FOUR)
     return FOUR_NUMBERS(types.int64), generate
 
 
@@ -75,7 +75,7 @@ def write_bytes(context: Context, value: Kind, address: Kind) -> Intrinsic:
 
 
 @helper
-def walk_inside(base: int, loops: int, strides: int, limit: int) -> bool:
+def walk_stays_inside(base: int, loops: int, strides: int, limit: int) -> bool:
     """Whether `base + Σ counter × stride` stays between 0 and `limit` - 1 in all iterations of
     three loops. There is at least one."""
     low = high = base

@@ -7,7 +7,7 @@ from functools import cache
 import numba
 
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.types import Word
+from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, is_set, number_at
 from .gemm_plan import (
     ACC_ROW,

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ...isa.instructions import Buffer, Gemm, GemmFlags, MicroOp
 from ...isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.types import Word
+from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, call, half_at, helper, number_at, write_number
 from . import machine_table
 from .machine_table import (
@@ -89,18 +89,19 @@ def gemm() -> int:
         if number_at(row, UOP) + count > number_at(machine, UOPS + TILES):
             return OUTSIDE
         uops = number_at(machine, UOPS + ADDRESS) + number_at(row, UOP) * UOP_BYTES
-        return execute_planned(row, machine, uops, count, flags)
+        return plan_and_execute(row, machine, uops, count, flags)
     return c_function(function, CHECKSUM)
 
 
 @helper
-def execute_planned(row: int, machine: int, uops: int, count: int, flags: int) -> Word:
+def plan_and_execute(row: int, machine: int, uops: int, count: int, flags: int) -> Word:
     """Execute a gemm, of whose row only loops and strides count, if it can be planned."""
-    if not _inside(row, machine, uops, count, flags):
+    if not _slots_stay_inside(row, machine, uops, count, flags):
         return OUTSIDE
     kernel = number_at(machine, DEPTHWISE_KERNEL if flags & DEPTHWISE else DENSE_KERNEL)
     plan = number_at(machine, PLAN)
-    if kernel == 0 or not _free(row, uops, count, flags) or not _sorted(plan, row, count):
+    if kernel == 0 or not _is_reorderable(row, uops, count, flags) or not _assign_loops(plan, row,
+                                                                                        count):
         return ELSEWHERE
     _begin(plan, machine, uops, flags)
     _fill(plan, row, machine, uops, count, flags)
@@ -108,7 +109,7 @@ def execute_planned(row: int, machine: int, uops: int, count: int, flags: int) -
 
 
 @helper
-def _inside(row: int, machine: int, uops: int, count: int, flags: int) -> bool:
+def _slots_stay_inside(row: int, machine: int, uops: int, count: int, flags: int) -> bool:
     """Whether all slots stay inside their scratchpads."""
     for field, buffer, strides in ((DST, ACCS, DST_STRIDE), (SRC, INPS, SRC_STRIDE),
                                    (WGT, WGTS, WGT_STRIDE)):
@@ -134,7 +135,7 @@ def _inside(row: int, machine: int, uops: int, count: int, flags: int) -> bool:
 
 
 @helper
-def _free(row: int, uops: int, count: int, flags: int) -> bool:
+def _is_reorderable(row: int, uops: int, count: int, flags: int) -> bool:
     """Whether every tile gets one sum that starts, if at all, with its first product, and none
     that sums start from gets any (never wrongly true). Tiles differ if a step of a loop is longer
     than all that loops with shorter ones reach."""
@@ -161,7 +162,7 @@ def _free(row: int, uops: int, count: int, flags: int) -> bool:
 
 
 @helper
-def _sorted(plan: int, row: int, count: int) -> Word:
+def _assign_loops(plan: int, row: int, count: int) -> Word:
     """Assign each loop to a list. Returns whether there is space for the lists."""
     for kind in range(LISTS):
         write_number(plan, kind, count if kind == REDUCTIONS else 1)

@@ -21,20 +21,29 @@ import llvmlite.binding
 from llvmlite import ir
 from numba import types
 
-from ..compiled.types import Builder, Context, Intrinsic, Kind, LlvmType, Signature, Word, Words
+from ..compiled.numba_types import (
+    Builder,
+    Context,
+    Intrinsic,
+    Kind,
+    LlvmType,
+    Signature,
+    Word,
+    Words,
+)
 from ..compiled.vectors import (
     I8,
     I32,
     I64,
     NUMBER,
     ON_ARM,
+    broadcast,
     cgutils,
     extending,
     intrinsic,
     intrinsic_of_constants,
     load,
-    moved,
-    repeated,
+    offset_address,
     store,
     vector,
 )
@@ -142,30 +151,33 @@ def settle(context: Context, sums: Kind, positions: Kind, to: Kind, starts: Kind
             columns = _columns(builder, sums, [builder.extract_value(totals, each)
                                                for each in mine])
             for place, total in enumerate(columns):
-                before = load(builder, moved(builder, source, place * REGISTER), NUMBERS, FOUR)
+                before = load(builder, offset_address(builder, source, place * REGISTER), NUMBERS,
+                              FOUR)
                 before = builder.select(alone, ir.Constant(NUMBERS, None), before)
                 store(builder, builder.add(total, before),
-                      moved(builder, target, place * REGISTER), FOUR)
+                      offset_address(builder, target, place * REGISTER), FOUR)
         return context.get_dummy_value()
     return types.void(sums, *[types.int64] * 4), generate
 
 
 def _part(builder: Builder, elements: Word, number: int, part: int) -> Word:
     """A number from an element of a plan's list."""
-    return load(builder, moved(builder, elements, (number * ELEMENT + part) * NUMBER), I64, NUMBER)
+    return load(builder, offset_address(builder, elements, (number * ELEMENT + part) * NUMBER), I64,
+                NUMBER)
 
 
 def _add_products(builder: Builder, sums: Sums, totals: list[Word], places: list[Word],
                   right: Word) -> None:
     for first in range(0, sums.lanes, REGISTER):
-        rows = [_row(builder, moved(builder, place, first), min(sums.lanes, REGISTER))
+        rows = [_row(builder, offset_address(builder, place, first), min(sums.lanes, REGISTER))
                 for place in places]
         for each in range(sums.vectors):
-            weights = load(builder, moved(builder, right, each * max(sums.lanes, REGISTER) + first),
+            weights = load(builder, offset_address(builder, right, each * max(sums.lanes,
+                                                                              REGISTER) + first),
                            BYTES)
             for number, row in enumerate(rows):
                 at = number * sums.vectors + each
-                totals[at] = _dotted(builder, totals[at], row, weights, sums.lanes)
+                totals[at] = _multiply_add(builder, totals[at], row, weights, sums.lanes)
 
 
 def _add_lanes(builder: Builder, sums: Sums, totals: list[Word], places: list[Word],
@@ -196,10 +208,10 @@ def _columns(builder: Builder, sums: Sums, vectors: list[Word]) -> list[Word]:
 def _row(builder: Builder, place: Word, lanes: int) -> Word:
     """`lanes` bytes, repeated until they fill a register."""
     number = load(builder, place, ir.IntType(8 * lanes))
-    return builder.bitcast(repeated(builder, number, REGISTER // lanes), BYTES)
+    return builder.bitcast(broadcast(builder, number, REGISTER // lanes), BYTES)
 
 
-def _dotted(builder: Builder, total: Word, left: Word, right: Word, lanes: int) -> Word:
+def _multiply_add(builder: Builder, total: Word, left: Word, right: Word, lanes: int) -> Word:
     """Add products of bytes to 32-bit lanes, two or four of the same column to each."""
     products = builder.mul(builder.sext(left, PRODUCTS), builder.sext(right, PRODUCTS))
     if lanes >= REGISTER and PARTIAL_SUM:       # LLVM may choose which four: all are of one column

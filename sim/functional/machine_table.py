@@ -68,7 +68,7 @@ def place(kind: type[Instruction], name: str) -> int:
     raise KeyError(name)
 
 
-def found_in(code: Stream) -> Iterator[tuple[type[Instruction], npt.NDArray[np.intp], Numbers]]:
+def rows_by_kind(code: Stream) -> Iterator[tuple[type[Instruction], npt.NDArray[np.intp], Numbers]]:
     """For each kind of instruction in a program: its positions, and a row for each of them with the
     opcode and all elements of its fields."""
     opcodes = np.ascontiguousarray(code["opcode"])
@@ -83,7 +83,7 @@ def found_in(code: Stream) -> Iterator[tuple[type[Instruction], npt.NDArray[np.i
 def rows_of(code: Stream) -> Numbers:
     """The rows of a program. The row of a word without a known opcode is all zero."""
     rows = np.zeros((len(code), WIDTH), np.int64)
-    for _, positions, found in found_in(code):
+    for _, positions, found in rows_by_kind(code):
         rows[positions, :found.shape[1]] = found
     return rows
 

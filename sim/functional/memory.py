@@ -23,7 +23,7 @@ class Memory:
 
     def __init__(self, program: Program):
         self.program = program
-        self.segments = tuple(_filled(segment) for segment in program.segments)
+        self.segments = tuple(_initial_content(segment) for segment in program.segments)
         self.windows = tuple(_window(segment, data) for segment, data
                              in zip(program.segments, self.segments, strict=True))
 
@@ -89,7 +89,7 @@ def from_bytes(tensor: Tensor, data: Bytes) -> npt.NDArray[np.integer]:
     return data.view(little_endian).reshape(tensor.shape).astype(tensor.dtype, copy=False)
 
 
-def _filled(segment: Segment) -> Bytes:
+def _initial_content(segment: Segment) -> Bytes:
     try:
         data = np.zeros(segment.size, np.uint8)     # the host gives pages when they are touched
     except MemoryError:

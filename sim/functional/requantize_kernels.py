@@ -7,9 +7,9 @@ from functools import cache
 from ...isa.arithmetic import EVEN, INT32_HIGH, INT32_LOW, TWICE
 from ...isa.instructions import PARAMETER_TILES, Buffer, Requantize, RequantizeFlags
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.types import Word
+from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, helper, is_set, number_at
-from .four_lanes import FOUR, four_at, four_times, walk_inside, write_bytes, write_numbers
+from .four_lanes import FOUR, four_at, four_times, walk_stays_inside, write_bytes, write_numbers
 from .machine_table import (
     ADDRESS,
     BATCH,
@@ -26,7 +26,7 @@ from .machine_table import (
     TILES,
     place,
 )
-from .requantize_lanes import clamped, scaled_once, scaled_twice
+from .requantize_lanes import clamp_to_8_bits, scale_rounding_once, scale_rounding_twice
 
 (FLAGS, DST, SRC, PARAMS, OUTER, DST_STRIDE, SRC_STRIDE, PARAMS_STRIDE, ZERO_POINT, LOW, HIGH) = (
     place(Requantize, name) for name in (
@@ -52,10 +52,10 @@ def requantize() -> int:
             target = acc
         last = (number_at(row, PARAMS) + PARAMETER_TILES - 1
                 + (number_at(row, OUTER) - 1) * number_at(row, PARAMS_STRIDE))
-        if not (walk_inside(number_at(row, DST), loops, row + NUMBER * DST_STRIDE,
-                            number_at(target, TILES))
-                and walk_inside(number_at(row, SRC), loops, row + NUMBER * SRC_STRIDE,
-                                number_at(acc, TILES))
+        if not (walk_stays_inside(number_at(row, DST), loops, row + NUMBER * DST_STRIDE,
+                                  number_at(target, TILES))
+                and walk_stays_inside(number_at(row, SRC), loops, row + NUMBER * SRC_STRIDE,
+                                      number_at(acc, TILES))
                 and last < number_at(acc, TILES)):
             return OUTSIDE
         lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
@@ -105,10 +105,10 @@ def _scale_tiles(flags: int, origin: int, to: int, count: int, origin_step: int,
     for _ in range(count):
         value = four_at(origin)
         if rounding == TWICE:
-            value = scaled_twice(value, bias, multiplier, shift)
+            value = scale_rounding_twice(value, bias, multiplier, shift)
         else:
-            value = scaled_once(value, bias, multiplier, shift, rounding == EVEN)
-        value = clamped(value, zero_point, low, high)
+            value = scale_rounding_once(value, bias, multiplier, shift, rounding == EVEN)
+        value = clamp_to_8_bits(value, zero_point, low, high)
         if flags & TO_ACC:
             write_numbers(value, to)
         else:

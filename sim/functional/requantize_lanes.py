@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 
 from ...isa.arithmetic import HIGH_MULTIPLY_SHIFT, INT32_HIGH, INT32_LOW, SCALE_SHIFT_MASK
-from ..compiled.types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
+from ..compiled.numba_types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
 from ..compiled.vectors import cgutils, intrinsic
 from .four_lanes import FOUR, FOUR_NUMBERS, LANES, WIDE_LANES
 
@@ -19,19 +19,20 @@ LANE_BITS = 32
 
 
 @intrinsic
-def scaled_twice(context: Context, value: Kind, bias: Kind, multiplier: Kind,
-                 shift: Kind) -> Intrinsic:
+def scale_rounding_twice(context: Context, value: Kind, bias: Kind, multiplier: Kind,
+                         shift: Kind) -> Intrinsic:
     """`scale(wrap(value + bias), multiplier, shift, TWICE)`."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         product, amount = _product(builder, values)
         high = _all(HIGH_MULTIPLY_SHIFT)
         first = builder.select(builder.icmp_signed("<", amount, high), amount, high)
         quotient = builder.ashr(builder.add(product, _half(builder, first)), first)
-        return _divided(builder, _saturated(builder, quotient), builder.sub(amount, first))
+        return _divide_by_power_of_two(builder, _saturate(builder, quotient), builder.sub(amount,
+                                                                                          first))
     return FOUR_NUMBERS(*[FOUR_NUMBERS] * 4), generate
 
 
-def _divided(builder: Builder, value: Word, amount: Word) -> Word:
+def _divide_by_power_of_two(builder: Builder, value: Word, amount: Word) -> Word:
     """Divide by 2**amount, where amount is from 0 to 32, with ties away from zero: rounds up if the
     dropped bits are more than half, or exactly half and the value is not negative."""
     mask = builder.trunc(builder.sub(builder.shl(_all(1), amount), _all(1)), LANES)
@@ -45,8 +46,8 @@ def _divided(builder: Builder, value: Word, amount: Word) -> Word:
 
 
 @intrinsic
-def scaled_once(context: Context, value: Kind, bias: Kind, multiplier: Kind, shift: Kind,
-                even: Kind) -> Intrinsic:
+def scale_rounding_once(context: Context, value: Kind, bias: Kind, multiplier: Kind, shift: Kind,
+                        even: Kind) -> Intrinsic:
     """`scale(wrap(value + bias), multiplier, shift, EVEN if even else AWAY)`."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         product, amount = _product(builder, values)
@@ -59,19 +60,20 @@ def scaled_once(context: Context, value: Kind, bias: Kind, multiplier: Kind, shi
         up = builder.or_(builder.icmp_signed(">", rest, half),
                          builder.and_(builder.icmp_signed("==", rest, half), tie_goes_up))
         up = builder.and_(up, builder.icmp_signed(">", amount, _all(0)))
-        return _saturated(builder, builder.add(quotient, builder.zext(up, WIDE_LANES)))
+        return _saturate(builder, builder.add(quotient, builder.zext(up, WIDE_LANES)))
     return FOUR_NUMBERS(*[FOUR_NUMBERS] * 4, types.boolean), generate
 
 
 @intrinsic
-def clamped(context: Context, value: Kind, zero_point: Kind, low: Kind, high: Kind) -> Intrinsic:
+def clamp_to_8_bits(context: Context, value: Kind, zero_point: Kind, low: Kind,
+                    high: Kind) -> Intrinsic:
     """The values plus the zero point, limited to `low` … `high`, in eight bits."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         value, zero_point, low, high = values
         # Where this saturates, the limits are exceeded anyway.
         add = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(LANES, [LANES, LANES]), "llvm.sadd.sat.v4i32")
-        return _between(builder, builder.call(add, [value, zero_point]), low, high)
+        return _clamp(builder, builder.call(add, [value, zero_point]), low, high)
     return FOUR_NUMBERS(*[FOUR_NUMBERS] * 4), generate
 
 
@@ -93,10 +95,10 @@ def _half(builder: Builder, amount: Word) -> Word:
     return builder.lshr(builder.shl(_all(1), amount), _all(1))
 
 
-def _between(builder: Builder, value: Word, low: Word, high: Word) -> Word:
+def _clamp(builder: Builder, value: Word, low: Word, high: Word) -> Word:
     value = builder.select(builder.icmp_signed("<", value, low), low, value)
     return builder.select(builder.icmp_signed(">", value, high), high, value)
 
 
-def _saturated(builder: Builder, value: Word) -> Word:
-    return builder.trunc(_between(builder, value, _all(INT32_LOW), _all(INT32_HIGH)), LANES)
+def _saturate(builder: Builder, value: Word) -> Word:
+    return builder.trunc(_clamp(builder, value, _all(INT32_LOW), _all(INT32_HIGH)), LANES)

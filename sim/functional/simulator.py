@@ -28,7 +28,7 @@ from ...isa.stream import decode
 from ...isa.verification.bounds import DST, check, check_end
 from ..arguments import check_program
 from ..counts import Counts, count
-from ..limit import DEFAULT_WORK, HEAVY, check_work, checked_limit, lane_operations
+from ..limit import DEFAULT_WORK, HEAVY, check_limit, check_work, lane_operations
 from .flow import Flow
 from .machine_table import DONE
 from .memory import Memory
@@ -53,7 +53,7 @@ class Functional:
 
     def __init__(self, program: Program, *, limit: int | None = None):
         check_program(program)
-        self.limit = checked_limit(limit, DEFAULT_WORK)
+        self.limit = check_limit(limit, DEFAULT_WORK)
         self.program = program
         self.config = program.config
         self.instructions = decode(program.code)
@@ -74,7 +74,7 @@ class Functional:
     def execute(self, position: int) -> None:
         """Execute an instruction in one step."""
         if isinstance(self.instructions[position], Load | Store):
-            instruction = self._checked(position)       # compiled code does not check everything
+            instruction = self._check_instruction(position)  # compiled code checks less
             if self._effects is None and position not in self._heavy:
                 self._transfer(instruction)()
                 return
@@ -90,13 +90,13 @@ class Functional:
             self._effects.use(pads)
         heavy = position in self._heavy
         if self._effects.execute(position, heavy=heavy) != DONE:
-            instruction = self._checked(position)
+            instruction = self._check_instruction(position)
             assert isinstance(instruction, Computation)
             compute(instruction, pads, heavy=heavy)
 
     def begin(self, position: int) -> Effect:
         """Let an instruction read everything it reads. The effect is what it writes."""
-        instruction, pads = self._checked(position), self.scratchpads
+        instruction, pads = self._check_instruction(position), self.scratchpads
         if isinstance(instruction, Load | Store) and position not in self._heavy:
             return self._transfer(instruction)
         if isinstance(instruction, Store):
@@ -117,7 +117,7 @@ class Functional:
         """The instructions that may take long."""
         return frozenset(np.flatnonzero(lane_operations(self.program) > HEAVY).tolist())
 
-    def _checked(self, position: int) -> Instruction:
+    def _check_instruction(self, position: int) -> Instruction:
         instruction = self.instructions[position]
         if not self._passed[position]:
             check(instruction, self.config, self.program.segments, self.scratchpads.uop,
@@ -208,7 +208,7 @@ def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np
         case Load(shape=(z, y, x), pad=(top, bottom, left, right)):
             plane = (top + y + bottom) * (left + x + right)
             written[instruction.sram:instruction.sram + plane] = True
-            return _repeated(written, z, instruction.sram_pitch)
+            return _repeat_tiles(written, z, instruction.sram_pitch)
         case Gemm():
             written[pads.uop[instruction.uop:instruction.uop + instruction.count, DST]] = True
         case Window():
@@ -221,11 +221,11 @@ def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np
     outer, middle, inner = instruction.loops
     iterations = outer, middle, max(inner - taps + 1, 0)
     for number, stride in zip(iterations, instruction.dst_stride, strict=True):
-        written = _repeated(written, number, stride)
+        written = _repeat_tiles(written, number, stride)
     return written
 
 
-def _repeated(tiles: npt.NDArray[np.bool_], number: int, stride: int) -> npt.NDArray[np.bool_]:
+def _repeat_tiles(tiles: npt.NDArray[np.bool_], number: int, stride: int) -> npt.NDArray[np.bool_]:
     """A set of tiles, `number` times, moved further each time. It never leads outside."""
     if number == 0:
         return np.zeros_like(tiles)

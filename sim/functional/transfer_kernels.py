@@ -11,7 +11,7 @@ from functools import cache
 
 from ...isa.instructions import Buffer, Load, Store
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.types import Word
+from ..compiled.numba_types import Word
 from ..compiled.vectors import (
     NUMBER,
     byte_at,

@@ -15,10 +15,10 @@ from functools import cache
 from ...isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Gemm, Window
 from ...isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..compiled.checksum import FUNCTIONAL, checksum
-from ..compiled.types import Word
+from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, half_at, helper, number_at, write_number
 from . import gemm_plan
-from .gemm_plan import DEPTHWISE, FIELD, FIRST_UOP, LOOPS, UOP_BYTES, UOPS, execute_planned
+from .gemm_plan import DEPTHWISE, FIELD, FIRST_UOP, LOOPS, UOP_BYTES, UOPS, plan_and_execute
 from .machine_table import ADDRESS, ELSEWHERE, OUTSIDE, PLAN, TILES, WINDOWS, place
 
 OUTER, INNER = place(Window, "loops"), place(Window, "loops") + 2
@@ -46,7 +46,7 @@ def window() -> int:
         if number_at(row, UOP) >= number_at(machine, UOPS + TILES):
             return OUTSIDE
         uop = number_at(machine, UOPS + ADDRESS) + number_at(row, UOP) * UOP_BYTES
-        if not _aligned(row, half_at(uop + WGT * FIELD)):
+        if not _is_group_aligned(row, half_at(uop + WGT * FIELD)):
             return OUTSIDE
         gemm = number_at(machine, PLAN) + NUMBER * gemm_plan.SPACE
         uops = gemm + NUMBER * gemm_plan.ROW_NUMBERS
@@ -60,13 +60,13 @@ def window() -> int:
         for number in range(WALK_NUMBERS):
             write_number(gemm, WALKS_OF_GEMM + number, number_at(row, WALKS + number))
         write_number(gemm, INNER_OF_GEMM, inner - WINDOW_TAPS + 1)
-        return execute_planned(gemm, machine, uops, WINDOW_TAPS,
-                               number_at(row, FLAGS) | DEPTHWISE | FIRST_UOP)
+        return plan_and_execute(gemm, machine, uops, WINDOW_TAPS,
+                                number_at(row, FLAGS) | DEPTHWISE | FIRST_UOP)
     return c_function(function, CHECKSUM)
 
 
 @helper
-def _aligned(row: int, wgt: int) -> bool:
+def _is_group_aligned(row: int, wgt: int) -> bool:
     """Whether a window takes its rows of weights from the beginning of a group."""
     beside = wgt
     for loop in range(LOOPS):

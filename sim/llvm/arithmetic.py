@@ -14,7 +14,8 @@ from .values import I64, Number, truth, word
 Binary = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 
 
-def _divided(builder: ir.IRBuilder, left: ir.Value, right: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _floor_divide(builder: ir.IRBuilder, left: ir.Value, right: ir.Value) -> tuple[ir.Value,
+                                                                                   ir.Value]:
     """Quotient and remainder, rounded down as in Python. The divisor is never zero."""
     quotient = builder.sdiv(left, right)
     rest = builder.sub(left, builder.mul(quotient, right))
@@ -34,8 +35,8 @@ BINARY: dict[type[ast.operator], tuple[Callable[[int, int], int], Binary]] = {
     ast.BitXor: (operator.xor, lambda builder, *both: builder.xor(*both)),
     ast.LShift: (operator.lshift, lambda builder, *both: builder.shl(*both)),
     ast.RShift: (operator.rshift, lambda builder, *both: builder.ashr(*both)),
-    ast.FloorDiv: (operator.floordiv, lambda builder, *both: _divided(builder, *both)[0]),
-    ast.Mod: (operator.mod, lambda builder, *both: _divided(builder, *both)[1]),
+    ast.FloorDiv: (operator.floordiv, lambda builder, *both: _floor_divide(builder, *both)[0]),
+    ast.Mod: (operator.mod, lambda builder, *both: _floor_divide(builder, *both)[1]),
 }
 COMPARED: dict[type[ast.cmpop], tuple[Callable[[int, int], bool], str]] = {
     ast.Eq: (operator.eq, "=="), ast.NotEq: (operator.ne, "!="), ast.Lt: (operator.lt, "<"),
@@ -43,8 +44,8 @@ COMPARED: dict[type[ast.cmpop], tuple[Callable[[int, int], bool], str]] = {
 }
 
 
-def combined(builder: ir.IRBuilder, kind: type[ast.operator], left: Number,
-             right: Number) -> Number:
+def emit_binary(builder: ir.IRBuilder, kind: type[ast.operator], left: Number,
+                right: Number) -> Number:
     if kind not in BINARY:
         raise TypeError(f"compiled code has no {kind.__name__}")
     known, emitted = BINARY[kind]
@@ -53,7 +54,8 @@ def combined(builder: ir.IRBuilder, kind: type[ast.operator], left: Number,
     return emitted(builder, word(builder, left), word(builder, right))
 
 
-def compared(builder: ir.IRBuilder, kind: type[ast.cmpop], left: Number, right: Number) -> Number:
+def emit_comparison(builder: ir.IRBuilder, kind: type[ast.cmpop], left: Number,
+                    right: Number) -> Number:
     if kind not in COMPARED:
         raise TypeError(f"compiled code has no {kind.__name__}")
     known, sign = COMPARED[kind]
@@ -75,45 +77,45 @@ def either(builder: ir.IRBuilder, one: Number, other: Number) -> Number:
     return builder.or_(truth(builder, one), truth(builder, other))
 
 
-def inverted(builder: ir.IRBuilder, number: Number) -> Number:
+def emit_not(builder: ir.IRBuilder, number: Number) -> Number:
     """Python's `not`."""
     if isinstance(number, int):
         return int(not number)
     return builder.not_(truth(builder, number))
 
 
-def negated(builder: ir.IRBuilder, number: Number) -> Number:
+def emit_negation(builder: ir.IRBuilder, number: Number) -> Number:
     return -number if isinstance(number, int) else builder.neg(word(builder, number))
 
 
-def complemented(builder: ir.IRBuilder, number: Number) -> Number:
+def emit_complement(builder: ir.IRBuilder, number: Number) -> Number:
     """Python's `~`."""
     return ~number if isinstance(number, int) else builder.not_(word(builder, number))
 
 
-def least(builder: ir.IRBuilder, *numbers: Number) -> Number:
-    return reduce(lambda one, other: _chosen(builder, ast.Lt, one, other), numbers)
+def emit_min(builder: ir.IRBuilder, *numbers: Number) -> Number:
+    return reduce(lambda one, other: _select(builder, ast.Lt, one, other), numbers)
 
 
-def most(builder: ir.IRBuilder, *numbers: Number) -> Number:
-    return reduce(lambda one, other: _chosen(builder, ast.Gt, one, other), numbers)
+def emit_max(builder: ir.IRBuilder, *numbers: Number) -> Number:
+    return reduce(lambda one, other: _select(builder, ast.Gt, one, other), numbers)
 
 
-def _chosen(builder: ir.IRBuilder, kind: type[ast.cmpop], one: Number, other: Number) -> Number:
-    better = compared(builder, kind, other, one)        # of equals, the first
+def _select(builder: ir.IRBuilder, kind: type[ast.cmpop], one: Number, other: Number) -> Number:
+    better = emit_comparison(builder, kind, other, one)        # of equals, the first
     if isinstance(better, int):
         return other if better else one
     return builder.select(better, word(builder, other), word(builder, one))
 
 
-def whole(builder: ir.IRBuilder, number: Number) -> Number:
+def emit_int(builder: ir.IRBuilder, number: Number) -> Number:
     """Python's `int`."""
     return number if isinstance(number, int) else word(builder, number)
 
 
-def quotient_and_rest(builder: ir.IRBuilder, left: Number,
-                      right: Number) -> tuple[Number, Number]:
+def emit_divmod(builder: ir.IRBuilder, left: Number,
+                right: Number) -> tuple[Number, Number]:
     """Python's `divmod`."""
     if isinstance(left, int) and isinstance(right, int):
         return divmod(left, right)
-    return _divided(builder, word(builder, left), word(builder, right))
+    return _floor_divide(builder, word(builder, left), word(builder, right))

@@ -10,7 +10,7 @@ from threading import Lock
 from types import FunctionType
 from typing import Any
 
-from ...base.machine_code import Library, described, object_file
+from ...base.machine_code import Library, describe_target, object_file
 from ...base.object_cache import kept
 from ...base.processor import host
 from .functions import ENTRY, Functions
@@ -39,14 +39,14 @@ class Entry:
         words: list[int] = []
         for kind, each in zip(self.kinds.values(), given, strict=True):
             _add_words(words, kind, each)
-        code = self._code or self._loaded()
+        code = self._code or self._load()
         numbers = array("q", words)
         return code(numbers.buffer_info()[0])
 
-    def _loaded(self) -> Callable[[int], int]:
+    def _load(self) -> Callable[[int], int]:
         with self._lock:                # one thread compiles, the others want the same
             if self._code is None:
-                made_from = f"{self.checksum:08x}\n{described(host())}"
+                made_from = f"{self.checksum:08x}\n{describe_target(host())}"
                 self._code = entry_of(kept(self.name, made_from,
                                            lambda: object_file(self.text())))
             return self._code
@@ -66,7 +66,7 @@ def entry_of(code: bytes) -> Callable[[int], int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class BoundArray:
     """An array as compiled code gets it, for whoever hands it over again and again."""
 
     kind: Kind
@@ -77,16 +77,16 @@ class Known:
         raise TypeError("an address means nothing to another process")
 
 
-def known(kind: Kind, array: Any) -> Any:
+def bind_array(kind: Kind, array: Any) -> Any:
     words: list[int] = []
     _add_words(words, kind, array)
-    return Known(kind, array, tuple(words))
+    return BoundArray(kind, array, tuple(words))
 
 
 def _add_words(words: list[int], kind: Kind, value: Any) -> None:
     """Append the words of an argument: a number, an array, a record (an array of one) or a
     tuple."""
-    if isinstance(value, Known):
+    if isinstance(value, BoundArray):
         assert value.kind is kind, f"{value.kind} instead of {kind}"
         words += value.words
     elif isinstance(kind, tuple):

@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 
 from . import arithmetic
-from .marks import Blank
+from .decorators import Blank
 from .values import (
     I1,
     I64,
@@ -34,10 +34,11 @@ from .values import (
 
 # What these mean in compiled code; `range` stands in loops only.
 KNOWN: Mapping[Any, Callable[..., Value]] = {
-    min: arithmetic.least, max: arithmetic.most, int: arithmetic.whole, bool: truth,
-    divmod: arithmetic.quotient_and_rest}
+    min: arithmetic.emit_min, max: arithmetic.emit_max, int: arithmetic.emit_int, bool: truth,
+    divmod: arithmetic.emit_divmod}
 UNARY: Mapping[type[ast.unaryop], Callable[[ir.IRBuilder, Number], Number]] = {
-    ast.Not: arithmetic.inverted, ast.USub: arithmetic.negated, ast.Invert: arithmetic.complemented}
+    ast.Not: arithmetic.emit_not, ast.USub: arithmetic.emit_negation,
+    ast.Invert: arithmetic.emit_complement}
 
 
 class Surroundings(Protocol):
@@ -60,10 +61,10 @@ class Expressions:
     def name(self, name: str) -> Value:
         """What a name refers to: here, a global."""
         if name in self.world:
-            return self.given(self.world[name])
+            return self.constant(self.world[name])
         return getattr(builtins, name)
 
-    def given(self, thing: Any) -> Value:
+    def constant(self, thing: Any) -> Value:
         """An object that exists at compile time."""
         if isinstance(thing, int | np.integer):
             return int(thing)
@@ -102,7 +103,7 @@ class Expressions:
                 self.builder.cbranch(truth(self.builder, number), yes, no)
 
     def _constant(self, node: ast.Constant) -> Value:
-        return self.given(node.value)
+        return self.constant(node.value)
 
     def _name(self, node: ast.Name) -> Value:
         return self.name(node.id)
@@ -115,7 +116,7 @@ class Expressions:
         if isinstance(owner, Record):
             return field(self.builder, owner, node.attr)
         if isinstance(owner, ModuleType | tuple):
-            return self.given(getattr(owner, node.attr))
+            return self.constant(getattr(owner, node.attr))
         raise TypeError(f"{ast.unparse(node.value)} is no record")
 
     def _subscript(self, node: ast.Subscript) -> Value:
@@ -133,7 +134,7 @@ class Expressions:
             raise TypeError(f"{ast.unparse(cut)} is no part of an array")
         begin = self.number(cut.lower) if cut.lower else 0
         end = self.number(cut.upper) if cut.upper else owner.shape[0]
-        length = arithmetic.combined(self.builder, ast.Sub, end, begin)
+        length = arithmetic.emit_binary(self.builder, ast.Sub, end, begin)
         return Array(owner.dtype, (length, *owner.shape[1:]),
                      element(self.builder, owner, begin).pointer)
 
@@ -145,8 +146,8 @@ class Expressions:
         return element(self.builder, owner, *map(self.number, indices))
 
     def _binop(self, node: ast.BinOp) -> Value:
-        return arithmetic.combined(self.builder, type(node.op), self.number(node.left),
-                                   self.number(node.right))
+        return arithmetic.emit_binary(self.builder, type(node.op), self.number(node.left),
+                                      self.number(node.right))
 
     def _unaryop(self, node: ast.UnaryOp) -> Value:
         return UNARY[type(node.op)](self.builder, self.number(node.operand))
@@ -158,18 +159,18 @@ class Expressions:
         left, found = self.value(node.left), 1
         for sign, each in zip(node.ops, node.comparators, strict=True):
             right = self.value(each)
-            found = arithmetic.both(self.builder, found, self._compared(sign, left, right))
+            found = arithmetic.both(self.builder, found, self._emit_comparison(sign, left, right))
             left = right
         return found
 
-    def _compared(self, sign: ast.cmpop, left: Number, right: Value) -> Number:
+    def _emit_comparison(self, sign: ast.cmpop, left: Number, right: Value) -> Number:
         if not isinstance(sign, ast.In | ast.NotIn):
-            return arithmetic.compared(self.builder, type(sign), left, right)
+            return arithmetic.emit_comparison(self.builder, type(sign), left, right)
         found: Number = 0
         for each in right:
-            same = arithmetic.compared(self.builder, ast.Eq, left, each)
+            same = arithmetic.emit_comparison(self.builder, ast.Eq, left, each)
             found = arithmetic.either(self.builder, found, same)
-        return found if isinstance(sign, ast.In) else arithmetic.inverted(self.builder, found)
+        return found if isinstance(sign, ast.In) else arithmetic.emit_not(self.builder, found)
 
     def _boolop(self, node: ast.BoolOp) -> Value:
         """The operand that decides. Later ones are not evaluated."""
@@ -185,9 +186,9 @@ class Expressions:
                 self.builder.position_at_end(rest)
         self.builder.branch(end)
         kind = I1 if all(_is_bit(number) for number, _ in found) else I64
-        return self._met(end, kind, found)
+        return self._phi(end, kind, found)
 
-    def _met(self, end: ir.Block, kind: ir.Type, found: list[tuple[Number, ir.Block]]) -> ir.Value:
+    def _phi(self, end: ir.Block, kind: ir.Type, found: list[tuple[Number, ir.Block]]) -> ir.Value:
         """At the beginning of the block `end`, the number from the block before it."""
         incoming = []
         for number, block in found:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from .marks import CALLED
+from .decorators import NOT_INLINED
 from .statements import Body
 from .values import (
     I1,
@@ -55,7 +55,7 @@ class Functions:
     def call(self, builder: ir.IRBuilder, function: FunctionType, given: Sequence[Value]) -> Value:
         """Call a Python function, which is compiled first if it has not been for such values."""
         kinds = tuple(map(kind_of, given))
-        compiled, result = self.compiled(function, kinds)
+        compiled, result = self.compile(function, kinds)
         found = builder.call(compiled, [each for value in given
                                         for each in words_of(builder, value)])
         count = len(types_of(result))
@@ -63,7 +63,7 @@ class Functions:
                                             for number in range(count)]
         return from_words(result, iter(words))
 
-    def compiled(self, function: FunctionType, kinds: tuple[Kind, ...]) -> tuple[ir.Function, Kind]:
+    def compile(self, function: FunctionType, kinds: tuple[Kind, ...]) -> tuple[ir.Function, Kind]:
         key = function, kinds
         if key not in self._known:
             self._known[key] = self._translate(function, kinds)
@@ -79,7 +79,7 @@ class Functions:
         made = ir.Function(self.module, ir.FunctionType(returned, types_of(kinds)),
                            self.module.get_unique_name(f"{function.__module__}.{node.name}"))
         made.linkage = "internal"
-        made.attributes.add("noinline" if function in CALLED else "alwaysinline")
+        made.attributes.add("noinline" if function in NOT_INLINED else "alwaysinline")
         made.attributes.add("nounwind")
         values = from_words(kinds, iter(made.args))
         given = dict(zip([each.arg for each in node.args.args], values, strict=True))
@@ -93,7 +93,7 @@ class Functions:
     def entry(self, function: FunctionType, kinds: Sequence[Kind]) -> None:
         """A C function for Python to call. It takes the address of all words of its arguments, one
         after the other, and returns a number."""
-        compiled, _ = self.compiled(function, tuple(kinds))
+        compiled, _ = self.compile(function, tuple(kinds))
         compiled.attributes.discard("alwaysinline")
         made = ir.Function(self.module, ir.FunctionType(I64, [POINTER]), ENTRY)
         builder = ir.IRBuilder(made.append_basic_block())

@@ -87,8 +87,8 @@ class Body(Expressions):
         if any(isinstance(each, ast.Call) for each in ast.walk(node.target)):
             raise TypeError(f"{ast.unparse(node.target)} would be evaluated twice")
         before = self.number(node.target)
-        self._set(node.target, arithmetic.combined(self.builder, type(node.op), before,
-                                                   self.number(node.value)))
+        self._set(node.target, arithmetic.emit_binary(self.builder, type(node.op), before,
+                                                      self.number(node.value)))
 
     def _set(self, target: ast.expr, value: Value) -> None:
         match target:
@@ -212,7 +212,7 @@ class Body(Expressions):
         elif len(words) == 1:
             self.builder.ret(words[0])
         else:
-            self.builder.ret(_joined(self.builder, words))
+            self.builder.ret(_pack_words(self.builder, words))
 
 
 def _check_loop(node: ast.While | ast.For) -> None:
@@ -220,7 +220,7 @@ def _check_loop(node: ast.While | ast.For) -> None:
         raise TypeError("a loop of compiled code has no else")
 
 
-def _joined(builder: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:
+def _pack_words(builder: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:
     """Several words as one value."""
     joined: ir.Value = ir.Constant(ir.LiteralStructType([each.type for each in words]),
                                    ir.Undefined)

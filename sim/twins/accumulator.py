@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from .alu import alu, alu_results
 from .gemm import gemm
-from .registers import inlined
+from .record_types import Code, Machine, MicroOps, Settings, Wires
+from .registers import inline
 from .store import store_reader
-from .types import Code, Machine, MicroOps, Settings, Wires
 
 NOBODY = -1
 
 
-@inlined
+@inline
 def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops: MicroOps) -> None:
     """Grant banks in order of urgency: GEMM, the ALU's right and left operand and STORE for reads;
     GEMM, ALU and LOAD for writes."""
@@ -38,7 +38,7 @@ def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops
     _arbitrate_writes(machine, wires, code, config, uops)
 
 
-@inlined
+@inline
 def _arbitrate_writes(machine: Machine, wires: Wires, code: Code, config: Settings,
                       uops: MicroOps) -> None:
     results, write = machine.alu_results, machine.load_write

@@ -8,8 +8,8 @@ from ...isa.faults import Fault
 from ...isa.instructions import Engine
 from ...isa.registers import counter_names
 from .gemm import gemm
-from .registers import Registers, inlined
-from .types import Machine, Numbers, Unit, Wires
+from .record_types import Machine, Numbers, Unit, Wires
+from .registers import Registers, inline
 
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
@@ -31,13 +31,13 @@ WAITS = np.array([[COUNTER_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.l
                    if taker != giver else -1 for giver in Engine] for taker in Engine])
 
 
-@inlined
+@inline
 def _or(raised: int, cause: int, position: int, fault: tuple[int, int]) -> tuple[int, int]:
     """This fault if it is raised, otherwise the other one."""
     return (cause, position) if raised else fault
 
 
-@inlined
+@inline
 def first_fault(machine: Machine, wires: Wires, overflow: int) -> tuple[int, int]:
     """The fault of this cycle that is reported, if any: cause and position."""
     fault = wires.fetch_fault, wires.fetch_position
@@ -52,7 +52,7 @@ def first_fault(machine: Machine, wires: Wires, overflow: int) -> tuple[int, int
     return _or(overflow >> STORE & 1, TOKEN_OVERFLOW, wires.store_end, fault)
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, overflow: int) -> None:
     """A run is over when FETCH has finished or a fault has occurred, and the bus is quiet. Faults
     are looked at a cycle later."""
@@ -67,7 +67,7 @@ def step(machine: Machine, wires: Wires, overflow: int) -> None:
     machine.clock.now += 1
 
 
-@inlined
+@inline
 def count_memory(counts: Unit, wires: Wires) -> None:
     """Count what LOAD and STORE did."""
     counts.cycles += 1
@@ -79,7 +79,7 @@ def count_memory(counts: Unit, wires: Wires) -> None:
     counts.store_bytes += wires.store_bytes
 
 
-@inlined
+@inline
 def count_compute(counts: Unit, wires: Wires) -> None:
     """Count what the others did."""
     counts.instructions += wires.dispatched
@@ -87,7 +87,7 @@ def count_compute(counts: Unit, wires: Wires) -> None:
     counts.alu_busy += wires.alu_busy
 
 
-@inlined
+@inline
 def count_waits(counters: Numbers, engine: int, missing: int) -> None:
     """Add a cycle to the counters of the engines whose tokens are missing."""
     for giver in range(len(WAITS)):

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..llvm.marks import inlined as inlined
+from ..llvm.decorators import inline as inline
 
 PER_BEAT = -1       # as a floor: one more than the tiles that a beat can hold
 WORD, HALF = np.dtype(np.int64), np.dtype(np.int32)
@@ -68,8 +68,8 @@ class Layout:
             for units in groups:
                 self._add(units, kind, WORD)
                 ends.append(self._end // WORD.itemsize)
-        self.dtype = _spread({name: (_spread(fields, self._end), 0)
-                              for name, fields in self._places.items()}, self._end)
+        self.dtype = _packed_dtype({name: (_packed_dtype(fields, self._end), 0)
+                                    for name, fields in self._places.items()}, self._end)
         self.floors = [floor for units in groups for registers in units.values()
                        for floor in registers.falling.values()]
 
@@ -91,7 +91,7 @@ class Layout:
         return int(fields[register][1]) // WORD.itemsize
 
 
-def _spread(fields: Mapping[str, tuple[Any, int]], end: int) -> np.dtype[np.void]:
+def _packed_dtype(fields: Mapping[str, tuple[Any, int]], end: int) -> np.dtype[np.void]:
     """A record of `end` bytes with fields at given offsets."""
     return np.dtype({"names": list(fields), "formats": [each for each, _ in fields.values()],
                      "offsets": [place for _, place in fields.values()], "itemsize": end})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...isa.instructions import Engine
-from .registers import Registers, inlined
-from .types import Code, Unit
+from .record_types import Code, Unit
+from .registers import Registers, inline
 
 ENGINES = len(Engine)
 
@@ -15,13 +15,13 @@ REGISTERS = Registers(same=("moved",), noted=("there",),
                       storage={"count": ENGINES ** 2, "most": ENGINES ** 2})
 
 
-@inlined
-def missing(tokens: Unit, taker: int, wait: int) -> int:
+@inline
+def missing_tokens(tokens: Unit, taker: int, wait: int) -> int:
     """The engines in `wait` whose tokens are missing."""
     return wait & ~(tokens.there >> taker * ENGINES) & (1 << ENGINES) - 1
 
 
-@inlined
+@inline
 def take(tokens: Unit, code: Code, taker: int, started: int) -> None:
     """Take the tokens of the instruction that starts, if one does. `post` comes after it: a post to
     a full counter does not overflow if a token is taken in the same cycle."""
@@ -35,7 +35,7 @@ def take(tokens: Unit, code: Code, taker: int, started: int) -> None:
                 tokens.there &= ~(1 << taker * ENGINES + giver)
 
 
-@inlined
+@inline
 def post(tokens: Unit, code: Code, giver: int, ended: int, limit: int) -> int:
     """Post the tokens of the instruction that ends, if one does. Returns the giver, as a set, if a
     counter overflows."""

@@ -15,10 +15,10 @@ from .bus import dram, reader, writer
 from .fetch import command_queue, fetch
 from .gemm import gemm
 from .load import load, load_writer
-from .registers import PER_BEAT, Layout, Registers, inlined
+from .record_types import Code, Machine, MicroOps, Numbers, OneRecord, Settings, Wires
+from .registers import PER_BEAT, Layout, Registers, inline
 from .store import store, store_reader
 from .transfer import burst_walker, packing
-from .types import Code, Machine, MicroOps, Numbers, OneRecord, Settings, Wires
 
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
@@ -142,7 +142,7 @@ def floors(config: Config) -> Numbers:
     return np.array([lanes + 1 if floor == PER_BEAT else floor for floor in LAYOUT.floors])
 
 
-@inlined
+@inline
 def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config: Settings,
           timing: Settings, positions: Numbers, uops: MicroOps) -> None:
     """Advance everything by one cycle. `counters` are the machine's counters as an array."""
@@ -166,7 +166,7 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
     control.step(machine, wires, overflow)
 
 
-@inlined
+@inline
 def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, timing: Settings,
                  positions: Numbers, fetches: bool) -> None:
     """Advance the memory side by one cycle in which it does not touch the accumulator, nothing
@@ -188,7 +188,7 @@ def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, t
     control.count_memory(machine.memory_counts, wires)
 
 
-@inlined
+@inline
 def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool) -> None:
     """What memory does, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
@@ -204,7 +204,7 @@ def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool)
     dram.clock(memory, timing, wires, ar, aw, now, calm)
 
 
-@inlined
+@inline
 def _look(machine: Machine, wires: Wires) -> None:
     """What units show to others in this cycle, before any of them changes."""
     wires.quiet = reader.is_quiet(machine.reader) and writer.is_quiet(machine.writer)
@@ -218,7 +218,7 @@ def _look(machine: Machine, wires: Wires) -> None:
                   and not burst_walker.is_busy(machine.store_rows) and machine.store.awaited == 0)
 
 
-@inlined
+@inline
 def compute_is_idle(machine: Machine) -> bool:
     """Whether GEMM and the ALU are idle, and no command waits."""
     return (machine.gemm.in_flight == 0 and machine.alu_results.begun == 0
@@ -228,7 +228,7 @@ def compute_is_idle(machine: Machine) -> bool:
             and command_queue.is_empty(machine.store_queue))
 
 
-@inlined
+@inline
 def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, config: Settings,
              positions: Numbers) -> int:
     """Update queues, waits and tokens for the instructions that arrived, started and ended. Returns
@@ -256,7 +256,7 @@ def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, conf
             | tokens.post(machine.tokens, code, STORE, wires.store_end, limit))
 
 
-@inlined
+@inline
 def news(wires: Wires) -> bool:
     """Whether an instruction starts or ends in this cycle, that is, one of these is not -1."""
     return (wires.load_start & wires.gemm_start & wires.alu_start & wires.store_start

@@ -24,7 +24,7 @@ from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode
 from microtron.isa.verification import token_cache
 from microtron.runtime.devices import rtl_build
-from microtron.sim.known_cycles import SimulatedCost
+from microtron.sim.simulated_cost import SimulatedCost
 from microtron.testing.random_programs import random_program
 
 DAMAGES = {
@@ -76,7 +76,7 @@ class Tokens(Cache):
     def ask(self, which):
         self.patch.setattr(token_cache, "with_tokens", lambda program: (
             self.made.append(which) or program))
-        return token_cache.with_known_tokens(self.programs[which]).code.tobytes()
+        return token_cache.with_cached_tokens(self.programs[which]).code.tobytes()
 
 
 class Kernels(Cache):

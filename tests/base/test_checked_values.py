@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.base.checked_values import integer, listed, named, shown
+from microtron.base.checked_values import integer, list_names, quote, show_name
 from microtron.base.errors import MESSAGE_LIMIT, MicrotronError
 from microtron.isa.assembly.assembler import assemble, parse_instruction
 from microtron.isa.config import Config, base
@@ -47,7 +47,7 @@ def test_integers_of_every_kind_are_stored_as_plain_ones(value):
 
 @pytest.mark.parametrize("value", NO_INTEGERS, ids=repr)
 def test_what_is_no_integer_is_refused_by_field_and_value(value):
-    quoted = shown(value)
+    quoted = quote(value)
     assert refusal(Config, batch=value) == f"batch is {quoted}, but must be an integer"
     assert refusal(MemoryTiming, reads=value) == (
         f"memory: reads is {quoted}, but must be an integer from 1 to 64")
@@ -78,7 +78,7 @@ def test_every_field_of_an_instruction_refuses_what_it_cannot_hold(kind):
 @pytest.mark.parametrize("value", ["no", 0, 1, None, np.True_], ids=repr)
 def test_whether_memory_is_shared_is_true_or_false(value):
     assert refusal(MemoryTiming, shared=value) == (
-        f"memory: shared is {shown(value)}, but must be True or False")
+        f"memory: shared is {quote(value)}, but must be True or False")
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -145,7 +145,7 @@ def test_a_message_that_is_too_long_all_the_same_keeps_its_ends():
     st.one_of(st.text(), st.binary(), st.integers(), st.floats(), st.none(), st.booleans()),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_anything_can_be_shown_on_one_short_line(value):
-    text = shown(value)
+    text = quote(value)
     assert len(text.splitlines()) == 1
     assert len(text) <= 200
 
@@ -154,19 +154,19 @@ def test_what_python_cannot_print_is_described():
     deep = []
     for _ in range(sys.getrecursionlimit() * 2):
         deep = [deep]
-    assert len(shown(deep)) < 100
-    assert shown(1 << 100_000) == "a number of 100001 bits"
-    assert shown("x" * 41) == repr("x" * 39 + "…")
-    assert shown("x" * 40) == repr("x" * 40)
+    assert len(quote(deep)) < 100
+    assert quote(1 << 100_000) == "a number of 100001 bits"
+    assert quote("x" * 41) == repr("x" * 39 + "…")
+    assert quote("x" * 40) == repr("x" * 40)
 
 
 def test_names_are_as_they_are_or_cut():
-    assert named("layer1/conv") == "layer1/conv"
-    assert named("x" * 41) == "x" * 39 + "…"
-    assert named(5) == "5"
-    assert named("two\nlines\x1b") == "two\\nlines\\x1b"
-    assert listed(["a"] * 8) == "a, a, a, a, a, a, a, a"
-    assert listed(["a"] * 9) == "a, a, a, a, a, a, a, a and 1 more"
+    assert show_name("layer1/conv") == "layer1/conv"
+    assert show_name("x" * 41) == "x" * 39 + "…"
+    assert show_name(5) == "5"
+    assert show_name("two\nlines\x1b") == "two\\nlines\\x1b"
+    assert list_names(["a"] * 8) == "a, a, a, a, a, a, a, a"
+    assert list_names(["a"] * 9) == "a, a, a, a, a, a, a, a and 1 more"
 
 
 @given(value=st.integers())

@@ -5,7 +5,7 @@ from ctypes import c_int32, c_int64
 import pytest
 
 from microtron.base.errors import MicrotronError
-from microtron.base.machine_code import Library, assembly, described, object_file
+from microtron.base.machine_code import Library, assembly, describe_target, object_file
 from microtron.base.processor import TARGETS, host, target
 from microtron.base.symbols import names_of
 
@@ -72,7 +72,7 @@ def test_floats_are_instructions_where_there_are_some_and_calls_where_not():
 
 
 def test_every_target_is_described_by_itself():
-    assert len({described(each) for each in (*TARGETS.values(), host())}) == len(TARGETS) + 1
+    assert len({describe_target(each) for each in (*TARGETS.values(), host())}) == len(TARGETS) + 1
 
 
 def test_an_unknown_processor_is_refused_with_those_that_are_known():

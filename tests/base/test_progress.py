@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from microtron.base import progress
-from microtron.base.progress import ERASE, announced, watched
+from microtron.base.progress import ERASE, announce, report_progress
 
 
 class Terminal(io.StringIO):
@@ -21,7 +21,7 @@ class Full(io.StringIO):
 
 def test_elsewhere_it_is_one_plain_line(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with announced("counting sheep"):
+    with announce("counting sheep"):
         assert sys.stderr.getvalue() == "microtron: counting sheep\n"
     assert sys.stderr.getvalue() == "microtron: counting sheep\n"
 
@@ -31,7 +31,7 @@ def test_on_a_terminal_it_is_a_live_line_that_goes_away(monkeypatch, error):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(progress, "REFRESH", 0.001)
     try:
-        with announced("counting sheep"):
+        with announce("counting sheep"):
             while sys.stderr.getvalue().count("counting sheep (0 s)") < 3:
                 pass
             if error:
@@ -45,13 +45,13 @@ def test_on_a_terminal_it_is_a_live_line_that_goes_away(monkeypatch, error):
 @pytest.mark.parametrize("stream", [None, Full()])
 def test_whoever_cannot_be_told_is_not_told(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
-    with announced("counting sheep"):
+    with announce("counting sheep"):
         pass
 
 
 def test_what_is_quick_is_not_said(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with watched("counting sheep") as say:
+    with report_progress("counting sheep") as say:
         say("counting goats")
     assert sys.stderr.getvalue() == ""
 
@@ -60,7 +60,7 @@ def test_what_takes_long_is_said_on_a_terminal_with_what_comes_next(monkeypatch)
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(progress, "REFRESH", 0.001)
     monkeypatch.setattr(progress, "PATIENCE", 0.001)
-    with watched("counting sheep") as say:
+    with report_progress("counting sheep") as say:
         while "counting sheep (0 s)" not in sys.stderr.getvalue():
             pass
         say("counting goats")
@@ -73,7 +73,7 @@ def test_elsewhere_what_takes_long_is_said_in_lines(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setattr(progress, "INTERVAL", 0.001)
     monkeypatch.setattr(progress, "PATIENCE", 0.001)
-    with watched("counting sheep") as say:
+    with report_progress("counting sheep") as say:
         while sys.stderr.getvalue().count("microtron: counting sheep (0 s)\n") < 2:
             pass
         say("counting \x1b[31mgoats\r\n")
@@ -84,7 +84,7 @@ def test_elsewhere_what_takes_long_is_said_in_lines(monkeypatch):
 
 def test_what_is_quick_is_not_said_elsewhere_either(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with watched("counting sheep") as say:
+    with report_progress("counting sheep") as say:
         say("counting goats")
     assert sys.stderr.getvalue() == ""
 
@@ -100,22 +100,22 @@ def test_of_two_that_watch_only_the_outer_one_tells(monkeypatch, stream):
         while sys.stderr.getvalue().count(text) < before + 2:
             pass
 
-    with watched("the whole"):
+    with report_progress("the whole"):
         wait_for("the whole (0 s)")
-        with watched("a part") as say:
+        with report_progress("a part") as say:
             wait_for("a part (0 s)")
             say("another")
             wait_for("another (0 s)")
-            with announced("the first use"):
+            with announce("the first use"):
                 wait_for("the first use (0 s)")
             wait_for("another (0 s)")
         wait_for("the whole (0 s)")
-    assert not progress._watched
+    assert not progress._reported
 
 
 @pytest.mark.parametrize("stream", [None, Full()])
 def test_whoever_cannot_be_told_what_takes_long_is_not_told(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "PATIENCE", 0)
-    with watched("counting sheep") as say:
+    with report_progress("counting sheep") as say:
         say("counting goats")

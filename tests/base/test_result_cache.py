@@ -14,7 +14,7 @@ from microtron.base.errors import MicrotronError
 from microtron.base.result_cache import BLOCK, CHECKED_AFTER, LEFT, Store, _source, name_of, sources
 from microtron.compiler.operators import program_cache
 from microtron.isa.verification import token_cache
-from microtron.sim import known_cycles
+from microtron.sim import simulated_cost
 
 ROOT = Path(microtron.__file__).parent
 
@@ -146,7 +146,7 @@ def test_any_change_of_a_source_is_another_digest(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("module", "folders"), [
     ("compiler.operators.catalogue", program_cache.FOLDERS),
     ("compiler.accelerator.pipeline", program_cache.FOLDERS),
-    ("sim.simulate", known_cycles.FOLDERS),
+    ("sim.simulate", simulated_cost.FOLDERS),
     ("isa.verification.order.walk", token_cache.FOLDERS)])
 def test_everything_that_computes_a_result_is_among_its_sources(module, folders):
     script = (f"import sys, microtron.{module}\n"

@@ -35,13 +35,13 @@ def test_what_is_taken_as_it_is_is_what_the_full_check_would_make_of_it(kind, fi
     for value in taken:
         record = object.__new__(kind)
         record.__dict__[field.name] = value
-        checked = module._checked(record, field)
+        checked = module._check_value(record, field)
         assert (checked, type(checked)) == (value, type(value))
     assert 0 < len(taken) < len(values)
 
 
 def test_a_value_that_is_fine_is_not_checked_the_long_way(monkeypatch):
-    monkeypatch.setattr(module, "_checked", lambda *_: pytest.fail("checked"))
+    monkeypatch.setattr(module, "_check_value", lambda *_: pytest.fail("checked"))
     for kind in ISA:
         kind()
 

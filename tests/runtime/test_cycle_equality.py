@@ -21,7 +21,7 @@ from microtron.isa.faults import Fault
 from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store, Sync
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.cycle.run import run_cycles
-from microtron.sim.cycle.stops import check_end
+from microtron.sim.cycle.stop_reasons import check_end
 from microtron.testing.campaign import random_config, right_case, wrong_case
 from microtron.testing.compare import compare, compare_case
 from microtron.testing.differences import explain

@@ -9,13 +9,7 @@ from microtron.isa.instructions import AluI, Buffer, Gemm, Load, Requantize, Sto
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.counts import count, total
 from microtron.sim.functional.simulator import Functional
-from microtron.sim.limit import (
-    MOST,
-    checked_limit,
-    generous_limit,
-    least_cycles,
-    work_of,
-)
+from microtron.sim.limit import MOST, check_limit, generous_limit, least_cycles, work_of
 from microtron.sim.simulate import simulate
 from microtron.testing.campaign import long_case, random_config
 from microtron.testing.random_programs import random_program
@@ -88,8 +82,8 @@ def test_a_limit_is_a_positive_integer(limit):
 
 
 def test_numpy_s_integers_are_integers():
-    assert checked_limit(np.int64(7)) == 7
-    assert checked_limit(None, 9) == 9
+    assert check_limit(np.int64(7)) == 7
+    assert check_limit(None, 9) == 9
 
 
 def test_a_sum_may_have_more_bits_than_a_word():

@@ -17,11 +17,11 @@ from microtron.isa.config import tiny
 from microtron.isa.instructions import AluI, Engines, Gemm, Load
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.registers import counter_names
-from microtron.sim import many
+from microtron.sim import parallel
 from microtron.sim import simulate as module
-from microtron.sim.cycle.prepared import prepare
+from microtron.sim.cycle.prepared_program import prepare
 from microtron.sim.functional.simulator import Functional
-from microtron.sim.many import Job, simulate_many
+from microtron.sim.parallel import Job, simulate_many
 from microtron.sim.simulate import simulate
 from microtron.testing.random_programs import random_program
 
@@ -105,7 +105,7 @@ def test_a_program_that_does_not_end_is_an_error_that_says_why(broken, message):
 @pytest.fixture(params=[-1, 0, float("inf")], ids=["at once", "soon", "never"])
 def start(request, monkeypatch):
     """When processes begin: before anything is done, after the first batch, or not at all."""
-    monkeypatch.setattr(many, "ALONE", request.param)
+    monkeypatch.setattr(parallel, "ALONE", request.param)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -134,12 +134,12 @@ def test_jobs_may_differ_in_everything_and_come_from_a_generator(start):
 def test_a_long_job_goes_to_a_process_at_once(monkeypatch):
     """With -1 they begin at once, whatever comes; with infinity only a long job starts them."""
     begun = []
-    monkeypatch.setattr(many, "_by_processes",
-                        lambda batches, workers: begun.append(workers) or many._here(batches))
-    monkeypatch.setattr(many, "ALONE", float("inf"))
+    monkeypatch.setattr(parallel, "_by_processes",
+                        lambda batches, workers: begun.append(workers) or parallel._here(batches))
+    monkeypatch.setattr(parallel, "ALONE", float("inf"))
     assert len(simulate_many([COPY] * 8, processes=2)) == 8
     assert begun == []
-    monkeypatch.setattr(many, "LONG", 10)
+    monkeypatch.setattr(parallel, "LONG", 10)
     assert len(simulate_many([COPY] * 8, processes=2)) == 8
     assert begun == [2]
 

@@ -7,7 +7,7 @@ from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.simulate import simulate
-from microtron.sim.tokens import listed, most_tokens
+from microtron.sim.token_counters import format_counters, most_tokens
 from microtron.testing.campaign import random_config, right_case, wrong_case
 
 from .functional.support import program
@@ -48,5 +48,5 @@ def test_a_token_taken_in_the_cycle_of_a_post_makes_room_for_it():
 
 
 def test_counters_that_are_zero_are_not_listed():
-    assert listed([0] * 16) == "none"
-    assert listed([0, 2, *[0] * 13, 1]) == "load → gemm 2, store → store 1"
+    assert format_counters([0] * 16) == "none"
+    assert format_counters([0, 2, *[0] * 13, 1]) == "load → gemm 2, store → store 1"

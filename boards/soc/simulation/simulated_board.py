@@ -18,7 +18,7 @@ import weakref
 from dataclasses import replace
 from pathlib import Path
 
-from ....base.progress import announced
+from ....base.progress import announce
 from ....isa.config import Config
 from ....runtime.devices.rtl_build import (
     COMPILER_OPTIONS,
@@ -68,7 +68,7 @@ def _build(folder: Path, log: Path, options: tuple[str, ...], texts: dict[str, s
     work.mkdir()
     for name, text in texts.items():
         (work / name).write_text(text, encoding="utf-8")
-    with announced("compiling the model of the system, once for each configuration: a minute"):
+    with announce("compiling the model of the system, once for each configuration: a minute"):
         call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *texts)
     (work / "model" / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)

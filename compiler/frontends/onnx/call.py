@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from ....base.checked_values import shown
+from ....base.checked_values import quote
 from ...graph.operation import Operation
 from ...graph.operations.functions import Cast
 from ...graph.operations.shape import Reshape
@@ -47,7 +47,7 @@ class Call:
             raise GraphError(f"operand {number} is missing")
         name = str(self.node.input[number])
         if name in self.reader.halves and self.node.op_type != "DequantizeLinear":
-            raise GraphError(f"{shown(name)} has 4 bits, but only DequantizeLinear reads such "
+            raise GraphError(f"{quote(name)} has 4 bits, but only DequantizeLinear reads such "
                              f"constants")
         return name
 
@@ -115,7 +115,7 @@ class Call:
             return default
         value = str(self.attributes[name].s.decode(errors="replace"))
         if choices and value not in choices.split():
-            raise GraphError(f"{name} is {shown(value)}, but must be one of "
+            raise GraphError(f"{name} is {quote(value)}, but must be one of "
                              f"{', '.join(choices.split())}")
         return value
 
@@ -157,7 +157,7 @@ class Call:
     def one_result(self) -> None:
         """Refuse a node whose second result is wanted."""
         if any(self.node.output[1:]):
-            raise GraphError(f"the result {shown(next(filter(None, self.node.output[1:])))} is not "
+            raise GraphError(f"the result {quote(next(filter(None, self.node.output[1:])))} is not "
                              f"supported, only the first is")
 
     def add(self, operation: Operation, *, dtype: str | None = None,

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, defs
 
-from ....base.checked_values import shown
+from ....base.checked_values import quote
 from ...graph.types import GraphError
 from .file import number_of, type_name
 from .reader import Reader
@@ -34,7 +34,7 @@ def check_model(model: ModelProto) -> int:
         domain, version = DOMAINS.get(each.domain, each.domain), int(each.version)
         if versions.setdefault(domain, version) != version:
             raise GraphError(f"opsets {versions[domain]} and {version} of the domain "
-                             f"{shown(each.domain)} are both imported, but must be one")
+                             f"{quote(each.domain)} are both imported, but must be one")
     opset, newest = versions.get("", 0), defs.onnx_opset_version()
     if not 0 < opset <= newest:
         raise GraphError(f"this is opset {opset}, but the newest that is known is {newest}"
@@ -55,9 +55,9 @@ def check_defaults(graph: GraphProto) -> None:
             size in (None, extent) for size, extent in zip(sizes, tensor.dims, strict=True))
         if type_.elem_type not in (0, tensor.data_type) or (type_.HasField("shape") and not fits):
             raise GraphError(
-                f"the input {shown(value.name)} is declared as {type_name(type_.elem_type)} of "
-                f"shape {shown(sizes)}, but its default is {type_name(tensor.data_type)} of "
-                f"shape {shown(list(tensor.dims))}")
+                f"the input {quote(value.name)} is declared as {type_name(type_.elem_type)} of "
+                f"shape {quote(sizes)}, but its default is {type_name(tensor.data_type)} of "
+                f"shape {quote(list(tensor.dims))}")
 
 
 def check_outputs(graph: GraphProto, dtypes: Mapping[str, str]) -> None:
@@ -67,10 +67,10 @@ def check_outputs(graph: GraphProto, dtypes: Mapping[str, str]) -> None:
         kind = value.type.WhichOneof("value")
         declared = value.type.tensor_type.elem_type
         if kind not in (None, "tensor_type"):
-            raise GraphError(f"the output {shown(value.name)} is declared as a {kind[:-5]}, but is "
+            raise GraphError(f"the output {quote(value.name)} is declared as a {kind[:-5]}, but is "
                              f"a tensor")
         if declared and declared != number_of(dtypes[value.name]):
-            raise GraphError(f"the output {shown(value.name)} is declared as "
+            raise GraphError(f"the output {quote(value.name)} is declared as "
                              f"{type_name(declared)}, but is "
                              f"{type_name(number_of(dtypes[value.name]))}")
 
@@ -79,13 +79,13 @@ def node_problems(node: NodeProto, opset: int) -> Iterator[str]:
     """What of a node contradicts ONNX whatever its operands are."""
     for name, count in Counter(each.name for each in node.attribute).items():
         if count > 1:
-            yield f"{node.op_type} has the attribute {shown(name)} {count} times"
+            yield f"{node.op_type} has the attribute {quote(name)} {count} times"
     for each in node.attribute:
         wrong = [field for type_, field in VALUES.items() if type_ != each.type
                  and (len(getattr(each, field)) if field.endswith("s") and len(field) > 1
                       else each.HasField(field))]
         if wrong and each.type in VALUES:
-            yield f"the attribute {shown(each.name)} of {node.op_type} has several values"
+            yield f"the attribute {quote(each.name)} of {node.op_type} has several values"
     schema = schema_of(node.op_type, DOMAINS.get(node.domain, node.domain), opset)
     if schema is None:
         return

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from ....base.checked_values import shown
+from ....base.checked_values import quote
 from ...graph.operations.elementwise import Binary, BinaryKind
 from ...graph.operations.indexing import Gather
 from ...graph.operations.matrix import MatMul
@@ -100,14 +100,14 @@ def _terms(call: Call) -> tuple[list[Term], list[str]]:
     left, arrow, right = equation.partition("->")
     words = left.split(",")
     if len(words) != len(call) or not all(map(TERM.fullmatch, (*words, right))):
-        raise GraphError(f"equation is {shown(equation)}, but must have letters for each of "
+        raise GraphError(f"equation is {quote(equation)}, but must have letters for each of "
                          f"{len(call)} operands")
     terms, longest = [], 0
     for number, word in enumerate(words):
         tensor = call.plain(number)
         hidden = len(call.type_of(tensor).shape) - len(word.replace("...", ""))
         if hidden < 0 or (hidden and "..." not in word):
-            raise GraphError(f"{shown(word)} does not name the axes of "
+            raise GraphError(f"{quote(word)} does not name the axes of "
                              f"{call.type_of(tensor).plain()}")
         longest = max(longest, hidden)
         terms.append(Term(call, tensor, _names(word, hidden)))
@@ -117,7 +117,7 @@ def _terms(call: Call) -> tuple[list[Term], list[str]]:
                                                   if left.count(each) == 1)
     wanted = _names(right, longest if "..." in right else 0)
     if len(set(wanted)) != len(wanted):
-        raise GraphError(f"equation is {shown(equation)}, but its result names an axis twice")
+        raise GraphError(f"equation is {quote(equation)}, but its result names an axis twice")
     _check_sizes(terms)
     return terms, wanted
 

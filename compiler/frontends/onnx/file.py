@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
-from ....base.checked_values import shown
+from ....base.checked_values import quote
 from ...graph.types import MOST_AXES, Array, GraphError
 
 # Numbers of a type, and the field of a tensor that holds them unless they are raw bytes.
@@ -66,17 +66,17 @@ def number_of(dtype: str) -> int:
 def array_of(tensor: TensorProto, *, halves: bool = False) -> Array:
     """The numbers of a tensor that is in the file; those of 4 bits too, if `halves`."""
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
-        raise GraphError(f"the tensor {shown(tensor.name)} is in another file; save the model as a "
+        raise GraphError(f"the tensor {quote(tensor.name)} is in another file; save the model as a "
                          f"single one")
     packed = halves and tensor.data_type in HALVES
     name, field = (("uint8", "int32_data") if packed else
                    (dtype_of(tensor.data_type), DTYPES[tensor.data_type][1]))
     dtype, shape = np.dtype(name), tuple(tensor.dims)
     if len(shape) > MOST_AXES or min(shape, default=0) < 0:
-        raise GraphError(f"the tensor {shown(tensor.name)} has shape {shown(shape)}, but must have "
+        raise GraphError(f"the tensor {quote(tensor.name)} has shape {quote(shape)}, but must have "
                          f"at most {MOST_AXES} axes")
     if tensor.raw_data and any(len(getattr(tensor, each)) for each in STORED):
-        raise GraphError(f"the tensor {shown(tensor.name)} has raw bytes and numbers beside them")
+        raise GraphError(f"the tensor {quote(tensor.name)} has raw bytes and numbers beside them")
     count = -(-prod(shape) // 2) if packed else prod(shape)
     if tensor.raw_data:
         found = np.frombuffer(_whole(tensor, len(tensor.raw_data), count * dtype.itemsize,
@@ -106,6 +106,6 @@ def _field_array(numbers: Array, dtype: np.dtype[Any]) -> Array:
 
 def _whole(tensor: TensorProto, has: int, needs: int, what: str) -> TensorProto:
     if has != needs:
-        raise GraphError(f"the tensor {shown(tensor.name)} of shape {tuple(tensor.dims)} has {has} "
+        raise GraphError(f"the tensor {quote(tensor.name)} of shape {tuple(tensor.dims)} has {has} "
                          f"{what}, but must have {needs}")
     return tensor

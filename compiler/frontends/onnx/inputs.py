@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from onnx import GraphProto, ValueInfoProto
 
-from ....base.checked_values import listed, named, shown
+from ....base.checked_values import list_names, quote, show_name
 from ...graph.types import GraphError, TensorType
 from ..given_inputs import GivenInputs, check_shape, value_array
 from .file import dtype_of
@@ -48,13 +48,14 @@ def read_inputs(reader: Reader, graph: GraphProto, given: GivenInputs) -> None:
             reader.names[each.name] = reader.builder.input(each.name, type_)
     if unknown:
         plural = len(unknown) > 1
-        raise OpenShapesError(f"the input{'s' * plural} {listed([named(each) for each in unknown])}"
-                              f" {'have' if plural else 'has'} no fixed shape")
+        raise OpenShapesError(f"the input{'s' * plural} "
+                              f"{list_names([show_name(each) for each in unknown])} "
+                              f"{'have' if plural else 'has'} no fixed shape")
 
 
 def _dtype(value: ValueInfoProto) -> str:
     if not value.type.HasField("tensor_type"):
-        raise GraphError(f"the input {shown(value.name)} is no tensor")
+        raise GraphError(f"the input {quote(value.name)} is no tensor")
     return dtype_of(value.type.tensor_type.elem_type)
 
 
@@ -80,6 +81,6 @@ def given_symbols(inputs: list[ValueInfoProto], given: GivenInputs) -> dict[str,
             shape = value_array(each.name, given.values[each.name], sizes, _dtype(each)).shape
         for extent, dim in zip(shape or (), each.type.tensor_type.shape.dim, strict=False):
             if dim.dim_param and symbols.setdefault(dim.dim_param, extent) != extent:
-                raise GraphError(f"the size {named(dim.dim_param)} is {symbols[dim.dim_param]} "
+                raise GraphError(f"the size {show_name(dim.dim_param)} is {symbols[dim.dim_param]} "
                                  f"and {extent} in the shapes that are given")
     return symbols

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto, TypeProto, defs, helper
 
-from ....base.checked_values import listed, near_misses, shown
+from ....base.checked_values import list_names, near_misses, quote
 from ...graph.types import GraphError
 from .bodies import function_nodes
 from .call import Call
@@ -57,7 +57,7 @@ def _read_node(reader: Reader, node: NodeProto, known: Operator, opset: int, dep
 def _place(node: NodeProto) -> str:
     """A node as messages call it."""
     name = node.name or next(filter(None, node.output), "")
-    return f"{node.op_type} {shown(name)}"
+    return f"{node.op_type} {quote(name)}"
 
 
 def _domain(node: NodeProto) -> str:
@@ -79,11 +79,11 @@ def problems_of(reader: Reader, nodes: Iterable[NodeProto], opset: int) -> Itera
         domain = _domain(node)
         known = _rule(reader, node)
         title = f"{domain}.{node.op_type}" if domain else node.op_type
-        place = shown(node.name or next(filter(None, node.output), ""))
+        place = quote(node.name or next(filter(None, node.output), ""))
         if known is None:
             if (domain, node.op_type) not in reader.functions and (
                     _schema(node, opset) is None):
-                problem = f"operator {shown(title)} is unknown"
+                problem = f"operator {quote(title)} is unknown"
                 unknown.setdefault(problem, near_misses(
                     node.op_type, (name for _, name in OPERATORS)))
                 found.setdefault(problem, []).append(place)
@@ -97,10 +97,10 @@ def problems_of(reader: Reader, nodes: Iterable[NodeProto], opset: int) -> Itera
         for each in node.attribute:
             if each.name not in known.attributes:
                 found.setdefault(
-                    f"{title} has an unknown attribute {shown(each.name)}, known are "
+                    f"{title} has an unknown attribute {quote(each.name)}, known are "
                     f"{', '.join(sorted(known.attributes)) or 'none'}", []).append(place)
     for problem, places in list(found.items())[:MOST_PROBLEMS]:
-        yield f"{problem} ({listed(places)}){unknown.get(problem, '')}"
+        yield f"{problem} ({list_names(places)}){unknown.get(problem, '')}"
     if unknown:
         yield "docs/models.md lists the operators that are known"
 

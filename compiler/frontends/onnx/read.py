@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto
 
-from ....base.checked_values import listed, named, shown
+from ....base.checked_values import list_names, show_name, quote
 from ...graph.graph import Builder, Graph
 from ...graph.operations.shape import Reshape
 from ...graph.types import GraphError, Shape
@@ -51,7 +51,7 @@ def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = 
     try:
         return _read_or_propose(parse_model(data), name, GivenInputs(shapes or {}, values or {}))
     except GraphError as error:
-        text = f"{named(name)}: {error}" if name else str(error)
+        text = f"{show_name(name)}: {error}" if name else str(error)
         raise locate_error(error,
                            "".join(each if each.isprintable() else "?" for each in text)) from None
 
@@ -72,7 +72,7 @@ def _read(model: ModelProto, name: str, given: GivenInputs) -> Graph:
         raise GraphError("; ".join(problems))
     for tensor in graph.initializer:
         if tensor.name in reader.arrays:
-            raise GraphError(f"there are two tensors {shown(tensor.name)}")
+            raise GraphError(f"there are two tensors {quote(tensor.name)}")
         reader.arrays[tensor.name] = array_of(tensor, halves=True)
         if tensor.data_type in HALVES:
             reader.halves.add(tensor.name)
@@ -93,8 +93,8 @@ def _bad_constants(graph: GraphProto) -> Iterator[str]:
         if tensor.data_type not in (*DTYPES, *HALVES):
             found.setdefault(f"type {type_name(tensor.data_type)} is unknown, known are "
                              f"{', '.join(map(type_name, (*DTYPES, *HALVES)))}", []).append(
-                                 shown(tensor.name))
-    yield from (f"{problem} ({listed(places)})" for problem, places in found.items())
+                                 quote(tensor.name))
+    yield from (f"{problem} ({list_names(places)})" for problem, places in found.items())
     if graph.sparse_initializer:
         yield "sparse tensors are not supported"
 
@@ -102,7 +102,7 @@ def _bad_constants(graph: GraphProto) -> Iterator[str]:
 def _output(reader: Reader, name: str) -> str:
     """An output under its own name, also if it is a tensor that has another one."""
     if name in reader.halves:
-        raise GraphError(f"the output {shown(name)} has 4 bits, but outputs have 8 or more")
+        raise GraphError(f"the output {quote(name)} has 4 bits, but outputs have 8 or more")
     tensor = reader.tensor(name)
     if tensor == name:
         return name

@@ -9,7 +9,7 @@ from math import prod
 
 from onnx import FunctionProto
 
-from ....base.checked_values import named, shown
+from ....base.checked_values import show_name, quote
 from ...graph.evaluate import compute_node
 from ...graph.graph import Builder
 from ...graph.operation import Operation, Value
@@ -62,7 +62,7 @@ class Reader:
         """The name in the graph of a tensor of the model."""
         if name not in self.names:
             if name not in self.arrays:
-                raise GraphError(f"{shown(name)} is read before it is computed; nodes must be in "
+                raise GraphError(f"{quote(name)} is read before it is computed; nodes must be in "
                                  f"order, without a cycle")
             self.names[name] = self.builder.constant(name, self.arrays[name])
         return self.names[name]
@@ -84,7 +84,7 @@ class Reader:
         inputs = self.sources(tensor)
         small = inputs and all(self.builder.inputs[each].size == 1 for each in inputs)
         hint = f"; {' '.join(f'--value {each}=NUMBER' for each in inputs)} makes it so"
-        return NotConstantError(f"{what} is {shown(tensor)}, which is computed, but must be "
+        return NotConstantError(f"{what} is {quote(tensor)}, which is computed, but must be "
                                 f"constant{hint if small else ''}", inputs)
 
     def sources(self, tensor: str) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Reader:
     def define(self, name: str, tensor: str) -> None:
         """Say which tensor of the graph the model means by a name."""
         if name in self.names or name in self.arrays:
-            raise GraphError(f"{shown(name)} is computed twice")
+            raise GraphError(f"{quote(name)} is computed twice")
         self.names[name] = tensor
 
     def add(self, name: str, operation: Operation, *, dtype: str | None = None,
@@ -148,7 +148,7 @@ class Reader:
         try:
             self.builder.add(name, operation, dtype=dtype, quantization=quantization, origin=origin)
         except GraphError as error:
-            prefix = f"{named(place)}: {operation.title()}: "
+            prefix = f"{show_name(place)}: {operation.title()}: "
             raise GraphError(str(error).removeprefix(prefix)) from None
         self.read.update(operation.operands())
         return self._folded(name)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tflite
 
-from ....base.checked_values import named
+from ....base.checked_values import show_name
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
 from .verifier import verify_flatbuffer
 
@@ -58,7 +58,7 @@ class Tensor:
     @property
     def title(self) -> str:
         """What messages call it."""
-        return named(self.name)
+        return show_name(self.name)
 
 
 @dataclass(frozen=True)
@@ -178,17 +178,17 @@ class _Decoder:
         name = self._name(tensor.Name(), index)
         shape = tuple(self._vector(tensor, "Shape").tolist())
         if len(shape) > MOST_AXES or min(shape, default=0) < OPEN:
-            raise GraphError(f"tensor {named(name)} has shape {shape[:MOST_AXES + 1]}, but must "
-                             f"have at most {MOST_AXES} axes of sizes that are not negative")
+            raise GraphError(f"tensor {show_name(name)} has shape {shape[:MOST_AXES + 1]}, but "
+                             f"must have at most {MOST_AXES} axes of sizes that are not negative")
         dtype = DTYPES.get(tensor.Type(), TYPE_NAMES.get(tensor.Type(), str(tensor.Type())))
         if tensor.IsVariable():
-            raise GraphError(f"tensor {named(name)} keeps its value from run to run, which is not "
-                             f"supported")
+            raise GraphError(f"tensor {show_name(name)} keeps its value from run to run, which is "
+                             "not supported")
         try:
             return Tensor(name, shape, self._sizes(tensor, shape), dtype,
                           self._quantization(tensor, dtype), self._data(tensor, shape, dtype))
         except GraphError as error:
-            raise GraphError(f"tensor {named(name)}: {error}") from None
+            raise GraphError(f"tensor {show_name(name)}: {error}") from None
 
     def _sizes(self, tensor: Any, shape: Shape) -> tuple[int | None, ...]:
         """A shape with its open sizes: those that are −1 in it or in the signature beside it."""

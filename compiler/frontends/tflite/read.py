@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....base.checked_values import listed, named
+from ....base.checked_values import list_names, show_name
 from ...graph.graph import Builder, Graph
 from ...graph.types import GraphError, Shape, TensorType
 from ..given_inputs import GivenInputs, check_shape, sizes_text, value_array
@@ -43,7 +43,7 @@ def read_tflite(data: bytes, name: str, shapes: Mapping[str, Shape] | None = Non
         with np.errstate(all="ignore"):         # tiny scales make infinities, which are refused
             return _read_or_propose(model, name, GivenInputs(shapes or {}, values or {}))
     except GraphError as error:
-        raise GraphError(f"{named(name)}: {error}") from None
+        raise GraphError(f"{show_name(name)}: {error}") from None
 
 
 def _read_or_propose(model: Model, name: str, given: GivenInputs) -> Graph:
@@ -64,8 +64,8 @@ def _read_or_propose(model: Model, name: str, given: GivenInputs) -> Graph:
         if not waiting:
             raise
         found = working_proposal(inputs, given, read)
-        places = listed([f"{named(each.name)} ({sizes_text(each.sizes or ())})"
-                         for each in waiting])
+        places = list_names([f"{show_name(each.name)} ({sizes_text(each.sizes or ())})"
+                             for each in waiting])
         hint = f"give them, as in {options_text(found)}" if found else "--shape gives others"
         raise GraphError(f"{error}; sizes of {places} are open: {hint}") from None
 
@@ -77,8 +77,8 @@ def check_operators(model: Model) -> None:
         if operator.name not in RULES:
             unknown.setdefault(operator.name, operator.number)
     if unknown:
-        places = [f"{named(each)} (operator {number})" for each, number in unknown.items()]
-        raise GraphError(f"{listed(places)}: not supported; docs/models.md lists the operators "
+        places = [f"{show_name(each)} (operator {number})" for each, number in unknown.items()]
+        raise GraphError(f"{list_names(places)}: not supported; docs/models.md lists the operators "
                          f"that are")
 
 

@@ -11,13 +11,14 @@ into an interval modulo the other. Compiled with numba.
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import entry, helper
+from .jit import entry, helper
 
 Numbers = npt.NDArray[np.int64]
 OUTER, INNER, LENGTH = range(3)     # columns of `loops` and, but for the last, of `stride`
 
 
-def tidied(base: Numbers, loops: Numbers, stride: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def normalize_boxes(base: Numbers, loops: Numbers,
+                    stride: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """Boxes with the same cells whose rows lie apart. Those without rows stay without.
 
     The inner loop is the one that there is, if one is enough. Otherwise the outer loop is the one
@@ -65,8 +66,8 @@ def _join_planes(count: Numbers, step: Numbers) -> None:
 
 
 @entry
-def shared_run(base: int, loops: Numbers, stride: Numbers, base2: int, loops2: Numbers,
-               stride2: Numbers, work: Numbers, limit: int) -> tuple[int, int]:
+def find_common_run(base: int, loops: Numbers, stride: Numbers, base2: int, loops2: Numbers,
+                    stride2: Numbers, work: Numbers, limit: int) -> tuple[int, int]:
     """First and last cell of a run that two boxes have in common; (0, -1) if there is none.
 
     Adds the planes it compares to `work[0]` and stops when that is beyond the limit.

@@ -46,15 +46,15 @@ class DramLayout:
 
 def lay_out_dram(program: Program, table: Table) -> tuple[Table, DramLayout]:
     """The access table with the boxes that matter, tidied up and counted in cells."""
-    from .boxes import tidied
+    from .boxes import normalize_boxes
 
     dram = table["space"] >= DRAM
     stored = np.unique(table["space"][dram & table["write"]])
     table = table[~dram | np.isin(table["space"], stored)]
     dram = table["space"] >= DRAM
     rows = table[dram]
-    rows["base"], rows["loops"], rows["stride"] = tidied(rows["base"], rows["loops"],
-                                                         rows["stride"])
+    rows["base"], rows["loops"], rows["stride"] = normalize_boxes(rows["base"], rows["loops"],
+                                                                  rows["stride"])
     grain = _coarsen(rows)
     base, cells = np.zeros(SPACES, np.int64), 0
     for space in stored.tolist():

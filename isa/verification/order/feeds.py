@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ...instructions import Load, MicroOp
 from ...record import fields_of
 from ...stream import Stream
-from .compiled import entry, helper
 from .footprints import MicroOps
+from .jit import entry, helper
 
 COLUMNS = len(fields_of(MicroOp))
 UOP_BYTES = MicroOp.size

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .accesses import NO_COLUMN, Row
-from .compiled import entry, helper
+from .jit import entry, helper
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.uint8]
@@ -120,16 +120,16 @@ def fill_mask(row: Row, extent: Extent, uops: MicroOps, work: Workspace) -> int:
         column = uops[row.column]
         for at in range(row.uop, row.uop + row.count):
             work.mask[column[at] + extent.shift - extent.first] = 1
-    marked = _spread(work, extent.bases + 1, extent.length, 1)
+    marked = _repeat(work, extent.bases + 1, extent.length, 1)
     for each in range(3):
-        marked = _spread(work, marked, work.loops[each], work.stride[each])
+        marked = _repeat(work, marked, work.loops[each], work.stride[each])
     if row.divisor > 1:
         marked = _divide(work, marked, extent.first, row.divisor)
     return marked
 
 
 @helper
-def _spread(work: Workspace, marked: int, count: int, stride: int) -> int:
+def _repeat(work: Workspace, marked: int, count: int, stride: int) -> int:
     """Repeat the first `marked` elements `count` times, `stride` apart. Returns how many there
     are then."""
     done = 1

@@ -12,7 +12,7 @@ from ....base.errors import ExecutionError
 from ...instructions import SEGMENTS, Buffer, Gemm, GemmFlags, Load, Store, Window
 from ...program import Access, Program, engines_of
 from ...stream import Stream, instruction_at, positions_of
-from ..bounds import MicroOps, check_possible, place_of
+from ..bounds import MicroOps, check_supported, place_of
 from ..bounds import check as check_bounds
 from .accesses import Table, access_table
 from .dram_layout import DramLayout, lay_out_dram
@@ -53,7 +53,7 @@ class Layout:
             bring(self.code.feeds, at, self.code.contents, uops)
         return uops.T.astype(np.uint16)
 
-    def why_stopped(self, end: int, position: int) -> str:
+    def describe_stop(self, end: int, position: int) -> str:
         """Why the walk stopped at an instruction that reaches too far, or too much."""
         from .shadow_dram import WORK_LIMIT
         from .walk import TOO_MUCH
@@ -95,7 +95,7 @@ def _check_products(program: Program) -> None:
         lacks_out = (words["flags"] & GemmFlags.OUT != 0) & (program.config.gemm_out_tiles == 0)
         lacks = lacks_out | (kind is Window and not program.config.has_windows)
         for position in positions[lacks].tolist():
-            check_possible(instruction_at(program.code, position), program.config, position)
+            check_supported(instruction_at(program.code, position), program.config, position)
 
 
 def _check_transfers(program: Program) -> None:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from ...config import Config
 from ...instructions import Buffer, Engine, MicroOp
 from .accesses import NO_COLUMN, Row
-from .compiled import helper, inlined
 from .footprints import (
     Extent,
     Mask,
@@ -27,6 +26,7 @@ from .footprints import (
     is_sparse,
     new_workspace,
 )
+from .jit import helper, inline_always
 from .shadow_dram import Sequences
 
 ENGINES = len(Engine)
@@ -54,7 +54,7 @@ def new_shadow(config: Config) -> Shadow:
                   new_workspace(most_rows))
 
 
-@inlined
+@inline_always
 def touch_pad(row: Row, shadow: Shadow, known: Numbers, own: int, sequence: int) -> bool:
     """Note that an engine touches tiles; let `known` grow to what it conflicts with, by engine.
 
@@ -109,7 +109,7 @@ def _touch_runs(row: Row, extent: Extent, shadow: Shadow, known: Numbers, own: i
                                sequence)
 
 
-@inlined
+@inline_always
 def _conflicts(row: Row, lane: int, shadow: Shadow, known: Numbers, own: int) -> bool:
     """Whether anything that is not known yet could conflict: another engine's, and one writes."""
     other = lane % ENGINES

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from ...instructions import Engine
 from .accesses import SPACES, Row, Table
-from .boxes import INNER, LENGTH, OUTER, shared_run
-from .compiled import helper, inlined
+from .boxes import INNER, LENGTH, OUTER, find_common_run
 from .footprints import Mask, Numbers, is_empty
+from .jit import helper, inline_always
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 WRITTEN, READ = 0, 1                # lanes
@@ -77,7 +77,7 @@ def new_dram_shadow(base: Numbers, leaves: int, coordinates: Numbers | None, lon
     return DramShadow(base, np.zeros((SPACES, 2), np.int64), tree, boxes)
 
 
-@inlined
+@inline_always
 def touch_dram(rows: Table, at: int, shadow: DramShadow, known: Numbers, sequence: int) -> bool:
     """Note that a transfer touches a box; let `known` grow to what it conflicts with, by engine.
 
@@ -114,8 +114,8 @@ def _meet(row: Row, other: Row, long: LongBoxes) -> bool:
     remember = row.long >= 0 and other.long >= 0 and len(long.meet) > 0
     if remember and long.meet[row.long, other.long] != UNKNOWN:
         return bool(long.meet[row.long, other.long] == MEET)
-    first, last = shared_run(row.base, row.loops, row.stride, other.base, other.loops,
-                             other.stride, long.work, WORK_LIMIT)
+    first, last = find_common_run(row.base, row.loops, row.stride, other.base, other.loops,
+                                  other.stride, long.work, WORK_LIMIT)
     if remember:
         long.meet[row.long, other.long] = MEET if first <= last else APART
     return first <= last

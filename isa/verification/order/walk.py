@@ -16,9 +16,9 @@ import numpy as np
 
 from . import accesses, boxes, feeds, footprints, shadow, shadow_dram
 from .accesses import DRAM, Table
-from .compiled import checksum, entry, helper, inlined
 from .feeds import Contents, Feeds, bring
 from .footprints import Numbers
+from .jit import checksum, entry, helper, inline_always
 from .shadow import ENGINES, Shadow, touch_pad
 from .shadow_dram import DramShadow, touch_dram
 
@@ -143,7 +143,7 @@ def _raise(numbers: Numbers, least: Numbers) -> None:
         numbers[each] = max(numbers[each], least[each])
 
 
-@inlined
+@inline_always
 def _touch(code: Code, now: int, own: int, pads: Shadow, dram: DramShadow, result: Order,
            state: State) -> int:
     """All accesses of an instruction. `need` grows to the latest instructions they conflict with,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ....isa.instructions import PARAMETER_TILES, Engine
 from .. import tokens
-from ..registers import Registers, inlined
-from ..types import Code, Machine, Numbers, Settings, Unit, Wires
+from ..record_types import Code, Machine, Numbers, Settings, Unit, Wires
+from ..registers import Registers, inline
 from . import alu_results
 from .alu_results import ACC, NOWHERE, OUT
 
@@ -35,7 +35,7 @@ ISSUE = Registers(
     moving=(*(f"{place}_{name}" for place in PLACES for name in ("left", "right")), "delays"))
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the instruction that starts, or -1."""
     sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
@@ -58,7 +58,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     started = -1
     if (commands.ready and (sequencer.running == 0 or (advance and last)) and stopped == 0
             and halt == 0):
-        missing = tokens.missing(machine.tokens, ALU, commands.wait)
+        missing = tokens.missing_tokens(machine.tokens, ALU, commands.wait)
         wires.alu_wait = missing
         if missing == 0:
             started = int(commands.position)
@@ -75,14 +75,14 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     return started
 
 
-@inlined
+@inline
 def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     """Nothing is under way; the next instruction may start."""
     wires.alu_fault, wires.alu_end, wires.alu_wait = 0, -1, 0
     commands = machine.alu_queue
     if commands.ready == 0 or machine.control.halt:
         return -1
-    wires.alu_wait = tokens.missing(machine.tokens, ALU, commands.wait)
+    wires.alu_wait = tokens.missing_tokens(machine.tokens, ALU, commands.wait)
     if wires.alu_wait:
         return -1
     _start(machine.alu_sequencer, code[commands.position], commands.position)
@@ -90,13 +90,13 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     return int(commands.position)
 
 
-@inlined
+@inline
 def wants(reads: int, read: int, issue: Unit) -> bool:
     """Whether the front step asks for an operand in this cycle."""
     return issue.clear != 0 and reads != 0 and read == 0
 
 
-@inlined
+@inline
 def _read(issue: Unit, wires: Wires, room: bool) -> tuple[bool, bool]:
     """Issue the front step once everything it reads has been granted and there is a ticket for it.
     Returns whether it is a vector that goes to the lanes, and whether it leaves the front."""
@@ -110,14 +110,14 @@ def _read(issue: Unit, wires: Wires, room: bool) -> tuple[bool, bool]:
     return taken and issue.front_fetches == 0, taken
 
 
-@inlined
+@inline
 def _begins(sequencer: Unit, row: Settings) -> bool:
     """Whether the current slot is the first of an outer iteration."""
     return (row.no_work == 0 and sequencer.inner_left == row.inner
             and sequencer.middle_left == row.middle)
 
 
-@inlined
+@inline
 def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetches: bool,
            taken: bool, retired: int, last: bool) -> None:
     """Describe the next step, with a ticket unless it fetches parameters."""
@@ -155,7 +155,7 @@ def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetch
         issue.spare_fetches, issue.spare_before = fetches, before >> retired
 
 
-@inlined
+@inline
 def _shift(issue: Unit, taken: int, retired: int) -> bool:
     """Move steps up as far as there is room for them. Returns whether the one that enters becomes
     the next one. What is written in this cycle is noticed in the one after it."""
@@ -183,7 +183,7 @@ def _shift(issue: Unit, taken: int, retired: int) -> bool:
     return False
 
 
-@inlined
+@inline
 def _start(sequencer: Unit, row: Settings, position: int) -> None:
     sequencer.running, sequencer.of = 1, position
     sequencer.outer_left, sequencer.middle_left = row.outer, row.middle
@@ -193,7 +193,7 @@ def _start(sequencer: Unit, row: Settings, position: int) -> None:
     sequencer.rhs = sequencer.rhs_of_inner = sequencer.rhs_of_middle = row.rhs
 
 
-@inlined
+@inline
 def _advance(sequencer: Unit, row: Settings, last: int) -> None:
     """Go to the next slot."""
     if last:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ....isa.instructions import Engine
-from ..registers import Registers, inlined
-from ..types import Unit, Wires
+from ..record_types import Unit, Wires
+from ..registers import Registers, inline
 
 ALU = int(Engine.ALU)
 DEPTH = 16                  # steps that may be under way: issued, and not yet written
@@ -32,18 +32,18 @@ def latency(vector_cycles: int) -> int:
     return LATENCY + (vector_cycles if vector_cycles > 1 else 0)
 
 
-@inlined
+@inline
 def oldest(results: Unit) -> int:
     return results.head & PLACES - 1
 
 
-@inlined
+@inline
 def wants_acc(results: Unit, halt: int) -> bool:
     """Whether the oldest result asks to be written to the accumulator."""
     return results.results != 0 and halt == 0 and results.kind[oldest(results)] == ACC
 
 
-@inlined
+@inline
 def retire(results: Unit, wires: Wires, halt: int) -> bool:
     """Write the oldest result, if there is one and it may be written. Returns whether its ticket is
     freed."""
@@ -58,7 +58,7 @@ def retire(results: Unit, wires: Wires, halt: int) -> bool:
     return over
 
 
-@inlined
+@inline
 def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right: int,
               retired: int) -> int:
     """The tickets that will write to these tiles after this cycle."""
@@ -73,7 +73,7 @@ def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right
     return before
 
 
-@inlined
+@inline
 def enter(results: Unit, position: int, kind: int, target: int, last: int, outside: int) -> None:
     """Give a step its ticket."""
     place = (results.head + results.tickets) & PLACES - 1
@@ -85,7 +85,7 @@ def enter(results: Unit, position: int, kind: int, target: int, last: int, outsi
     results.entered += 1
 
 
-@inlined
+@inline
 def advance(results: Unit, issued: int, retired: int, latency: int) -> None:
     """End the cycle, after `enter`."""
     _move_lanes(results)
@@ -102,7 +102,7 @@ def advance(results: Unit, issued: int, retired: int, latency: int) -> None:
         results.head += 1
 
 
-@inlined
+@inline
 def _move_lanes(results: Unit) -> None:
     if results.edges == 0:
         return

@@ -7,8 +7,8 @@ the bus, and `clock` ends the cycle. If memory is `calm`, nothing stalls and no 
 from __future__ import annotations
 
 from ....isa.memory_timing import HASH_MIX, HASH_STEP, Channel
-from ..registers import Registers, inlined
-from ..types import Settings, Unit, Wires
+from ..record_types import Settings, Unit, Wires
+from ..registers import Registers, inline
 
 BURSTS = 64                 # most bursts of each kind under way; a power of two
 REGISTERS = Registers(
@@ -28,13 +28,13 @@ FIRST_MIX, SECOND_MIX = HASH_MIX
 WORD = (1 << 64) - 1
 
 
-@inlined
+@inline
 def is_calm(timing: Settings) -> bool:
     return timing.stalls | timing.fail_to == 0
 
 
-@inlined
-def stalled(timing: Settings, cycle: int, channel: int) -> bool:
+@inline
+def is_stalled(timing: Settings, cycle: int, channel: int) -> bool:
     """isa.memory_timing.stalled, in numbers of 64 bits."""
     if timing.stalls == 0:
         return False
@@ -44,22 +44,22 @@ def stalled(timing: Settings, cycle: int, channel: int) -> bool:
     return (value ^ value >> 31) & 255 < timing.stalls
 
 
-@inlined
+@inline
 def fails(timing: Settings, address: int) -> bool:
     return address < timing.fail_to and address + timing.bus_bytes > timing.fail_from
 
 
-@inlined
+@inline
 def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, calm: bool) -> None:
     """What the slave does in this cycle. `wvalid`: the master has a beat to write."""
     wires.arready = dram.reads < timing.reads and (
-        calm or not stalled(timing, now, READ_ADDRESS))
+        calm or not is_stalled(timing, now, READ_ADDRESS))
     wires.awready = dram.writes + dram.answers < timing.writes and (
-        calm or not stalled(timing, now, WRITE_ADDRESS))
+        calm or not is_stalled(timing, now, WRITE_ADDRESS))
     read = (dram.rvalid == 0 and dram.reads != 0 and dram.read_ready_in == 0
-            and dram.read_bus_busy == 0 and (calm or not stalled(timing, now, READ_DATA)))
+            and dram.read_bus_busy == 0 and (calm or not is_stalled(timing, now, READ_DATA)))
     write = (wvalid != 0 and dram.writes != 0 and dram.write_bus_busy == 0
-             and (calm or not stalled(timing, now, WRITE_DATA)))
+             and (calm or not is_stalled(timing, now, WRITE_DATA)))
     if timing.shared and read and write:
         if dram.read_was_last:
             read = False
@@ -78,12 +78,12 @@ def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, ca
     if write or (read and timing.shared):
         dram.write_bus_busy = busy
     if (dram.bvalid == 0 and dram.answers != 0 and dram.answer_ready_in == 0
-            and (calm or not stalled(timing, now, WRITE_RESPONSE))):
+            and (calm or not is_stalled(timing, now, WRITE_RESPONSE))):
         dram.bvalid = 1
         dram.berror = dram.answer_error[dram.answers_head]
 
 
-@inlined
+@inline
 def _show_read(dram: Unit, timing: Settings, calm: bool) -> None:
     head = dram.reads_head
     dram.rvalid = 1
@@ -96,7 +96,7 @@ def _show_read(dram: Unit, timing: Settings, calm: bool) -> None:
     dram.beats_to_show -= 1
 
 
-@inlined
+@inline
 def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit, now: int,
           calm: bool) -> None:
     """End the cycle; `wires` say which handshakes took place."""
@@ -130,7 +130,7 @@ def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit
         dram.uncertain = after if active != 0 and not is_calm(timing) else 0
 
 
-@inlined
+@inline
 def _accept_read(dram: Unit, timing: Settings, reader: Unit, now: int) -> None:
     place = (dram.reads_head + dram.reads) & BURSTS - 1
     dram.read_beats[place] = reader.ar_beats
@@ -142,7 +142,7 @@ def _accept_read(dram: Unit, timing: Settings, reader: Unit, now: int) -> None:
         dram.beats_to_show = reader.ar_beats
 
 
-@inlined
+@inline
 def _accept_write(dram: Unit, writer: Unit) -> None:
     place = (dram.writes_head + dram.writes) & BURSTS - 1
     dram.write_beats[place] = writer.aw_beats
@@ -153,7 +153,7 @@ def _accept_write(dram: Unit, writer: Unit) -> None:
         dram.answer_error[(dram.answers_head + dram.answers) & BURSTS - 1] = 0
 
 
-@inlined
+@inline
 def _take_write(dram: Unit, timing: Settings, now: int, calm: bool) -> None:
     head = dram.writes_head
     place = (dram.answers_head + dram.answers) & BURSTS - 1

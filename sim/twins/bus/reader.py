@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..registers import Registers, inlined
-from ..types import Settings, Unit, Wires
+from ..record_types import Settings, Unit, Wires
+from ..registers import Registers, inline
 
 FETCH, LOAD = 0, 1          # clients, and ids on the bus
 QUEUE_DEPTH = 2             # beats
@@ -16,12 +16,12 @@ REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight",
                              "ar_address", "next_client", "next_beats", "next_address"))
 
 
-@inlined
+@inline
 def is_quiet(reader: Unit) -> bool:
     return reader.in_flight == 0 and reader.queue == 0
 
 
-@inlined
+@inline
 def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> None:
     """Grant a request. `head` is the client at the head of the line."""
     wires.fetch_granted = 0
@@ -49,14 +49,14 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
     reader.in_flight += 1
 
 
-@inlined
+@inline
 def _show_next(reader: Unit) -> None:
     """Put the address that waits on the bus."""
     reader.ar_client, reader.ar_beats = reader.next_client, reader.next_beats
     reader.ar_address = reader.next_address
 
 
-@inlined
+@inline
 def deliver(reader: Unit, wires: Wires) -> None:
     """The front beat leaves if its client took it, and the beat on the bus arrives if there is
     room.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..registers import Registers, inlined
-from ..types import Settings, Unit, Wires
+from ..record_types import Settings, Unit, Wires
+from ..registers import Registers, inline
 
 BURSTS = 64                 # most bursts in flight
 
@@ -14,23 +14,23 @@ REGISTERS = Registers(
     storage={"length": BURSTS})
 
 
-@inlined
+@inline
 def is_quiet(writer: Unit) -> bool:
     return writer.in_flight == 0 and writer.answered == 0
 
 
-@inlined
+@inline
 def may_request(writer: Unit, wires: Wires, config: Settings, halt: int) -> bool:
     return ((writer.awvalid == 0 or wires.awready != 0) and halt == 0
             and writer.in_flight != config.writes_in_flight)
 
 
-@inlined
+@inline
 def wants_beat(writer: Unit, wires: Wires) -> bool:
     return writer.lengths != 0 and (writer.wvalid == 0 or wires.wready != 0)
 
 
-@inlined
+@inline
 def step(writer: Unit, wires: Wires, halt: int) -> None:
     """Advance, after STORE has put on the wires what it requests and offers."""
     begun = wires.store_granted

@@ -8,23 +8,23 @@ when it arrives.
 
 from __future__ import annotations
 
-from ..registers import Registers, inlined
-from ..types import Code, Numbers, Unit
+from ..record_types import Code, Numbers, Unit
+from ..registers import Registers, inline
 
 REGISTERS = Registers(same=("ready", "inner", "taken", "entering"), noted=("position", "wait"))
 
 
-@inlined
+@inline
 def is_empty(queue: Unit) -> bool:
     return queue.ready | queue.entering == 0
 
 
-@inlined
+@inline
 def has_room(queue: Unit, depth: int) -> bool:
     return queue.ready + queue.inner + queue.entering != depth
 
 
-@inlined
+@inline
 def step(queue: Unit, put: int, take: int) -> bool:
     """`put`: something enters; there must be room for it. `take`: the head leaves. Returns whether
     there may be a new head."""
@@ -40,7 +40,7 @@ def step(queue: Unit, put: int, take: int) -> bool:
     return True
 
 
-@inlined
+@inline
 def step_of(engine: int, queue: Unit, put_to: int, started: int, positions: Numbers,
             code: Code) -> None:
     """The command queue of an engine, which takes the head if it starts something."""

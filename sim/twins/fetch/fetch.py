@@ -5,9 +5,9 @@ from __future__ import annotations
 from ....isa.faults import Fault
 from ....isa.instructions import INSTRUCTION_BYTES, Engine
 from ..bus.reader import FETCH
-from ..decoded import END, SYNC
-from ..registers import Registers, inlined
-from ..types import Code, Machine, Settings, Unit, Wires
+from ..decode import END, SYNC
+from ..record_types import Code, Machine, Settings, Unit, Wires
+from ..registers import Registers, inline
 from . import command_queue
 
 LOAD, GEMM, ALU = int(Engine.LOAD), int(Engine.GEMM), int(Engine.ALU)
@@ -23,14 +23,14 @@ REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", 
                       noted=("held_error", "broken", "request_beats", "request_address"))
 
 
-@inlined
+@inline
 def offer(fetch: Unit, wires: Wires, halt: int) -> None:
     """Ask for the burst that waits."""
     wires.fetch_requests = halt == 0 and fetch.waits != 0
     wires.fetch_beats, wires.fetch_address = fetch.request_beats, fetch.request_address
 
 
-@inlined
+@inline
 def _prepare(fetch: Unit, config: Settings) -> None:
     """Have the next burst wait."""
     size = min(BURST, config.count - fetch.asked)
@@ -40,14 +40,14 @@ def _prepare(fetch: Unit, config: Settings) -> None:
     fetch.asked += size
 
 
-@inlined
+@inline
 def wants(fetch: Unit, config: Settings) -> bool:
     """Whether the buffer has room for the next burst in addition to all that is on its way."""
     left = config.count - fetch.asked
     return left != 0 and AHEAD - (fetch.asked - fetch.position) >= min(BURST, left)
 
 
-@inlined
+@inline
 def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
     """Whether nothing happens here until a beat arrives or a command leaves its queue, as long as
     some engine is working."""
@@ -62,12 +62,12 @@ def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
         or not _has_room(machine, instruction.engine, config.queue_depth))
 
 
-@inlined
+@inline
 def has_beat(reader: Unit) -> bool:
     return reader.queue != 0 and reader.front_client == FETCH
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     fetch, buffer, halt = machine.fetch, machine.buffer, machine.control.halt
     wires.put_to = -1
@@ -88,7 +88,7 @@ def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     fetch.was_idle = wires.idle != 0 and not dispatched
 
 
-@inlined
+@inline
 def _dispatch(machine: Machine, wires: Wires, config: Settings, code: Code, halt: int) -> bool:
     fetch = machine.fetch
     position = fetch.position
@@ -114,7 +114,7 @@ def _dispatch(machine: Machine, wires: Wires, config: Settings, code: Code, halt
     return True
 
 
-@inlined
+@inline
 def _has_room(machine: Machine, engine: int, depth: int) -> bool:
     """Whether the queue of an engine can take another command."""
     if engine == LOAD:
@@ -126,7 +126,7 @@ def _has_room(machine: Machine, engine: int, depth: int) -> bool:
     return command_queue.has_room(machine.store_queue, depth)
 
 
-@inlined
+@inline
 def _assemble(fetch: Unit, wires: Wires, config: Settings, reader: Unit) -> bool:
     """Take the beat for FETCH, if there is one. Returns whether it completes an instruction."""
     if not has_beat(reader):

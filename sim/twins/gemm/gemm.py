@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ....isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Engine, GemmFlags
 from ....isa.verification.bounds import BIAS, DST, SRC, WGT
-from ...llvm.marks import called, inlined
+from ...llvm.decorators import inline, noinline
 from .. import tokens
+from ..record_types import Code, Machine, MicroOps, Numbers, Settings, Unit, Wires
 from ..registers import Registers
-from ..types import Code, Machine, MicroOps, Numbers, Settings, Unit, Wires
 
 GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
@@ -37,12 +37,12 @@ REGISTERS = Registers(
              "low": IN_FLIGHT, "high": IN_FLIGHT})
 
 
-@inlined
+@inline
 def is_stopped(gemm: Unit, now: int) -> bool:
     return gemm.stop_at >= 0 and now >= gemm.stop_at
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
          uops: MicroOps) -> int:
     """Returns the position of the gemm that starts, or -1."""
@@ -55,7 +55,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     wires.gemm_wait = 0
     started = -1
     if commands.ready and (gemm.running == 0 or last) and not stopped and not halt:
-        missing = tokens.missing(machine.tokens, GEMM, commands.wait)
+        missing = tokens.missing_tokens(machine.tokens, GEMM, commands.wait)
         wires.gemm_wait = missing
         if missing == 0:
             started = int(commands.position)
@@ -69,7 +69,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     return started
 
 
-@inlined
+@inline
 def _end(gemm: Unit, wires: Wires, now: int, halt: int) -> None:
     wires.gemm_end = -1
     if gemm.in_flight == 0:
@@ -83,7 +83,7 @@ def _end(gemm: Unit, wires: Wires, now: int, halt: int) -> None:
         gemm.end_in -= 1
 
 
-@called
+@noinline
 def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, now: int,
            position: int) -> None:
     place = (gemm.head + gemm.in_flight) & IN_FLIGHT - 1
@@ -107,7 +107,7 @@ def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, 
             gemm.fault_position = position
 
 
-@called
+@noinline
 def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: MicroOps) -> bool:
     """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are certain
     to be inside their scratchpads."""
@@ -118,17 +118,17 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
     inside = not row.window or _first_beside(row, uops) == NOWHERE
     if sums > 0:
         least, most = _extremes(row, uops, DST)
-        low, high = _spread(row.outer, row.middle, sums, row.dst_outer, row.dst_middle,
-                            row.dst_inner)
+        low, high = _offset_range(row.outer, row.middle, sums, row.dst_outer, row.dst_middle,
+                                  row.dst_inner)
         gemm.low[place], gemm.high[place] = least + low, most + high
         inside = inside and least + low >= 0 and most + high < accs
     least, most = _extremes(row, uops, SRC)
-    low, high = _spread(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
-                        row.lhs_inner)
+    low, high = _offset_range(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
+                              row.lhs_inner)
     inside = inside and least + low >= 0 and most + high < inps
     least, most = _extremes(row, uops, WGT)
-    low, high = _spread(row.outer, row.middle, row.inner, row.rhs_outer, row.rhs_middle,
-                        row.rhs_inner)
+    low, high = _offset_range(row.outer, row.middle, row.inner, row.rhs_outer, row.rhs_middle,
+                              row.rhs_inner)
     inside = inside and least + low >= 0 and most + high < wgts
     if row.flags & FROM_BIAS and sums > 0:
         least, most = _extremes(row, uops, BIAS)
@@ -138,7 +138,7 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
     return inside
 
 
-@called
+@noinline
 def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
     """The number of accumulator tiles, of activation tiles, and of weight tiles or their rows."""
     return (config.acc_tiles,
@@ -146,7 +146,7 @@ def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
             config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1))
 
 
-@called
+@noinline
 def _extremes(row: Settings, uops: MicroOps, field: int) -> tuple[int, int]:
     """The smallest and the largest value of a field in a gemm's micro-ops."""
     least, most = 1 << 16, 0
@@ -155,9 +155,9 @@ def _extremes(row: Settings, uops: MicroOps, field: int) -> tuple[int, int]:
     return least, most
 
 
-@called
-def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
-            by_inner: int) -> tuple[int, int]:
+@noinline
+def _offset_range(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
+                  by_inner: int) -> tuple[int, int]:
     """The smallest and the largest offset of a walk."""
     low = high = 0
     for count, stride in ((outer, by_outer), (middle, by_middle), (inner, by_inner)):
@@ -167,7 +167,7 @@ def _spread(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
     return low, high
 
 
-@called
+@noinline
 def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
     """The first slot with an index outside its scratchpad, -1 if there is none.
 
@@ -198,7 +198,7 @@ def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
     return first * row.count + step
 
 
-@called
+@noinline
 def _first_bad_of_window(row: Settings, config: Settings, uops: MicroOps) -> int:
     """The first slot of a window that something is wrong with, -1 if there is none. That a sum has
     no place shows when it ends."""
@@ -222,7 +222,7 @@ def _first_bad_of_window(row: Settings, config: Settings, uops: MicroOps) -> int
     return -1 if first == NOWHERE else first
 
 
-@called
+@noinline
 def _first_beside(row: Settings, uops: MicroOps) -> int:
     """The first slot of a window whose weights do not begin a group of rows, or NOWHERE."""
     if uops[row.uop, WGT] % WINDOW_ROWS:
@@ -236,7 +236,7 @@ def _first_beside(row: Settings, uops: MicroOps) -> int:
     return NOWHERE
 
 
-@called
+@noinline
 def _first_outside(row: Settings, iterations: int, least: int, most: int, by_outer: int,
                    by_middle: int, by_inner: int) -> int:
     """The first iteration in which a walk makes `least` negative or `most` not negative, or
@@ -244,12 +244,12 @@ def _first_outside(row: Settings, iterations: int, least: int, most: int, by_out
     iterations to try them all."""
     for outer in range(row.outer):
         at = outer * by_outer
-        low, high = _spread(1, row.middle, iterations, 0, by_middle, by_inner)
+        low, high = _offset_range(1, row.middle, iterations, 0, by_middle, by_inner)
         if least + at + low >= 0 and most + at + high < 0:
             continue
         for middle in range(row.middle):
             at = outer * by_outer + middle * by_middle
-            low, high = _spread(1, 1, iterations, 0, 0, by_inner)
+            low, high = _offset_range(1, 1, iterations, 0, 0, by_inner)
             if least + at + low >= 0 and most + at + high < 0:
                 continue
             for inner in range(iterations):
@@ -259,7 +259,7 @@ def _first_outside(row: Settings, iterations: int, least: int, most: int, by_out
     return NOWHERE
 
 
-@called
+@noinline
 def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: int, middle: int,
             outer: int) -> bool:
     """Whether a slot has an index outside its scratchpad, apart from biases."""
@@ -273,7 +273,7 @@ def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: i
     return not (0 <= dst < accs and 0 <= src < inps and 0 <= wgt < wgts)
 
 
-@inlined
+@inline
 def _sum_counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
     """The step, inner, middle and outer counter of the sum that a slot adds to; of a window's, with
     an inner counter below zero if it ends none."""
@@ -281,7 +281,7 @@ def _sum_counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
     return step, inner - BEFORE if row.window else inner, middle, outer
 
 
-@inlined
+@inline
 def _counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
     """The step, inner, middle and outer counter of a slot."""
     rest, step = divmod(slot, row.count)
@@ -290,7 +290,7 @@ def _counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
     return step, inner, middle, outer
 
 
-@inlined
+@inline
 def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> bool:
     """Whether a slot begins a new sum."""
     return flags & START != 0 and not (
@@ -298,7 +298,7 @@ def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> bool:
         or (flags & FIRST_MIDDLE and middle) or (flags & FIRST_OUTER and outer))
 
 
-@inlined
+@inline
 def tile_of(gemm: Unit, code: Code, uops: MicroOps, issued: int, reads: bool) -> int:
     """The accumulator tile that the slot issued in a cycle reads or writes; -1 if none."""
     for number in range(gemm.in_flight):
@@ -310,11 +310,11 @@ def tile_of(gemm: Unit, code: Code, uops: MicroOps, issued: int, reads: bool) ->
         if gemm.bad[place] >= 0 and slot >= gemm.bad[place]:
             return -1
         if slot < row.slots:
-            return _touched(row, slot, uops, reads)
+            return _touched_tile(row, slot, uops, reads)
     return -1
 
 
-@inlined
+@inline
 def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, high: int) -> int:
     """How many slots, beginning with the one issued in a cycle and not beyond the end of its
     micro-ops, read tiles from `low` to `high` - 1."""
@@ -329,7 +329,7 @@ def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, hi
     return 0
 
 
-@inlined
+@inline
 def _reads_on(row: Settings, slot: int, uops: MicroOps, low: int, high: int) -> int:
     step, inner, middle, outer = _sum_counters(row, slot)
     if inner < 0:
@@ -342,8 +342,8 @@ def _reads_on(row: Settings, slot: int, uops: MicroOps, low: int, high: int) -> 
     return step - first
 
 
-@inlined
-def _touched(row: Settings, slot: int, uops: MicroOps, reads: bool) -> int:
+@inline
+def _touched_tile(row: Settings, slot: int, uops: MicroOps, reads: bool) -> int:
     if row.no_work:
         return -1
     step, inner, middle, outer = _sum_counters(row, slot)

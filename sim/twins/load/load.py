@@ -8,9 +8,9 @@ from __future__ import annotations
 from ....isa.faults import Fault
 from ....isa.instructions import Engine
 from .. import tokens
-from ..registers import Registers, inlined
+from ..record_types import Code, Machine, Numbers, Settings, Unit, Wires
+from ..registers import Registers, inline
 from ..transfer import burst_walker
-from ..types import Code, Machine, Numbers, Settings, Unit, Wires
 from . import load_writer
 
 LOAD = int(Engine.LOAD)
@@ -21,7 +21,7 @@ ILLEGAL = int(Fault.ILLEGAL)
 REGISTERS = Registers(same=("fault", "queue", "writing", "entering"), noted=("fault_position",))
 
 
-@inlined
+@inline
 def offer(machine: Machine, wires: Wires) -> None:
     """Ask the reader for the oldest burst."""
     walker = machine.load_rows
@@ -32,7 +32,7 @@ def offer(machine: Machine, wires: Wires) -> None:
         wires.load_beats, wires.load_address = walker.front_beats, walker.front_address
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the load that starts, or -1. `writing` counts those written."""
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
@@ -43,7 +43,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     wires.load_wait = 0
     started = -1
     if commands.ready and walker.held == 0 and load.queue != QUEUE_DEPTH and not stop:
-        missing = tokens.missing(machine.tokens, LOAD, commands.wait)
+        missing = tokens.missing_tokens(machine.tokens, LOAD, commands.wait)
         wires.load_wait = missing
         if missing == 0:
             started = int(commands.position)
@@ -60,7 +60,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     return started
 
 
-@inlined
+@inline
 def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     """Nothing is under way; the next load may start."""
     load, commands = machine.load, machine.load_queue
@@ -68,7 +68,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     wires.load_end = -1
     if commands.ready == 0:
         return -1
-    wires.load_wait = tokens.missing(machine.tokens, LOAD, commands.wait)
+    wires.load_wait = tokens.missing_tokens(machine.tokens, LOAD, commands.wait)
     if wires.load_wait:
         return -1
     burst_walker.take(machine.load_rows, commands.position, code[commands.position])
@@ -78,7 +78,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     return int(commands.position)
 
 
-@inlined
+@inline
 def _note_fault(load: Unit, wires: Wires, code: Code, started: int, bad_row: int,
                 bad_position: int) -> None:
     """Keep the first fault. The write side works on older loads than the walker."""

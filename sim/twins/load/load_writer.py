@@ -5,9 +5,9 @@ from __future__ import annotations
 from ....isa.faults import Fault
 from ....isa.instructions import Engine
 from ..bus.reader import LOAD as CLIENT
-from ..registers import Registers, inlined
+from ..record_types import Code, Machine, Numbers, Settings, Unit, Wires
+from ..registers import Registers, inline
 from ..transfer import packing
-from ..types import Code, Machine, Numbers, Settings, Unit, Wires
 
 LOAD = int(Engine.LOAD)
 INDEX, READ_ERROR = int(Fault.INDEX), int(Fault.READ_ERROR)
@@ -30,7 +30,7 @@ REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "fault", "back
                       moving=("at", "back_at", "first_at", "second_at"))
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
          stop: int) -> bool:
     """Returns whether the oldest load has taken its last step."""
@@ -54,10 +54,10 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
         steps.of = positions[LOAD, load.writing]
         _begin(steps, code[steps.of], config.bus_bytes)
         return False
-    return waiting != PLACES and _put(write, steps, code[steps.of], config.bus_bytes)
+    return waiting != PLACES and _enqueue_step(write, steps, code[steps.of], config.bus_bytes)
 
 
-@inlined
+@inline
 def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
     """What the oldest write does in this cycle."""
     wires.load_end = write.ended_of if write.ended else -1
@@ -78,7 +78,7 @@ def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
     write.back = 0
 
 
-@inlined
+@inline
 def _take(write: Unit, wires: Wires, error: int, has_room: int, beat_here: int) -> None:
     """Take the first step, and its beat, and have them written."""
     if write.first_data and not beat_here:
@@ -106,8 +106,8 @@ def _take(write: Unit, wires: Wires, error: int, has_room: int, beat_here: int) 
     _move_up(write)
 
 
-@inlined
-def _put(write: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
+@inline
+def _enqueue_step(write: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
     """Give the next step a place, the second one unless the first is free. Returns whether it is
     the last one of its load."""
     writes = box.no_tiles == 0
@@ -130,7 +130,7 @@ def _put(write: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
     return last
 
 
-@inlined
+@inline
 def _move_up(write: Unit) -> None:
     """The second step becomes the first."""
     write.first_writes, write.first_data = write.second_writes, write.second_data
@@ -139,7 +139,7 @@ def _move_up(write: Unit) -> None:
     write.first_of, write.first_at = write.second_of, write.second_at
 
 
-@inlined
+@inline
 def _advance(steps: Unit, box: Settings, data: int, moved: int, bus_bytes: int) -> bool:
     """Go to the next step. Returns whether this was the last one."""
     run_ends = steps.left == moved
@@ -158,7 +158,7 @@ def _advance(steps: Unit, box: Settings, data: int, moved: int, bus_bytes: int) 
     return _end_row(steps, box, bus_bytes)
 
 
-@inlined
+@inline
 def _end_row(steps: Unit, box: Settings, bus_bytes: int) -> bool:
     if steps.section == MIDDLE:
         steps.row_place += box.row_stride
@@ -177,7 +177,7 @@ def _end_row(steps: Unit, box: Settings, bus_bytes: int) -> bool:
     return False
 
 
-@inlined
+@inline
 def _begin(steps: Unit, box: Settings, bus_bytes: int) -> None:
     steps.begun = 1
     steps.turns += 1
@@ -185,7 +185,7 @@ def _begin(steps: Unit, box: Settings, bus_bytes: int) -> None:
     _begin_plane(steps, box, box.sram * box.parts, box.offset, bus_bytes)
 
 
-@inlined
+@inline
 def _begin_plane(steps: Unit, box: Settings, at: int, place: int, bus_bytes: int) -> None:
     steps.plane_at = steps.at = at
     steps.plane_place = steps.row_place = place
@@ -194,14 +194,14 @@ def _begin_plane(steps: Unit, box: Settings, at: int, place: int, bus_bytes: int
     _set_run(steps, box, _first(box.left, box.tiles))
 
 
-@inlined
+@inline
 def _set_section(steps: Unit, box: Settings, section: int) -> None:
     steps.section = section
     steps.rows_left = (box.top if section == TOP else box.rows if section == MIDDLE
                        else box.bottom)
 
 
-@inlined
+@inline
 def _set_run(steps: Unit, box: Settings, run: int) -> None:
     """Runs with data count steps, others count tiles."""
     steps.run = run
@@ -211,12 +211,12 @@ def _set_run(steps: Unit, box: Settings, run: int) -> None:
         steps.left = box.left if run == LEFT else box.right
 
 
-@inlined
+@inline
 def _first(first: int, middle: int) -> int:
     """The first of three parts that is not empty; the last one if all are."""
     return 0 if first else 1 if middle else 2
 
 
-@inlined
+@inline
 def _last(first: int, middle: int, last: int) -> int:
     return 2 if last else 1 if middle else 0

@@ -6,9 +6,9 @@ from ....isa.faults import Fault
 from ....isa.instructions import Engine
 from .. import tokens
 from ..bus import writer
-from ..registers import Registers, inlined
+from ..record_types import Code, Machine, Numbers, Settings, Unit, Wires
+from ..registers import Registers, inline
 from ..transfer import burst_walker
-from ..types import Code, Machine, Numbers, Settings, Unit, Wires
 from . import store_reader
 
 STORE = int(Engine.STORE)
@@ -23,13 +23,13 @@ REGISTERS = Registers(same=("fault", "queue", "reading", "awaited", "head"),
                       storage={"of": AWAITED, "last": AWAITED, "no_bytes": AWAITED})
 
 
-@inlined
+@inline
 def answers_ready(store: Unit) -> bool:
     """Whether the oldest entry of the list waits for an answer."""
     return store.awaited != 0 and store.no_bytes[store.head] == 0
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the store that starts, or -1. `reading` counts those read."""
     store, walker, commands = machine.store, machine.store_rows, machine.store_queue
@@ -40,7 +40,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     started = -1
     wires.store_wait = 0
     if commands.ready and walker.held == 0 and store.queue != QUEUE_DEPTH and not stop:
-        missing = tokens.missing(machine.tokens, STORE, commands.wait)
+        missing = tokens.missing_tokens(machine.tokens, STORE, commands.wait)
         wires.store_wait = missing
         if missing == 0:
             started = int(commands.position)
@@ -65,7 +65,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     return started
 
 
-@inlined
+@inline
 def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     """Nothing is under way; the next store may start."""
     store, beats, commands = machine.store, machine.store_beats, machine.store_queue
@@ -75,7 +75,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     beats.ends_3_ago = beats.ends_2_ago = beats.ends_1_ago = 0
     if commands.ready == 0 or machine.control.halt or store.fault:
         return -1
-    wires.store_wait = tokens.missing(machine.tokens, STORE, commands.wait)
+    wires.store_wait = tokens.missing_tokens(machine.tokens, STORE, commands.wait)
     if wires.store_wait:
         return -1
     burst_walker.take(machine.store_rows, commands.position, code[commands.position])
@@ -83,7 +83,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     return int(commands.position)
 
 
-@inlined
+@inline
 def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool, int, int]:
     """Remove the oldest entry of the list if it is complete. Returns whether its answer was an
     error, its instruction, and how many entries there were."""
@@ -99,7 +99,7 @@ def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool
     return badly, store.of[head], awaits
 
 
-@inlined
+@inline
 def _request(machine: Machine, wires: Wires, config: Settings, stop: int, awaits: int) -> bool:
     """Offer the oldest burst. Returns whether it is sent."""
     walker = machine.store_rows
@@ -114,7 +114,7 @@ def _request(machine: Machine, wires: Wires, config: Settings, stop: int, awaits
     return True
 
 
-@inlined
+@inline
 def _await(store: Unit, walker: Unit) -> None:
     """Enter the oldest burst in the list."""
     place = (store.head + store.awaited) & AWAITED - 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ....isa.faults import Fault
 from ....isa.instructions import Engine
 from ..bus import writer
-from ..registers import Registers, inlined
+from ..record_types import Code, Machine, Numbers, Settings, Unit, Wires
+from ..registers import Registers, inline
 from ..transfer import packing
-from ..types import Code, Machine, Numbers, Settings, Unit, Wires
 
 STORE = int(Engine.STORE)
 QUEUE_DEPTH = 5             # beats; those on their way from a read to the queue included
@@ -25,7 +25,7 @@ REGISTERS = Registers(
     noted=("front_of", "back_of"), moving=("front_at", "back_at"))
 
 
-@inlined
+@inline
 def reads_acc(machine: Machine, code: Code) -> int:
     """The accumulator tile that the front step would read if it could be taken; otherwise -1."""
     beats = machine.store_beats
@@ -35,13 +35,13 @@ def reads_acc(machine: Machine, code: Code) -> int:
     return beats.front_at // code[beats.front_of].parts
 
 
-@inlined
+@inline
 def is_busy(machine: Machine) -> bool:
     """Whether there is a step to take, or a beat under way."""
     return machine.store.queue | machine.store_beats.steps | machine.store_beats.reserved != 0
 
 
-@inlined
+@inline
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
          stop: int, awaits: int) -> bool:
     """Returns whether the last step of the oldest store has got a place."""
@@ -62,7 +62,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
             steps.of = positions[STORE, store.reading]
             _begin(steps, code[steps.of], config.bus_bytes)
         elif waiting != PLACES:
-            finished = _put(beats, steps, code[steps.of], config.bus_bytes)
+            finished = _enqueue_step(beats, steps, code[steps.of], config.bus_bytes)
     beats.reserved += ends - goes
     beats.beats += beats.ends_3_ago - goes
     beats.ends_3_ago = beats.ends_2_ago
@@ -71,7 +71,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     return finished
 
 
-@inlined
+@inline
 def _take(beats: Unit, wires: Wires) -> bool:
     """Take the front step. Returns whether it ends a beat."""
     if beats.front_outside:
@@ -88,8 +88,8 @@ def _take(beats: Unit, wires: Wires) -> bool:
     return ends
 
 
-@inlined
-def _put(beats: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
+@inline
+def _enqueue_step(beats: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
     """Give the next step a place, the back one unless the front is free. Returns whether it is the
     last one of its store."""
     at, of, reads, ends, size, outside, last = steps.at, steps.of, False, False, 0, False, True
@@ -113,7 +113,7 @@ def _put(beats: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
     return last
 
 
-@inlined
+@inline
 def _advance(steps: Unit, box: Settings, moved: int, bus_bytes: int) -> bool:
     """Go to the next step. Returns whether this was the last one."""
     steps.lane = packing.next_lane(steps, box)
@@ -140,7 +140,7 @@ def _advance(steps: Unit, box: Settings, moved: int, bus_bytes: int) -> bool:
     return False
 
 
-@inlined
+@inline
 def _begin(steps: Unit, box: Settings, bus_bytes: int) -> None:
     steps.begun = 1
     steps.turns += 1

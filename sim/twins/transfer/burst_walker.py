@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ....isa.faults import Fault
-from ..registers import Registers, inlined
-from ..types import Code, Settings, Unit
+from ..record_types import Code, Settings, Unit
+from ..registers import Registers, inline
 
 GRID_BITS = 6               # bursts are cut at multiples of 64 beats
 GRID = 1 << GRID_BITS
@@ -23,26 +23,26 @@ REGISTERS = Registers(same=("changes",),
 PLACES = 2                  # of bursts that were cut
 
 
-@inlined
+@inline
 def fault(walker: Unit, stop: int) -> int:
     """What is wrong with the row that is to be cut, if anything."""
     return int(walker.cause) if walker.cutting and not stop else 0
 
 
-@inlined
+@inline
 def offers(walker: Unit, stop: int) -> bool:
     """Whether there is a burst, or what stands for none."""
     return walker.bursts != 0 and not stop
 
 
-@inlined
+@inline
 def is_busy(walker: Unit) -> bool:
     """Whether a box is held, or a burst of one."""
     return walker.held | walker.cutting | walker.bursts != 0
 
 
-@inlined
-def _judged(walker: Unit, box: Settings) -> int:
+@inline
+def _find_fault(walker: Unit, box: Settings) -> int:
     """What is wrong with the current row of the box, if anything."""
     if box.misaligned:
         return ALIGNMENT
@@ -52,19 +52,19 @@ def _judged(walker: Unit, box: Settings) -> int:
     return 0
 
 
-@inlined
+@inline
 def ends_row(walker: Unit) -> bool:
     return walker.here >> GRID_BITS == walker.last_beat >> GRID_BITS
 
 
-@inlined
+@inline
 def beats(walker: Unit) -> int:
     """The number of beats of the current burst."""
     end = walker.last_beat & GRID - 1 if ends_row(walker) else GRID - 1
     return end - (walker.here & GRID - 1) + 1
 
 
-@inlined
+@inline
 def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int,
          keeps_empty: bool) -> None:
     """`taken`: the front burst is sent. `keeps_empty`: what stands for no burst gets a place."""
@@ -81,15 +81,15 @@ def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int,
         walker.front_empty = walker.back_empty
     if cuts:
         if keeps_empty or walker.no_bytes == 0:
-            _put(walker, code[walker.cut_position].base + walker.here * bus_bytes, ends)
+            _enqueue_burst(walker, code[walker.cut_position].base + walker.here * bus_bytes, ends)
         walker.cutting = not ends
         walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
     if hand_over:
         _hand_over(walker, code[walker.position], bus_bytes)
 
 
-@inlined
-def _put(walker: Unit, address: int, ends: int) -> None:
+@inline
+def _enqueue_burst(walker: Unit, address: int, ends: int) -> None:
     """Give the current burst a place, the back one unless the front is free."""
     walker.back_of, walker.back_address = walker.cut_position, address
     walker.back_beats, walker.back_empty = beats(walker), walker.no_bytes
@@ -101,11 +101,11 @@ def _put(walker: Unit, address: int, ends: int) -> None:
     walker.bursts += 1
 
 
-@inlined
+@inline
 def _hand_over(walker: Unit, box: Settings, bus_bytes: int) -> None:
     final = box.no_bytes != 0 or (walker.rows_left == 1 and walker.planes_left == 1)
     walker.cutting = 1
-    walker.cause = _judged(walker, box)
+    walker.cause = _find_fault(walker, box)
     walker.here = walker.row_start // bus_bytes
     end = int(walker.row_start)
     if box.no_bytes == 0:
@@ -124,7 +124,7 @@ def _hand_over(walker: Unit, box: Settings, bus_bytes: int) -> None:
         walker.row_start += box.row_stride
 
 
-@inlined
+@inline
 def take(walker: Unit, position: int, box: Settings) -> None:
     """Take a new box, when none is held."""
     walker.changes += 1

@@ -6,8 +6,8 @@ are steps. Otherwise both are tiles, and `lane` is the place of the next one in 
 
 from __future__ import annotations
 
-from ..registers import PER_BEAT, Registers, inlined
-from ..types import Settings, Unit
+from ..record_types import Settings, Unit
+from ..registers import PER_BEAT, Registers, inline
 
 # What LOAD's and STORE's walks along their tiles have in common; `of` is the instruction, and
 # `turns` counts beginnings and ends of runs.
@@ -17,14 +17,14 @@ REGISTERS = Registers(same=("turns", "lane"),
                              "plane_at", "row_at", "plane_place", "row_place"))
 
 
-@inlined
+@inline
 def together(steps: Unit, box: Settings) -> bool:
     """Whether all remaining tiles of the beat move at once, because they have the same lanes in the
     scratchpad."""
     return box.in_acc == 0 and steps.lane == steps.at % box.lanes
 
 
-@inlined
+@inline
 def tiles_moved(steps: Unit, box: Settings) -> int:
     """How many tiles the next step moves, or steps, if a tile has several beats."""
     if box.lanes == 1 or not together(steps, box):
@@ -32,26 +32,26 @@ def tiles_moved(steps: Unit, box: Settings) -> int:
     return min(steps.left, box.lanes - steps.lane)
 
 
-@inlined
+@inline
 def ends_beat(steps: Unit, box: Settings) -> bool:
     return (box.lanes == 1 or together(steps, box) or steps.lane == box.lanes - 1
             or steps.left == 1)
 
 
-@inlined
+@inline
 def next_lane(steps: Unit, box: Settings) -> int:
     if box.lanes == 1 or together(steps, box):
         return 0
     return (steps.lane + 1) % box.lanes
 
 
-@inlined
+@inline
 def lane_at(place: int, box: Settings, bus_bytes: int) -> int:
     """The lane of the tile at a byte address in DRAM."""
     return place % bus_bytes // box.tile_bytes if box.lanes > 1 else 0
 
 
-@inlined
+@inline
 def is_outside(steps: Unit, box: Settings, moved: int) -> bool:
     """Whether the step reaches a tile that the scratchpad does not have."""
     last = steps.at // box.parts if box.parts > 1 else steps.at + moved - 1

@@ -16,9 +16,9 @@ from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.config import base, small
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.verification.derive_tokens import with_tokens
-from microtron.isa.verification.token_cache import with_known_tokens
-from microtron.sim.known_cycles import SimulatedCost
+from microtron.isa.verification.token_cache import with_cached_tokens
 from microtron.sim.simulate import simulate
+from microtron.sim.simulated_cost import SimulatedCost
 
 from .test_refine import chain
 
@@ -80,5 +80,5 @@ def test_tokens_are_the_same_again():
     bare["wait"] = bare["post"] = 0
     right = with_tokens(program).code
     for given in (program, replace(program, code=bare), program):
-        assert with_known_tokens(given).code.tobytes() == right.tobytes()
-        assert with_known_tokens(given).segments is given.segments
+        assert with_cached_tokens(given).code.tobytes() == right.tobytes()
+        assert with_cached_tokens(given).segments is given.segments

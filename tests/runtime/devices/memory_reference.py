@@ -6,7 +6,7 @@ of the harness is compared with it cycle by cycle.
 
 from dataclasses import dataclass, field
 
-from microtron.isa.memory_timing import Channel, MemoryTiming, stalled
+from microtron.isa.memory_timing import Channel, MemoryTiming, is_stalled
 
 
 @dataclass
@@ -73,7 +73,7 @@ class ReferenceMemory:
                 **(self.held_read or {}), **(self.held_answer or {})}
 
     def free(self, channel):
-        return not stalled(self.timing, self.cycle, channel)
+        return not is_stalled(self.timing, self.cycle, channel)
 
     def may_show_read(self):
         return (self.held_read is None and bool(self.reads) and self.free(Channel.READ_DATA)

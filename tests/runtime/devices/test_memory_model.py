@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from microtron.isa.memory_timing import Channel, MemoryTiming, stalled
+from microtron.isa.memory_timing import Channel, MemoryTiming, is_stalled
 from microtron.runtime.devices.rtl_header import timing_struct
 
 from .memory_probe import Probe, compile_probe
@@ -58,7 +58,8 @@ def test_stalls_are_those_of_the_definition(functions, timing):
     given = timing_struct(timing)
     for cycle in (*range(2000), (1 << 32) - 1, 1 << 40, (1 << 62) + 12345):
         for channel in Channel:
-            assert functions.probe_stalled(given, cycle, channel) == stalled(timing, cycle, channel)
+            assert functions.probe_stalled(given, cycle, channel) == is_stalled(timing, cycle,
+                                                                                channel)
 
 
 def test_the_first_beat_is_shown_a_latency_after_its_address_and_then_one_a_cycle(make):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Buffer, Load
-from microtron.sim.cycle.prepared import prepare
+from microtron.sim.cycle.prepared_program import prepare
 from microtron.sim.functional.simulator import Functional
 
 from ..functional.support import program

@@ -9,7 +9,7 @@ from microtron.isa.config import tiny
 from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store, Sync, SyncAction
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.cycle.run import run_cycles
-from microtron.sim.cycle.stops import not_ended, places_in
+from microtron.sim.cycle.stop_reasons import describe_timeout, places_in
 from microtron.sim.functional.order import Adversarial
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.simulate import simulate
@@ -75,7 +75,7 @@ def test_a_deadlock_is_noticed_when_it_begins_and_only_then():
         if not run.stuck:
             continue
         assert run.cycles < 10**6
-        found = not_ended(case.program, 10**7, places_in(case.program, run.timeline))
+        found = describe_timeout(case.program, 10**7, places_in(case.program, run.timeline))
         assert found.startswith("deadlock after")
         if "held up" not in found:
             met += 1

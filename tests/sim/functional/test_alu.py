@@ -131,8 +131,8 @@ def test_an_operation_without_a_kernel_is_left_to_the_definition(kind):
         row = np.zeros(WIDTH, np.int64)
         row[place(kind, "op")], row[place(kind, "target")] = op, int(Buffer.ACC)
         row[place(kind, "loops"):][:3] = 1
-        done = datapath._done(kernel, tuple(row.tolist()), tuple(map(pads.of, Buffer)),
-                              NEVER.address)
+        done = datapath._ran_compiled(kernel, tuple(row.tolist()), tuple(map(pads.of, Buffer)),
+                                      NEVER.address)
         assert done == (op in {*AluOp})
         if not done:
             assert (pads.acc == 3).all()

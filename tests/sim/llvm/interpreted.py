@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microtron.sim.llvm.entry import Known
+from microtron.sim.llvm.entry import BoundArray
 from microtron.sim.llvm.values import NUMBER, Array, Record
 
 
@@ -68,7 +68,7 @@ def interpreted(entry):
 
 
 def _checked(kind, value):
-    if isinstance(value, Known):
+    if isinstance(value, BoundArray):
         same = value.array.dtype == kind.dtype
         value = value.array if same else np.ndarray(kind.shape, kind.dtype, value.array)
     match kind:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtron.base.machine_code import assembly, object_file
-from microtron.sim.llvm.entry import Entry, entry_of, known
-from microtron.sim.llvm.marks import Blank, called, inlined
+from microtron.sim.llvm.decorators import Blank, inline, noinline
+from microtron.sim.llvm.entry import Entry, bind_array, entry_of
 from microtron.sim.llvm.values import NUMBER, Array, Record
 
 from .interpreted import interpreted
@@ -90,12 +90,12 @@ def loops(a: int, b: int) -> int:
     return total * 10 + last
 
 
-@inlined
+@inline
 def exchanged(pair: Pair, by: int) -> tuple[int, int]:
     return pair.other + by, pair.one
 
 
-@called
+@noinline
 def far(a: int, b: int) -> bool:
     if a > b:
         return True
@@ -184,8 +184,8 @@ def test_arrays_that_are_known_are_the_same_arrays():
     rows, table, single = np.zeros(3, RECORD), np.zeros((2, 3), np.uint16), np.zeros(1, RECORD)
     single.flags.writeable = False
     entry = compiled(records, **RECORDS)
-    given = [known(RECORDS[name], each) for name, each in zip(RECORDS, (rows, table, single),
-                                                              strict=False)]
+    given = [bind_array(RECORDS[name], each) for name, each in zip(RECORDS, (rows, table, single),
+                                                                   strict=False)]
     for number in (3, 4):
         entry(*given, number)
     assert rows["small"].tolist() == [0, 4, 0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from microtron.isa.verification.order.boxes import shared_run, tidied
+from microtron.isa.verification.order.boxes import find_common_run, normalize_boxes
 
 NO_LIMIT = 1 << 62
 counts = st.integers(1, 7)
@@ -18,7 +18,7 @@ boxes = st.tuples(st.integers(0, 60), st.tuples(counts, counts, counts), st.tupl
 def tidy(base, loops, stride):
     """One box as `shared_run` wants it. Loops that do not move are no loops."""
     loops = [1 if step == 0 else count for count, step in zip(loops, (*stride, 1), strict=True)]
-    found = tidied(np.array([base]), np.array([loops]), np.array([(*stride, 1)]))
+    found = normalize_boxes(np.array([base]), np.array([loops]), np.array([(*stride, 1)]))
     return tuple(each[0] for each in found)
 
 
@@ -67,7 +67,7 @@ def test_a_box_that_can_be_one_loop_is_one_loop(box, expected):
 def test_two_boxes_meet_in_cells_that_both_have(one, two):
     both = cells(*one) & cells(*two)
     for first, second in ((one, two), (two, one)):
-        low, high = shared_run(*tidy(*first), *tidy(*second), np.zeros(1, np.int64), NO_LIMIT)
+        low, high = find_common_run(*tidy(*first), *tidy(*second), np.zeros(1, np.int64), NO_LIMIT)
         event("meet" if both else "apart")
         assert (low <= high) == bool(both)
         assert set(range(low, high + 1)) <= both
@@ -83,7 +83,7 @@ wide = st.tuples(st.integers(0, 3000), st.tuples(st.integers(1, 5), st.integers(
 @given(one=wide, two=wide)
 def test_boxes_of_many_rows_far_apart_meet_where_their_cells_do(one, two):
     both = cells(*one) & cells(*two)
-    low, high = shared_run(*tidy(*one), *tidy(*two), np.zeros(1, np.int64), NO_LIMIT)
+    low, high = find_common_run(*tidy(*one), *tidy(*two), np.zeros(1, np.int64), NO_LIMIT)
     event("meet" if both else "apart")
     assert (low <= high) == bool(both)
     assert set(range(low, high + 1)) <= both
@@ -93,15 +93,15 @@ def test_a_billion_rows_are_compared_at_once():
     """Rows at 3 and 5 of their grids: 7n + 3 = 11m + 5 has its first solution at 38."""
     one = tidy(3, (1, 65535, 1), (0, 7))
     work = np.zeros(1, np.int64)
-    assert shared_run(*one, *tidy(5, (1, 65535, 1), (0, 11)), work, NO_LIMIT) == (38, 38)
+    assert find_common_run(*one, *tidy(5, (1, 65535, 1), (0, 11)), work, NO_LIMIT) == (38, 38)
     even, odd = (tidy(start, (65535, 30000, 1), (60000, 2)) for start in (0, 1))
-    assert shared_run(*even, *odd, work, NO_LIMIT) == (0, -1)
-    assert shared_run(*even, *tidy(3, (65535, 30000, 2), (60000, 3)), work, NO_LIMIT) == (4, 4)
+    assert find_common_run(*even, *odd, work, NO_LIMIT) == (0, -1)
+    assert find_common_run(*even, *tidy(3, (65535, 30000, 2), (60000, 3)), work, NO_LIMIT) == (4, 4)
     assert work[0] < 20
 
 
 def test_comparing_stops_at_the_limit():
     one, two = (tidy(start, (1000, 1000, 1), (2002, 2000)) for start in (0, 1))
     work = np.zeros(1, np.int64)
-    assert shared_run(*one, *two, work, 5000) == (0, -1)
+    assert find_common_run(*one, *two, work, 5000) == (0, -1)
     assert 5000 < work[0] <= 6001

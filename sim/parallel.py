@@ -21,8 +21,8 @@ from ..isa.instructions import Sync
 from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.stream import encode
-from .arguments import at_least_one, check_memory, check_program, check_type, chosen_config
-from .limit import checked_limit, least_cycles
+from .arguments import check_memory, check_positive, check_program, check_type, resolve_config
+from .limit import check_limit, least_cycles
 from .report import Report
 from .simulate import Ready, simulate
 
@@ -45,10 +45,10 @@ class Job:
 
     def __post_init__(self) -> None:
         check_program(self.program)
-        chosen_config(self.config, self.program.config)
+        resolve_config(self.config, self.program.config)
         check_memory(self.memory)
         check_type("name", self.name, str, "a string")
-        checked_limit(self.limit)
+        check_limit(self.limit)
 
 
 def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
@@ -61,14 +61,14 @@ def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
     names it. So does Ctrl-C: no further job starts, and no process stays behind. Progress is shown
     on terminals only.
     """
-    workers = _processors() if processes is None else at_least_one("processes", processes)
+    workers = _processors() if processes is None else check_positive("processes", processes)
     total = len(jobs) if isinstance(jobs, Sized) else None
     if total is not None:
         workers = min(workers, max(1, total))
     batches = _batches(jobs, _batch_size(total, workers))
-    done = _here(batches) if workers == 1 else _spread(batches, workers, total)
+    done = _here(batches) if workers == 1 else _distribute(batches, workers, total)
     reports: list[Report] = []
-    with closing(done), _shown(progress, total) as advance:
+    with closing(done), _show_progress(progress, total) as advance:
         for some in done:
             reports += some
             advance(len(some))
@@ -86,12 +86,12 @@ def _batch_size(total: int | None, workers: int) -> int:
 
 
 def _batches(jobs: Iterable[Program | Job], size: int) -> Iterator[Batch]:
-    numbered = enumerate(map(_job, _iterated(jobs)))
+    numbered = enumerate(map(_job, _iterate_jobs(jobs)))
     while batch := list(itertools.islice(numbered, size)):
         yield batch
 
 
-def _iterated(jobs: Iterable[Program | Job]) -> Iterator[Program | Job]:
+def _iterate_jobs(jobs: Iterable[Program | Job]) -> Iterator[Program | Job]:
     check_type("jobs", jobs, Iterable, "a sequence of programs or Jobs")
     return iter(jobs)
 
@@ -110,33 +110,33 @@ class Simulator:
         self._ready: Ready | None = None
 
     def __call__(self, batch: Batch) -> list[Report]:
-        return [self._simulated(*each) for each in batch]
+        return [self._simulate(*each) for each in batch]
 
-    def _simulated(self, number: int, job: Job) -> Report:
+    def _simulate(self, number: int, job: Job) -> Report:
         try:
-            report = self._made_ready(job).simulate(job.memory, job.limit)
+            report = self._prepare(job).simulate(job.memory, job.limit)
         except MicrotronError as error:
-            raise type(error)(f"{_called(number, job)}: {error}") from None
+            raise type(error)(f"{_name_job(number, job)}: {error}") from None
         except Exception as error:
-            error.add_note(f"while simulating {_called(number, job)}")
+            error.add_note(f"while simulating {_name_job(number, job)}")
             raise
         return replace(report, name=job.name, timeline=None)
 
     def is_long(self, numbered: tuple[int, Job]) -> bool:
         """Whether a job is certain to take long."""
         job = numbered[1]
-        ready = self._made_ready(job)
+        ready = self._prepare(job)
         return least_cycles(job.program, job.memory or MemoryTiming(), ready.counts,
                             ready.config) > LONG
 
-    def _made_ready(self, job: Job) -> Ready:
-        config, last = chosen_config(job.config, job.program.config), self._ready
+    def _prepare(self, job: Job) -> Ready:
+        config, last = resolve_config(job.config, job.program.config), self._ready
         if last is None or last.program is not job.program or last.config != config:
             self._ready = last = Ready(job.program, config)
         return last
 
 
-def _called(number: int, job: Job) -> str:
+def _name_job(number: int, job: Job) -> str:
     return f"job {number} ({job.name})" if job.name else f"job {number}"
 
 
@@ -144,8 +144,8 @@ def _here(batches: Iterator[Batch]) -> Generator[list[Report]]:
     yield from map(Simulator(), batches)
 
 
-def _spread(batches: Iterator[Batch], workers: int,
-            total: int | None) -> Generator[list[Report]]:
+def _distribute(batches: Iterator[Batch], workers: int,
+                total: int | None) -> Generator[list[Report]]:
     """The reports of each batch, in order, from other processes. The first batches are simulated
     here, as long as that is quick: a few small jobs are done before a process would have
     started."""
@@ -229,7 +229,7 @@ def _processors() -> int:
 
 
 @contextmanager
-def _shown(wanted: bool, total: int | None) -> Iterator[Callable[[int], None]]:
+def _show_progress(wanted: bool, total: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error, if that is a terminal. Yields the function that advances
     it."""
     if not (wanted and sys.stderr.isatty()):

@@ -17,7 +17,7 @@ NO_LIMIT = 1 << 62          # the walk has compared these boxes already, within 
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Conflict:
     """Cells that two instructions touch: all between the first and last of a scratchpad, one run
     of them in DRAM."""
 
@@ -27,30 +27,30 @@ class Meeting:
     writes: bool            # the later one does
 
 
-def find_meeting(layout: Layout, earlier: int, later: int, space: int) -> Meeting:
+def find_conflict(layout: Layout, earlier: int, later: int, space: int) -> Conflict:
     """The conflict of two instructions in a space where they are known to have one."""
-    found = [Meeting(first, last, bool(one["write"]), bool(two["write"]))
+    found = [Conflict(first, last, bool(one["write"]), bool(two["write"]))
              for one, two in itertools.product(layout.rows_of(earlier), layout.rows_of(later))
              if one["space"] == two["space"] == space and (one["write"] or two["write"])
-             for first, last in _shared(layout, one, two)]
+             for first, last in _find_common_cells(layout, one, two)]
     if space >= DRAM:
         return found[0]
-    return Meeting(min(each.first for each in found), max(each.last for each in found),
-                   any(each.wrote for each in found), any(each.writes for each in found))
+    return Conflict(min(each.first for each in found), max(each.last for each in found),
+                    any(each.wrote for each in found), any(each.writes for each in found))
 
 
-def _shared(layout: Layout, one: Any, two: Any) -> list[tuple[int, int]]:
+def _find_common_cells(layout: Layout, one: Any, two: Any) -> list[tuple[int, int]]:
     """First and last of the cells that two accesses share, if there are any."""
     if one["space"] < DRAM:
-        both = np.flatnonzero(_touched(layout, one) & _touched(layout, two))
+        both = np.flatnonzero(_touched_tiles(layout, one) & _touched_tiles(layout, two))
         return [(int(both[0]), int(both[-1]))] if len(both) else []
-    from .boxes import shared_run
-    first, last = shared_run(one["base"], one["loops"], one["stride"], two["base"], two["loops"],
-                             two["stride"], np.zeros(1, np.int64), NO_LIMIT)
+    from .boxes import find_common_run
+    first, last = find_common_run(one["base"], one["loops"], one["stride"], two["base"],
+                                  two["loops"], two["stride"], np.zeros(1, np.int64), NO_LIMIT)
     return [(first, last)] if first <= last else []
 
 
-def _touched(layout: Layout, row: Any) -> npt.NDArray[np.bool_]:
+def _touched_tiles(layout: Layout, row: Any) -> npt.NDArray[np.bool_]:
     """Which tiles of its scratchpad an access touches."""
     from .footprints import is_empty, mark, new_workspace
 

@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-CALLED: set[Any] = set()
+NOT_INLINED: set[Any] = set()
 
 
-def inlined(function: Function) -> Function:
+def inline(function: Function) -> Function:
     """For a function to be inlined wherever it is called, as all that run in every cycle are: a
     call takes longer than what most of them do, and each would be on a page of its own."""
     return function
 
 
-def called(function: Function) -> Function:
+def noinline(function: Function) -> Function:
     """For a function that remains a function, because it is long or rarely runs."""
-    CALLED.add(function)
+    NOT_INLINED.add(function)
     return function
 
 

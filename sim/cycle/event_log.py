@@ -4,16 +4,16 @@ how long they waited."""
 from __future__ import annotations
 
 from ...isa.instructions import Engine
-from ..llvm.marks import inlined
+from ..llvm.decorators import inline
 from ..twins.control import WAITS
-from ..twins.types import Numbers, Wires
+from ..twins.record_types import Numbers, Wires
 from .bundles import Notes
 
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 
 
-@inlined
+@inline
 def note(wires: Wires, now: int, notes: Notes, counters: Numbers) -> None:
     """Record what was dispatched, started and ended in a cycle."""
     if wires.dispatched:
@@ -24,7 +24,7 @@ def note(wires: Wires, now: int, notes: Notes, counters: Numbers) -> None:
     _note_engine(wires.store_start, wires.store_end, STORE, now, notes, counters)
 
 
-@inlined
+@inline
 def _note_engine(started: int, ended: int, engine: int, now: int, notes: Notes,
                  counters: Numbers) -> None:
     if ended >= 0:

@@ -15,7 +15,7 @@ from ...isa.instructions import Engine
 from ...isa.program import Program, engines_of
 from ...isa.stream import decode
 from ..timeline import Timeline
-from ..tokens import ENGINES, awaited_from, listed, tokens_left
+from ..token_counters import ENGINES, format_awaited, format_counters, tokens_left
 
 if TYPE_CHECKING:
     from .run import Run
@@ -35,12 +35,12 @@ class Place(NamedTuple):
 def check_end(program: Program, run: Run, limit: int) -> None:
     """Refuse a run that did not reach the end of its program."""
     if run.stuck:
-        raise ExecutionError(not_ended(program, limit, places_in(program, run.timeline)))
+        raise ExecutionError(describe_timeout(program, limit, places_in(program, run.timeline)))
     if run.fault != Fault.NONE:
-        raise ExecutionError(faulted(program, run.fault, run.fault_position))
+        raise ExecutionError(describe_fault(program, run.fault, run.fault_position))
 
 
-def faulted(program: Program, cause: Fault, position: int) -> str:
+def describe_fault(program: Program, cause: Fault, position: int) -> str:
     """The message for a program that was stopped by a fault."""
     if cause == Fault.NO_END:
         return (f"the program ran out of instructions: it has {len(program.code)}, but none of "
@@ -48,7 +48,7 @@ def faulted(program: Program, cause: Fault, position: int) -> str:
     return f"{line(program, position)}: {cause.name.lower()} fault"
 
 
-def not_ended(program: Program, limit: int, places: Mapping[Engine, Place]) -> str:
+def describe_timeout(program: Program, limit: int, places: Mapping[Engine, Place]) -> str:
     """The message for a program that was given up: its deadlock, or where every engine is."""
     if waits := _standstill(program, places):
         ended = sum(place.ended for place in places.values())
@@ -69,7 +69,8 @@ def _standstill(program: Program, places: Mapping[Engine, Place]) -> str:
         return ""
     engines = engines_of(program)
     queues = {engine: np.flatnonzero(engines == engine)[started[engine]:] for engine in Engine}
-    tokens, fetched = tokens_left(program, started, ended), _fetched(program, engines, queues)
+    tokens = tokens_left(program, started, ended)
+    fetched = _first_undispatched(program, engines, queues)
     waits = []
     for engine, queue in queues.items():
         if not len(queue):
@@ -81,14 +82,14 @@ def _standstill(program: Program, places: Mapping[Engine, Place]) -> str:
             waits.append(f"{name} waits for {line(program, head)}, which is held up by "
                          f"{line(program, fetched)}")
         elif missing:
-            waits.append(f"{name} waits at {line(program, head)} for {awaited_from(missing)}")
+            waits.append(f"{name} waits at {line(program, head)} for {format_awaited(missing)}")
         else:
             return ""
-    return f"{'; '.join(waits)}; tokens: {listed(tokens)}" if waits else ""
+    return f"{'; '.join(waits)}; tokens: {format_counters(tokens)}" if waits else ""
 
 
-def _fetched(program: Program, engines: npt.NDArray[np.int64],
-             queues: Mapping[Engine, npt.NDArray[np.intp]]) -> int:
+def _first_undispatched(program: Program, engines: npt.NDArray[np.int64],
+                        queues: Mapping[Engine, npt.NDArray[np.intp]]) -> int:
     """The first instruction that FETCH cannot dispatch: its engine's queue is full, or it is a sync
     that has to wait for what precedes it. `queues` are the instructions yet to start."""
     depth = program.config.queue_depth

@@ -27,19 +27,19 @@ class SimulatedCost:
 
     def __call__(self, program: Program) -> int:
         """The cycles of a program that reaches its end."""
-        return self.known(program_parts(program), lambda: program)
+        return self.look_up(program_parts(program), lambda: program)
 
-    def known(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int:
+    def look_up(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int:
         """The same for a program that follows from some parts, and is made if it is unknown."""
         name = name_of(KIND, sources(FOLDERS), repr(self.memory).encode(), *parts)
         content = STORE.get(name)
         if content is not None and len(content) == BYTES:
             return int.from_bytes(content, "little")
-        cycles = self._simulated(make())
+        cycles = self._simulate(make())
         STORE.put(name, cycles.to_bytes(BYTES, "little"))
         return cycles
 
-    def _simulated(self, program: Program) -> int:
+    def _simulate(self, program: Program) -> int:
         from .simulate import simulate
 
         cycles = simulate(program, memory=self.memory).cycles

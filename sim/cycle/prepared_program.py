@@ -13,7 +13,7 @@ from ...isa.address_map import place_windows
 from ...isa.config import Config
 from ...isa.instructions import Buffer, Engine, Load, MicroOp
 from ...isa.program import Program
-from ..twins.decoded import Column, Rows, decoded
+from ..twins.decode import Column, Rows, decode_rows
 from .bundles import Given, Loads
 
 ADDRESS_LIMIT = 1 << 62
@@ -33,24 +33,24 @@ class Prepared:
     micro_ops: MicroOps
 
     @cached_property
-    def given(self) -> partial[Given]:
+    def bind_timing(self) -> partial[Given]:
         """What compiled code is given in every run, once it has a timing."""
-        from ..llvm.entry import known
+        from ..llvm.entry import bind_array
         from ..twins import top
         from .loop import GIVEN
         settings = top.settings(self.config, len(self.code), self.bases[0])
-        return partial(Given, code=known(GIVEN.code, self.code),
-                       positions=known(GIVEN.positions, self.positions),
-                       config=known(GIVEN.config, settings),
-                       floors=known(GIVEN.floors, top.floors(self.config)))
+        return partial(Given, code=bind_array(GIVEN.code, self.code),
+                       positions=bind_array(GIVEN.positions, self.positions),
+                       config=bind_array(GIVEN.config, settings),
+                       floors=bind_array(GIVEN.floors, top.floors(self.config)))
 
     @cached_property
     def loads(self) -> partial[Loads]:
         """The same of micro-ops, once it has the values that are in memory."""
-        from ..llvm.entry import known
+        from ..llvm.entry import bind_array
         from .loop import LOADS
-        return partial(Loads, tile=known(LOADS.tile, self.micro_ops.tile),
-                       span=known(LOADS.span, self.micro_ops.span))
+        return partial(Loads, tile=bind_array(LOADS.tile, self.micro_ops.tile),
+                       span=bind_array(LOADS.span, self.micro_ops.span))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def prepare(program: Program, config: Config) -> Prepared:
     bases = place_windows(program)
     moved = bases[0] if bases[-1] >= ADDRESS_LIMIT else 0
     bases = [base - moved for base in bases]
-    code = decoded(program.code, config, program.segments, bases[1:])
+    code = decode_rows(program.code, config, program.segments, bases[1:])
     return Prepared(config=config, code=code, positions=_positions(code), bases=bases,
                     moved=moved, micro_ops=_micro_ops(program, code))
 
@@ -123,7 +123,7 @@ def _micro_ops(program: Program, code: Rows) -> MicroOps:
     words = code[loads]
     z, y, x, pitch = (words[name] for name in ("planes", "rows", "tiles", "plane_pitch"))
     reach = np.where(words["no_bytes"] != 0, 0, (z - 1) * pitch + y * x)
-    of, at = _counted(reach)                            # the load of each tile, and its place
+    of, at = _enumerate_lists(reach)    # the load of each tile, and its place
     plane = np.minimum(at // np.maximum(pitch, 1)[of], z[of] - 1)
     plane[pitch[of] == 0] = z[of[pitch[of] == 0]] - 1
     within = at - plane * pitch[of]                     # its place in the last plane that has it
@@ -148,7 +148,7 @@ def _sources(segment: Column, place: Column) -> tuple[Source, ...]:
                         end=int(place[number].max()) + 1) for each, number in numbers)
 
 
-def _counted(lengths: Column) -> tuple[Column, Column]:
+def _enumerate_lists(lengths: Column) -> tuple[Column, Column]:
     """For consecutive lists of these lengths: the list that each element is in, and its place
     there."""
     lists = np.repeat(np.arange(len(lengths)), lengths)

@@ -38,7 +38,7 @@ from ...isa.instructions import (
 from ...isa.program import Access, Segment
 from ...isa.record import fields_of, reserved_bytes
 from ...isa.stream import Stream, as_bytes
-from ..functional.machine_table import found_in
+from ..functional.machine_table import rows_by_kind
 
 WRITABLE = Access.WRITE
 SYNC, END = len(Engine), len(Engine) + 1        # what FETCH executes itself, after the engines
@@ -82,12 +82,12 @@ class Table:
         self.columns[AT[name]] = values
 
 
-def decoded(code: Stream, config: Config, segments: Sequence[Segment],
-            bases: Sequence[int]) -> Rows:
+def decode_rows(code: Stream, config: Config, segments: Sequence[Segment],
+                bases: Sequence[int]) -> Rows:
     """The rows of a program whose segments begin at `bases`."""
     rows = np.zeros((len(code), len(AT)), np.int64)
-    legal = _well_formed(code)
-    for kind, positions, found in found_in(code):
+    legal = _is_well_formed(code)
+    for kind, positions, found in rows_by_kind(code):
         words, table = found.T, Table(len(positions))
         targets, sources = COPIES[kind]
         table.columns[targets] = words[sources]
@@ -136,7 +136,7 @@ def _good_bytes() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     return numbers, good
 
 
-def _well_formed(code: Stream) -> npt.NDArray[np.bool_]:
+def _is_well_formed(code: Stream) -> npt.NDArray[np.bool_]:
     """Which words are instructions as far as single bytes can tell."""
     numbers, good = _good_bytes()
     raw = as_bytes(code)

@@ -39,7 +39,7 @@ def helper(function: Function) -> Function:
     return compiled
 
 
-def inlined(function: Function) -> Function:
+def inline_always(function: Function) -> Function:
     """A helper that becomes part of its only caller, which is not optimized twice then."""
     compiled: Function = njit(inline="always", **OPTIONS, **NOT_FOR_PYTHON)(function)
     return compiled

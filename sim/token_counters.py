@@ -24,17 +24,18 @@ def counter_name(counter: int) -> str:
     return f"{Engine(giver).name.lower()} → {Engine(taker).name.lower()}"
 
 
-def named(counts: Sequence[int]) -> dict[str, int]:
+def nonzero_counters(counts: Sequence[int]) -> dict[str, int]:
     """The counters that are not zero, by name."""
     return {counter_name(counter): count for counter, count in enumerate(counts) if count}
 
 
-def listed(counts: Sequence[int]) -> str:
+def format_counters(counts: Sequence[int]) -> str:
     """For a message: the counters that are not zero."""
-    return ", ".join(f"{name} {count}" for name, count in named(counts).items()) or "none"
+    return ", ".join(f"{name} {count}" for name,
+                     count in nonzero_counters(counts).items()) or "none"
 
 
-def awaited_from(givers: Sequence[Engine]) -> str:
+def format_awaited(givers: Sequence[Engine]) -> str:
     """For a message: `a token from load and from store`."""
     return "a token " + " and ".join(f"from {giver.name.lower()}" for giver in givers)
 
@@ -50,7 +51,7 @@ def most_tokens(program: Program, timeline: Timeline) -> dict[str, int]:
             taken = np.searchsorted(takes, posts, side="right")
             held = int((np.arange(1, len(posts) + 1) - taken).max())
             most[counter] = min(held, program.config.token_limit)
-    return named(most)
+    return nonzero_counters(most)
 
 
 def _events(program: Program, timeline: Timeline, giver: int, taker: int) -> tuple[Cycles, Cycles]:
