@@ -151,7 +151,7 @@ class Record:
 
     @classmethod
     def of_all(cls, words: npt.NDArray[np.void]) -> list[Self]:
-        """The records of an array in which `broken` finds nothing, much faster than one by one."""
+        """The records of an array without invalid words, much faster than one by one."""
         columns = [_values(field, words[field.name]) for field in fields_of(cls)]
         names = [field.name for field in fields_of(cls)]
         records = []
@@ -196,8 +196,8 @@ _dtypes: dict[type[Record], np.dtype[np.void]] = {}
 
 def _tests_of(record: type[Record]) -> list[tuple[Field, Callable[[Any], bool]]]:
     """For each field, whether a value is fine as it is. Almost all are, and a compiler makes very
-    many records: `_checked`, which converts what can be converted and explains the rest, takes ten
-    times as long."""
+    many records: `_check_value`, which converts what can be converted and explains the rest, takes
+    ten times as long."""
     if record not in _tests:
         _tests[record] = [(field, _test(field)) for field in fields_of(record)]
     return _tests[record]

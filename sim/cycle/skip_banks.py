@@ -197,6 +197,6 @@ def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, p
 
 @inline
 def _visited_banks_by_part(now: int, then: int, parts: int, times: int, config: Settings) -> int:
-    """Like `_swept`, for a walk in parts of tiles."""
+    """Like `_visited_banks`, for a walk in parts of tiles."""
     end = now + times * (now - then)
     return _mask(min(then, end) // parts, max(then, end) // parts, config)

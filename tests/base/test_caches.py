@@ -64,7 +64,7 @@ class Cycles(Cache):
     folder = result_cache.FOLDER
 
     def ask(self, which):
-        self.patch.setattr(SimulatedCost, "_simulated", lambda cost, program: (
+        self.patch.setattr(SimulatedCost, "_simulate", lambda cost, program: (
             self.made.append(which) or 1000 + len(program.code)))
         return SimulatedCost()(PROGRAMS[which])
 

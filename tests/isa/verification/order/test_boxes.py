@@ -16,7 +16,7 @@ boxes = st.tuples(st.integers(0, 60), st.tuples(counts, counts, counts), st.tupl
 
 
 def tidy(base, loops, stride):
-    """One box as `shared_run` wants it. Loops that do not move are no loops."""
+    """One box as `find_common_run` wants it. Loops that do not move are no loops."""
     loops = [1 if step == 0 else count for count, step in zip(loops, (*stride, 1), strict=True)]
     found = normalize_boxes(np.array([base]), np.array([loops]), np.array([(*stride, 1)]))
     return tuple(each[0] for each in found)
