@@ -58,8 +58,8 @@ def test_stalls_are_those_of_the_definition(functions, timing):
     given = timing_struct(timing)
     for cycle in (*range(2000), (1 << 32) - 1, 1 << 40, (1 << 62) + 12345):
         for channel in Channel:
-            assert functions.probe_stalled(given, cycle, channel) == is_stalled(timing, cycle,
-                                                                                channel)
+            stalled = is_stalled(timing, cycle, channel)
+            assert functions.probe_stalled(given, cycle, channel) == stalled
 
 
 def test_the_first_beat_is_shown_a_latency_after_its_address_and_then_one_a_cycle(make):
