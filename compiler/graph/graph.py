@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.checked_values import show_name, printable
+from ...base.checked_values import printable, show_name
 from .operation import Operation, describe_operation
 from .types import Array, GraphError, Quantization, TensorType
 
@@ -140,7 +140,8 @@ class Builder:
             if name in table:
                 found = table[name]
                 return found if isinstance(found, TensorType) else found.type
-        raise GraphError(f"{show_name(name)} is read before it is computed; a graph must have no cycle")
+        raise GraphError(f"{show_name(name)} is read before it is computed; a graph must have no "
+                         f"cycle")
 
     def array(self, name: str) -> Array | None:
         """The numbers of a tensor, if they are known."""

@@ -29,7 +29,7 @@ def stream_cycles(graph: Graph, group: Group, config: Config, cost: Cost) -> int
         if isinstance(cost, Remembering):
             linked = _prepare(graph, group, config)
             group.cycles = cost.look_up(parts_of(linked.layers, config, linked.sizes),
-                                      lambda: link_lazily(graph, group, config).program)
+                                        lambda: link_lazily(graph, group, config).program)
         else:
             group.cycles = cost(link_lazily(graph, group, config).program)
     return group.cycles

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto
 
-from ....base.checked_values import list_names, show_name, quote
+from ....base.checked_values import list_names, quote, show_name
 from ...graph.graph import Builder, Graph
 from ...graph.operations.shape import Reshape
 from ...graph.types import GraphError, Shape

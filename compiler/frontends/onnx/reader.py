@@ -9,7 +9,7 @@ from math import prod
 
 from onnx import FunctionProto
 
-from ....base.checked_values import show_name, quote
+from ....base.checked_values import quote, show_name
 from ...graph.evaluate import compute_node
 from ...graph.graph import Builder
 from ...graph.operation import Operation, Value
