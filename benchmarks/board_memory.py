@@ -30,8 +30,9 @@ from microtron.boards.soc.simulation.memory_timing_fit import (
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.boards.soc.simulation.simulated_link import SimulatedLink
 from microtron.boards.soc.system_steps import is_small
-from microtron.compiler.graph.graph import Builder, Graph
-from microtron.compiler.graph.operations.matrix import MatMul
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.graph import Graph
+from microtron.compiler.graph.operations.layers.matmul import MatMul
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.config_files import load_config
 from microtron.isa.instructions import Rounding

@@ -15,7 +15,7 @@ from common import Column, Outcome, factor, main, quantity
 from cpu_cases import NETWORKS, Case, cases
 
 from microtron.base.processor import host
-from microtron.compiler.cpu.part import compile_part
+from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.runtime.models.compiled_host import LoadedPart
 

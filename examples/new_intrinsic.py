@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from microtron.compiler.accelerator.instructions import alus
-from microtron.compiler.accelerator.intrinsic import Intrinsic
-from microtron.compiler.accelerator.pipeline import build
-from microtron.compiler.accelerator.rules import Loops
+from microtron.compiler.accelerator.lower_schedule import build
+from microtron.compiler.accelerator.selection.instruction_rules import Loops
+from microtron.compiler.accelerator.selection.instructions import alus
+from microtron.compiler.accelerator.selection.intrinsic import Intrinsic
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.nest import Scope

@@ -26,7 +26,7 @@ import pytest
 
 from microtron.base.machine_code import object_file
 from microtron.base.processor import TARGETS, Target
-from microtron.compiler.cpu.part import RUN, Part
+from microtron.compiler.cpu.cpu_part import RUN, Part
 
 CHOICE = os.environ.get("MICROTRON_COMPILED_OPERATORS", "")
 SECONDS = 120                       # after which a call hangs

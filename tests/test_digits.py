@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from microtron.compiler.frontends.read import read_model
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.operations.quantize import Dequantize
+from microtron.compiler.frontends.read_model import read_model
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.pointwise.quantize import Dequantize
 from microtron.compiler.passes.pipeline import run_passes
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "digits"

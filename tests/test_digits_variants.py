@@ -14,8 +14,8 @@ pytest.importorskip("onnx")
 import onnx
 
 import microtron
-from microtron.compiler.frontends.read import read_model
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.read_model import read_model
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.network.network import Where
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import tiny

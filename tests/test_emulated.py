@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from microtron.base.processor import TARGETS
-from microtron.compiler.cpu.part import compile_part
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.functions import Cast
-from microtron.compiler.graph.operations.indexing import Gather
+from microtron.compiler.cpu.cpu_part import compile_part
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.indexing import Gather
+from microtron.compiler.graph.operations.pointwise.unary import Cast
 from microtron.compiler.graph.types import TensorType
 
 from .emulated import EMULATED, Emulated, Worker, given, run_part, unknown

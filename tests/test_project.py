@@ -52,7 +52,7 @@ for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "model
               "reports", "aot", "monitor"):
     ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
-TIDY = ("base", "isa", "hw", "runtime", "testing", "boards", "cli")
+TIDY = ("base", "isa", "hw", "compiler", "runtime", "testing", "boards", "cli")
 MOST_FILES = 18                 # Python files in one folder
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")

@@ -20,7 +20,7 @@ import pytest
 import microtron
 from microtron import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.graph.operations.elementwise import Binary
+from microtron.compiler.graph.operations.pointwise.binary import Binary
 from microtron.compiler.network.task import MAKERS, register_task
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.isa.config import Config, tiny

@@ -25,7 +25,7 @@ from ..nest.nest import (
     statements_of,
     with_children,
 )
-from .code.kernel import Kernel
+from .code.emit_kernel import Kernel
 from .code.writer import SIZES
 
 STACK = 16 << 10            # bytes of a buffer that may lie on the stack

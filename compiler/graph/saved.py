@@ -25,7 +25,7 @@ from ...base.errors import MicrotronError
 from .graph import Constant, Graph, Node
 from .records import objects, plain, record
 from .types import Array, GraphError, TensorType
-from .verify import verify_graph
+from .verify_graph import verify_graph
 
 FIELDS = ("name", "inputs", "constants", "nodes", "outputs")
 

@@ -11,11 +11,11 @@ from ...isa.instructions import Buffer
 from ..graph.graph import Graph
 from ..operators.kernel import Kernel
 from .groups import Group
-from .join import check_on_chip, read_outside, stream_cycles
 from .layers import LayerCompiler
-from .on_chip import can_stay
-from .on_chip_analysis import is_multiplied, result_of
-from .pairs import LONGEST
+from .link_group import check_on_chip, read_outside, stream_cycles
+from .linking.on_chip import can_stay
+from .linking.on_chip_analysis import is_multiplied, result_of
+from .overlap import LONGEST
 from .task import Task
 
 

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..graph.graph import Graph
-from ..graph.operations.elementwise import Binary, BinaryKind
-from ..graph.operations.shape import Reshape
-from ..graph.operations.window import Conv
+from ..graph.operations.data_movement.shape import Reshape
+from ..graph.operations.layers.window import Conv
+from ..graph.operations.pointwise.binary import Binary, BinaryKind
 from ..operators.convolution.conv2d import Conv2d
 from ..operators.convolution.conv_global_average import AveragedConv2d
 from ..operators.convolution.residual import ResidualConv2d

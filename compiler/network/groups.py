@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ...base.checked_values import show_name
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
-from ..graph.operations.shape import Reshape
+from ..graph.operations.data_movement.shape import Reshape
 from ..graph.types import Shape
 from ..operators.layout import Layout
 from .layers import CompiledLayer, LayerCompiler, Misfit

@@ -27,8 +27,8 @@ from ..operators.form import Form
 from ..operators.kernel import OUTPUT, Built, Kernel, Options
 from ..operators.layout import Layout, memory_block, tile_images
 from ..operators.packing import check_operands
-from .interleave import halve_scratchpads
-from .on_chip_analysis import input_of
+from .linking.interleave_layers import halve_scratchpads
+from .linking.on_chip_analysis import input_of
 from .task import RefusalError, Task
 
 CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules that are tried

@@ -12,7 +12,7 @@ from ...isa.program import Program
 from ..graph.graph import Graph
 from ..operators.layout import Layout
 from ..operators.work import Work
-from .plan import Plan
+from .linking.memory_plan import Plan
 
 
 class Where(Enum):

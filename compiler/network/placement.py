@@ -10,9 +10,9 @@ from typing import Any
 from ...base.checked_values import show_name
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
-from ..graph.operations.functions import Cast
-from ..graph.operations.quantize import Dequantize, Quantize, Reinterpret, Rescale
-from ..graph.operations.shape import Reshape
+from ..graph.operations.data_movement.shape import Reshape
+from ..graph.operations.pointwise.quantize import Dequantize, Quantize, Reinterpret, Rescale
+from ..graph.operations.pointwise.unary import Cast
 from ..operators.convolution.conv2d import Conv2d
 from ..operators.convolution.conv_global_average import AveragedConv2d
 from ..operators.convolution.grouped import Grouped, as_depthwise

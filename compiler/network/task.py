@@ -17,12 +17,12 @@ from ...isa.instructions import Rounding
 from ..errors import CompileError
 from ..graph.graph import Graph, Node
 from ..graph.operation import Operation as GraphOperation
-from ..graph.operations.elementwise import Binary, BinaryKind
-from ..graph.operations.matrix import MatMul
-from ..graph.operations.quantize import Clamp, Dequantize, Rescale
+from ..graph.operations.data_movement.shape import Reshape
+from ..graph.operations.layers.matmul import MatMul
+from ..graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from ..graph.operations.pointwise.binary import Binary, BinaryKind
+from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Rescale
 from ..graph.operations.scaled import SUMS, Clamped, Scaled
-from ..graph.operations.shape import Reshape
-from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, Shape, TensorType
 from ..operators.convolution.conv2d import MOST_PLANES, Conv2d
 from ..operators.convolution.grouped import Grouped

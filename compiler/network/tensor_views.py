@@ -19,8 +19,8 @@ import numpy as np
 from ..errors import CompileError
 from ..graph.graph import Graph, Node
 from ..graph.operation import normalize_axis
-from ..graph.operations.shape import Concat
-from ..graph.operations.window import Conv
+from ..graph.operations.data_movement.shape import Concat
+from ..graph.operations.layers.window import Conv
 from ..operators.layout import Layout, Stage
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ...base.checked_values import integer, quote
 from ...isa.instructions import Rounding
-from ..accelerator.intrinsic import Requantization, requantize_function, scale_function
+from ..accelerator.selection.intrinsic import Requantization, requantize_function, scale_function
 from ..errors import CompileError
 
 LARGEST = 1 << 16           # of every extent: what tile indices and loops are made for

@@ -14,7 +14,7 @@ from typing import Any
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.memory_timing import MemoryTiming
-from ..accelerator.intrinsic import Intrinsic, Requantization, requantize
+from ..accelerator.selection.intrinsic import Intrinsic, Requantization, requantize
 from ..expression.expression import Call, Expression, Function
 from ..expression.tensor import Tensor, in_order
 from ..nest.nest import Interleave, Scope

@@ -162,11 +162,13 @@ def _kernel(template: Template, candidate: Candidate, options: Options) -> Kerne
 def _build_kernel(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Kernel:
     @cache
     def loops() -> Nest:
-        from ..accelerator.pipeline import lower_to_intrinsics  # most programs are kept from before
+        from ..accelerator.lower_schedule import (
+            lower_to_intrinsics,  # most programs are kept from before
+        )
         return lower_to_intrinsics(template.schedule(form, knobs), form.config, form.intrinsics)
 
     def emitted() -> Program:
-        from ..accelerator.emit import emit
+        from ..accelerator.emission.emit import emit
         return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency,
                     interleaves=form.interleaves)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph.graph import Graph, Node
-from ..graph.operations.elementwise import Binary, BinaryKind
-from ..graph.operations.matrix import MatMul
-from ..graph.operations.normalization import BatchNorm
-from ..graph.operations.window import Conv, TransposedConv
+from ..graph.operations.layers.matmul import MatMul
+from ..graph.operations.layers.normalization import BatchNorm
+from ..graph.operations.layers.window import Conv, TransposedConv
+from ..graph.operations.pointwise.binary import Binary, BinaryKind
 from ..graph.types import Array
-from .rewrite import Edit
+from .graph_edit import Edit
 
 Layer = Conv | TransposedConv | MatMul
 

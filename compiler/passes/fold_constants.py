@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...base.checked_values import show_name
-from ..graph.evaluate import compute_node
+from ..graph.evaluate_graph import compute_node
 from ..graph.graph import Constant, Graph, with_nodes
 from ..graph.operation import Value
-from ..graph.operations.quantize import Dequantize
+from ..graph.operations.pointwise.quantize import Dequantize
 from ..graph.types import GraphError
 
 LARGEST_GROWTH = 1 << 20        # bytes by which a result may be larger than what it comes from

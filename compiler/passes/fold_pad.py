@@ -6,8 +6,8 @@ from dataclasses import replace
 from math import inf
 
 from ..graph.graph import Graph, with_nodes
-from ..graph.operations.shape import Pad, PadMode
-from ..graph.operations.window import Conv, Pool, PoolKind
+from ..graph.operations.data_movement.shape import Pad, PadMode
+from ..graph.operations.layers.window import Conv, Pool, PoolKind
 from ..graph.types import GraphError, TensorType
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.graph import Graph, Node, with_nodes
-from ..graph.operations.quantize import Clamp
+from ..graph.operations.pointwise.quantize import Clamp
 from ..graph.operations.scaled import Clamped
 from ..graph.types import TensorType
 

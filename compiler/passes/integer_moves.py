@@ -7,20 +7,25 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..graph.evaluate import compute_node
+from ..graph.evaluate_graph import compute_node
 from ..graph.graph import Graph, Node
 from ..graph.operation import Operation, Value
-from ..graph.operations.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
-from ..graph.operations.elementwise import Binary, BinaryKind
-from ..graph.operations.indexing import Expand, Gather, GatherNd, Tile
-from ..graph.operations.logic import Where
-from ..graph.operations.quantize import Clamp, Dequantize, Quantize
-from ..graph.operations.reduction import Reduce, ReduceKind
-from ..graph.operations.resize import Resize, ResizeKind
-from ..graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
-from ..graph.operations.window import Pool, PoolKind
+from ..graph.operations.data_movement.blocks import (
+    BatchToSpace,
+    DepthToSpace,
+    SpaceToBatch,
+    SpaceToDepth,
+)
+from ..graph.operations.data_movement.indexing import Expand, Gather, GatherNd, Tile
+from ..graph.operations.data_movement.shape import Concat, Pad, Reshape, Slice, Transpose
+from ..graph.operations.layers.reduction import Reduce, ReduceKind
+from ..graph.operations.layers.window import Pool, PoolKind
+from ..graph.operations.pointwise.binary import Binary, BinaryKind
+from ..graph.operations.pointwise.logic import Where
+from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Quantize
+from ..graph.operations.vision.resize import Resize, ResizeKind
 from ..graph.types import Quantization, TensorType
-from .rewrite import Edit, remove_nodes
+from .graph_edit import Edit, remove_nodes
 
 MOVES = (Reshape, Transpose, Slice, Pad, Gather, GatherNd, Tile, Expand, DepthToSpace, SpaceToDepth,
          BatchToSpace, SpaceToBatch)

@@ -11,15 +11,15 @@ import numpy as np
 from ...isa.instructions import Rounding
 from ..graph.graph import Graph, Node
 from ..graph.operation import normalize_axes
-from ..graph.operations.elementwise import Binary, BinaryKind
-from ..graph.operations.matrix import MatMul
-from ..graph.operations.quantize import Dequantize, Lookup, Quantize, Rescale
-from ..graph.operations.reduction import Reduce, ReduceKind
+from ..graph.operations.layers.matmul import MatMul
+from ..graph.operations.layers.reduction import Reduce, ReduceKind
+from ..graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from ..graph.operations.pointwise.binary import Binary, BinaryKind
+from ..graph.operations.pointwise.quantize import Dequantize, Lookup, Quantize, Rescale
 from ..graph.operations.scaled import Scaled, check_scale
-from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from ..graph.types import Array, GraphError, TensorType
+from .graph_edit import Edit, remove_nodes
 from .integer_moves import single
-from .rewrite import Edit, remove_nodes
 from .tables import table_of
 
 EIGHT_BITS = ("int8", "uint8")

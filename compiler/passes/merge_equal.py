@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from hashlib import sha256
 
 from ..graph.graph import Constant, Graph
-from .rewrite import remove_nodes
+from .graph_edit import remove_nodes
 
 
 def merge_equal(graph: Graph) -> Graph:

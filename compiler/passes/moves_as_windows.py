@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph.graph import Graph, Node
-from ..graph.operations.blocks import DepthOrder, DepthToSpace, SpaceToDepth
-from ..graph.operations.quantize import Rescale
-from ..graph.operations.resize import Resize, ResizeKind
-from ..graph.operations.shape import Pad, PadMode, Slice
-from ..graph.operations.window import Conv, Pair, Pool, PoolKind, TransposedConv
+from ..graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
+from ..graph.operations.data_movement.shape import Pad, PadMode, Slice
+from ..graph.operations.layers.window import Conv, Pair, Pool, PoolKind, TransposedConv
+from ..graph.operations.pointwise.quantize import Rescale
+from ..graph.operations.vision.resize import Resize, ResizeKind
 from ..graph.types import Array, Quantization, TensorType
-from .rewrite import Edit
+from .graph_edit import Edit
 
 AXES = 4
 MOST_PRODUCTS = 1 << 23     # more would take the array longer than the way to the CPU and back

@@ -11,14 +11,14 @@ from ...isa.arithmetic import INT32_HIGH, quantize_scale, scale_array
 from ...isa.instructions import Rounding
 from ..graph.graph import Graph, Node
 from ..graph.operation import normalize_axes
-from ..graph.operations.eight_bit import FixedPointReduce
-from ..graph.operations.elementwise import Binary, BinaryKind
-from ..graph.operations.matrix import MatMul
-from ..graph.operations.reduction import Reduce, ReduceKind
-from ..graph.operations.shape import Reshape
-from ..graph.operations.window import Pool, PoolKind
+from ..graph.operations.data_movement.shape import Reshape
+from ..graph.operations.layers.matmul import MatMul
+from ..graph.operations.layers.reduction import Reduce, ReduceKind
+from ..graph.operations.layers.window import Pool, PoolKind
+from ..graph.operations.pointwise.binary import Binary, BinaryKind
+from ..graph.operations.tflite.eight_bit import FixedPointReduce
 from ..graph.types import TensorType
-from .rewrite import Edit
+from .graph_edit import Edit
 
 POOLS = {ReduceKind.MEAN: PoolKind.AVERAGE, ReduceKind.MAX: PoolKind.MAX}
 CHANNEL_AXES = {(2, 3): 1, (1, 2): 3}           # by the axes of rows and columns

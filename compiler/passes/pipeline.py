@@ -11,7 +11,7 @@ from ...base.checked_values import show_name
 from ..errors import InternalError, summary
 from ..graph.graph import Graph, Node
 from ..graph.types import GraphError
-from ..graph.verify import verify_graph
+from ..graph.verify_graph import verify_graph
 from .fold_batch_norm import fold_batch_norm
 from .fold_constants import fold_constants, fold_dequantized
 from .fold_pad import fold_pad

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..graph.graph import Graph, Node, with_nodes
-from ..graph.operations.functions import Cast
-from ..graph.operations.indexing import Expand, Tile
-from ..graph.operations.quantize import Clamp, Rescale
+from ..graph.operations.data_movement.indexing import Expand, Tile
+from ..graph.operations.data_movement.shape import Concat, Pad, Reshape, Slice, Transpose
+from ..graph.operations.layers.window import Pool, PoolKind
+from ..graph.operations.pointwise.quantize import Clamp, Rescale
+from ..graph.operations.pointwise.unary import Cast
 from ..graph.operations.scaled import Clamped
-from ..graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
-from ..graph.operations.window import Pool, PoolKind
 from ..graph.types import TensorType
-from .rewrite import remove_nodes
+from .graph_edit import remove_nodes
 
 
 def remove_dead(graph: Graph) -> Graph:

@@ -9,18 +9,20 @@ import numpy as np
 from ...isa.instructions import Rounding
 from ..graph.graph import Constant, Graph, Node
 from ..graph.operation import Operation
-from ..graph.operations.blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
-from ..graph.operations.eight_bit import (
-    FixedPointPrelu,
-    FixedPointReduce,
-    FixedPointSquaredDifference,
+from ..graph.operations.data_movement.blocks import (
+    BatchToSpace,
+    DepthToSpace,
+    SpaceToBatch,
+    SpaceToDepth,
 )
-from ..graph.operations.elementwise import Binary
-from ..graph.operations.fixed_point import FixedPointSoftmax
-from ..graph.operations.indexing import Expand, Gather, GatherNd, Tile
-from ..graph.operations.logic import Compare, Where
-from ..graph.operations.matrix import MatMul
-from ..graph.operations.quantize import (
+from ..graph.operations.data_movement.indexing import Expand, Gather, GatherNd, Tile
+from ..graph.operations.data_movement.shape import Concat, Pad, Reshape, Slice, Transpose
+from ..graph.operations.layers.matmul import MatMul
+from ..graph.operations.layers.reduction import Arg, Reduce
+from ..graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from ..graph.operations.pointwise.binary import Binary
+from ..graph.operations.pointwise.logic import Compare, Where
+from ..graph.operations.pointwise.quantize import (
     Clamp,
     Dequantize,
     Lookup,
@@ -28,12 +30,15 @@ from ..graph.operations.quantize import (
     Reinterpret,
     Rescale,
 )
-from ..graph.operations.reduction import Arg, Reduce
-from ..graph.operations.resize import Resize, ResizeKind
-from ..graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
-from ..graph.operations.window import Conv, Pool, PoolKind, TransposedConv
+from ..graph.operations.tflite.eight_bit import (
+    FixedPointPrelu,
+    FixedPointReduce,
+    FixedPointSquaredDifference,
+)
+from ..graph.operations.tflite.fixed_point import FixedPointSoftmax
+from ..graph.operations.vision.resize import Resize, ResizeKind
 from ..graph.types import TensorType
-from .rewrite import Edit
+from .graph_edit import Edit
 
 MIDDLE = 128
 STORED = ("low", "high", "value")       # fields that hold stored numbers of the result

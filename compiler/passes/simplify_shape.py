@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ..graph.graph import Graph, Node, with_nodes
 from ..graph.operation import Operation, normalize_axis
-from ..graph.operations.elementwise import Binary
-from ..graph.operations.functions import Cast, Unary
-from ..graph.operations.logic import Not
-from ..graph.operations.quantize import Clamp, Dequantize, Lookup, Quantize, Rescale
-from ..graph.operations.shape import Concat, Reshape, Slice, Transpose
+from ..graph.operations.data_movement.shape import Concat, Reshape, Slice, Transpose
+from ..graph.operations.pointwise.binary import Binary
+from ..graph.operations.pointwise.logic import Not
+from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Lookup, Quantize, Rescale
+from ..graph.operations.pointwise.unary import Cast, Unary
 from ..graph.types import TensorType
 
 # Functions of each number of their first operand.

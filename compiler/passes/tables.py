@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph.evaluate import compute_node
+from ..graph.evaluate_graph import compute_node
 from ..graph.graph import Graph, Node
 from ..graph.operation import Value
-from ..graph.operations.elementwise import Binary
-from ..graph.operations.functions import Cast, Unary
-from ..graph.operations.logic import Compare, Where
-from ..graph.operations.quantize import Clamp, Dequantize, Quantize
+from ..graph.operations.pointwise.binary import Binary
+from ..graph.operations.pointwise.logic import Compare, Where
+from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Quantize
+from ..graph.operations.pointwise.unary import Cast, Unary
 from ..graph.types import Array, TensorType
 
 ONE_BY_ONE = (Unary, Clamp, Binary, Cast, Compare, Where)

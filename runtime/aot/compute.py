@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...compiler.cpu.part import RUN, Part
-from ...compiler.network.plan import Plan
+from ...compiler.cpu.cpu_part import RUN, Part
+from ...compiler.network.linking.memory_plan import Plan
 from ..models.compiled_model import CompiledModel
 from .names import compute_symbol, constant_symbol
 from .parts import tensors_of

@@ -19,7 +19,7 @@ from ...base.atomic_files import write_atomically
 from ...base.errors import MicrotronError
 from ...base.machine_code import object_file
 from ...base.processor import Target
-from ...compiler.cpu.lowered import NotLoweredError
+from ...compiler.cpu.lower_node import NotLoweredError
 from ...isa.config import PAGE_BYTES
 from ..models.compiled_model import CompiledModel
 from .data import data_module

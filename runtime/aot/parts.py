@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...base.processor import Target
-from ...compiler.cpu.part import RUN, Part, compile_function, compile_part
+from ...compiler.cpu.cpu_part import RUN, Part, compile_function, compile_part
 from ...compiler.cpu.tiles import PLAIN, TILES, pack_tensor, unpack_tensor
 from .stages import Move, Nodes, Stage
 

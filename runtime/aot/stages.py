@@ -15,8 +15,8 @@ import numpy as np
 
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import TensorType
-from ...compiler.network.places import Grid
-from ...compiler.network.plan import Life, Plan, plan_memory
+from ...compiler.network.linking.dram_places import Grid
+from ...compiler.network.linking.memory_plan import Life, Plan, plan_memory
 from ..models.compiled_model import CompiledModel, Port, ProgramStep
 
 ALIGNMENT = 64              # bytes; as long as a line of a cache, and any vector

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...compiler.graph.types import TensorType
-from ...compiler.network.plan import Plan
+from ...compiler.network.linking.memory_plan import Plan
 from ...isa.program import Access, Program
 from ..models.compiled_model import CompiledModel, Port
 from .compute import compute_text

@@ -15,9 +15,9 @@ from ...base.checked_values import integer, quote, show_name
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.errors import InternalError, PassWarning, attributed_to
 from ...compiler.frontends.given_inputs import number_array
-from ...compiler.frontends.read import read_model
+from ...compiler.frontends.read_model import read_model
 from ...compiler.graph.graph import Graph
-from ...compiler.network.compile import compile_network
+from ...compiler.network.compile_network import compile_network
 from ...compiler.network.network import Network
 from ...compiler.operators.choice import Cost
 from ...compiler.passes.pipeline import run_passes

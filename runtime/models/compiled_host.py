@@ -13,10 +13,10 @@ import numpy as np
 
 from ...base.checked_values import show_name
 from ...base.processor import host
+from ...compiler.cpu.code.emit_kernel import Kernel
 from ...compiler.cpu.code.entry import Entry, finder
-from ...compiler.cpu.code.kernel import Kernel
 from ...compiler.cpu.code.sharing import HELP_STEPS, RUN_STEPS
-from ...compiler.cpu.part import Part, compile_function, compile_part
+from ...compiler.cpu.cpu_part import Part, compile_function, compile_part
 from ...compiler.cpu.tiles import PLAIN, TILES, pack_tensor, unpack_tensor
 from ...compiler.expression.tensor import Tensor
 from ...compiler.graph.graph import Graph

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...compiler.graph.graph import Constant, Graph, Node
-from ...compiler.graph.operations.matrix import MatMul
-from ...compiler.graph.operations.window import Conv, TransposedConv
-from ...compiler.graph.part import part
+from ...compiler.graph.operations.layers.matmul import MatMul
+from ...compiler.graph.operations.layers.window import Conv, TransposedConv
+from ...compiler.graph.subgraph import part
 from ...compiler.graph.types import TensorType
+from ...compiler.network.linking.memory_plan import Plan
 from ...compiler.network.network import AcceleratorStep, Network, Transfer, Where
 from ...compiler.network.network import HostStep as NetworkHostStep
-from ...compiler.network.plan import Plan
 from ...compiler.operators.layout import Layout
 from ...compiler.operators.work import Work
 from ...isa.config import Config

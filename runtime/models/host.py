@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...compiler.graph.evaluate import compute_node
+from ...compiler.graph.evaluate_graph import compute_node
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.operation import Value
 from ...compiler.graph.types import Array, TensorType

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from ...base.machine_code import Library, describe_target, object_file
 from ...base.object_cache import found, keep
 from ...base.processor import host
-from ...compiler.cpu.code.kernel import Module
+from ...compiler.cpu.code.emit_kernel import Module
 from ...compiler.cpu.code.sharing import digest
 
 FUNCTION, MODULE = "kernel", "kernels"          # names in the cache

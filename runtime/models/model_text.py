@@ -17,7 +17,7 @@ from ...compiler.graph.graph import Graph
 from ...compiler.graph.records import plain, record
 from ...compiler.graph.saved import load_graph, save_graph
 from ...compiler.graph.types import Array, TensorType
-from ...compiler.network.plan import Plan
+from ...compiler.network.linking.memory_plan import Plan
 from ...isa.config import Config
 from ...isa.image.sections import Octets
 from ...isa.memory_timing import MemoryTiming

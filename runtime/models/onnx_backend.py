@@ -27,10 +27,10 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 from onnx.defs import onnx_opset_version
 
 from ...base.checked_values import quote, show_name
-from ...compiler.frontends.onnx.read import read_onnx
+from ...compiler.frontends.onnx.read_onnx import read_onnx
 from ...compiler.frontends.onnx.reader import NotConstantError
 from ...compiler.graph.graph import Graph
-from ...compiler.graph.operations.suppression import NonMaxSuppression
+from ...compiler.graph.operations.vision.suppression import NonMaxSuppression
 from ...compiler.graph.types import Array
 from ...isa.config import Config
 from .compilation import ModelOptions, compile_model

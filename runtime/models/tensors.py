@@ -10,7 +10,7 @@ import numpy as np
 from ...base.checked_values import list_names, quote, show_name
 from ...base.errors import MicrotronError
 from ...compiler.graph.operation import Value
-from ...compiler.graph.operations.quantize import Dequantize, Quantize
+from ...compiler.graph.operations.pointwise.quantize import Dequantize, Quantize
 from ...compiler.graph.types import Array, TensorType
 
 REAL = ("float32", "float64", "float16")

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from math import log2, prod
 
 from ...compiler.graph.graph import Graph, Node
-from ...compiler.graph.operations.elementwise import Binary, BinaryKind
-from ...compiler.graph.operations.fixed_point import FixedPointSoftmax
-from ...compiler.graph.operations.functions import Unary, UnaryKind
-from ...compiler.graph.operations.normalization import (
+from ...compiler.graph.operations.layers.normalization import (
     InstanceNorm,
     LayerNorm,
     LocalResponseNorm,
     LogSoftmax,
     Softmax,
 )
-from ...compiler.graph.operations.order import TopK
-from ...compiler.graph.operations.quantize import Quantize
-from ...compiler.graph.operations.recurrent import Gru, Lstm, Recurrent
-from ...compiler.graph.operations.suppression import NonMaxSuppression
-from ...compiler.graph.operations.window import Pool
-from ...compiler.graph.operations.window_places import MaxPlace
+from ...compiler.graph.operations.layers.recurrent import Gru, Lstm, Recurrent
+from ...compiler.graph.operations.layers.scan import TopK
+from ...compiler.graph.operations.layers.window import Pool
+from ...compiler.graph.operations.layers.window_places import MaxPlace
+from ...compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from ...compiler.graph.operations.pointwise.quantize import Quantize
+from ...compiler.graph.operations.pointwise.unary import Unary, UnaryKind
+from ...compiler.graph.operations.tflite.fixed_point import FixedPointSoftmax
+from ...compiler.graph.operations.vision.suppression import NonMaxSuppression
 from ..models.compiled_model import macs_of
 
 PASSES = 4                  # over its input that a softmax or a normalization makes

@@ -145,7 +145,7 @@ def test_any_change_of_a_source_is_another_digest(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("module", "folders"), [
     ("compiler.operators.catalogue", program_cache.FOLDERS),
-    ("compiler.accelerator.pipeline", program_cache.FOLDERS),
+    ("compiler.accelerator.lower_schedule", program_cache.FOLDERS),
     ("sim.simulate", simulated_cost.FOLDERS),
     ("isa.verification.order.walk", token_cache.FOLDERS)])
 def test_everything_that_computes_a_result_is_among_its_sources(module, folders):

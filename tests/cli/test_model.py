@@ -16,7 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import microtron
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.isa.image import program_image
 from microtron.sim.simulate import simulate
 
@@ -80,8 +80,8 @@ def test_a_network_that_was_compiled_before_needs_little_of_the_compiler(files, 
          "-o", str(tmp_path / "p.mt")], capture_output=True, text=True, check=True,
         env={**os.environ, "MICROTRON_CACHE": str(tmp_path), "MICROTRON_ANEW": ""}).stderr.split()
         for _ in range(2)]
-    unused = {"microtron.compiler.accelerator.emit", "microtron.compiler.accelerator.pipeline",
-              "microtron.compiler.schedule.lower"}
+    unused = {"microtron.compiler.accelerator.emission.emit",
+              "microtron.compiler.accelerator.lower_schedule", "microtron.compiler.schedule.lower"}
     assert unused <= set(again[0])
     assert not {*unused, "rich.console", "numba", "llvmlite"} & set(again[1])
 

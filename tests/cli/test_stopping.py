@@ -90,7 +90,7 @@ def observed(*arguments):
 kernel.ranked = observed
 """
 EMISSION = """
-import microtron.compiler.accelerator.emit as emission
+import microtron.compiler.accelerator.emission.emit as emission
 emit = emission.emit
 
 def observed(*arguments, **options):

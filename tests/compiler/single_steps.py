@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import read_onnx
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.passes.pipeline import run_passes
 
 from .frontends.onnx_models import runtime

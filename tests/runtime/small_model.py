@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from microtron.compiler.graph.graph import Builder, Graph
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.quantize import Dequantize, Lookup
-from microtron.compiler.graph.operations.shape import Reshape
-from microtron.compiler.graph.operations.window import Conv
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.graph import Graph
+from microtron.compiler.graph.operations.data_movement.shape import Reshape
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.window import Conv
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import Dequantize, Lookup
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.instructions import Rounding
 

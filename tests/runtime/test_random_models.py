@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import microtron
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.isa.verification.verifier import verify
 from microtron.runtime.reports.layers import inspected
 from microtron.runtime.times.estimate import FALLBACK, estimated_times

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.compiler.frontends.read import read_model
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.read_model import read_model
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.passes.pipeline import run_passes
 
 from ..compiler.frontends.test_onnx_models import QUANTIZED as ONNX

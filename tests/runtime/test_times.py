@@ -14,12 +14,12 @@ import microtron
 from microtron.base.errors import MicrotronError
 from microtron.boards.facts.catalogue import find_board, load_boards
 from microtron.boards.facts.speed import processor_mhz
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.functions import Unary, UnaryKind
-from microtron.compiler.graph.operations.indexing import Gather
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.normalization import Softmax
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.indexing import Gather
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import Softmax
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from microtron.compiler.graph.types import TensorType
 from microtron.runtime.clock import Clock
 from microtron.runtime.reports.layers import inspected

@@ -9,7 +9,7 @@ import onnx.compose
 import pytest
 
 from microtron.compiler.frontends.onnx import read_onnx
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import base
 from microtron.runtime.models.compilation import ModelOptions, compile_model

@@ -18,7 +18,7 @@ from ...expression.tensor import Tensor, compute
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule
 from ...schedule.stage import Stage
-from ..code.dot import DOT
+from ..code.emit_dot import DOT
 from ..default_schedule import arrange, is_worth_inlining
 from .block import Block
 

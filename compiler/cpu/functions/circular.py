@@ -8,20 +8,20 @@ from math import factorial, inf, pi
 
 from ...expression.expression import Expression, as_expression, both, either, select
 from ...expression.functions import as_bits, magnitude, nearest_even, square_root, with_sign_of
-from . import constants
+from . import coefficients
 from .reals import in_double, polynomial
 
 
 def _reduce_angle(x: Expression) -> tuple[Expression, Expression]:
     """The quarter that an angle lies in, and by how much it differs from the middle of that."""
     bits = as_bits(magnitude(x))
-    exponent = (bits >> 52) - constants.FIRST_EXPONENT
+    exponent = (bits >> 52) - coefficients.FIRST_EXPONENT
     whole = (bits & ((1 << 52) - 1)) | (1 << 52)
-    parts = ((whole >> 27).cast("float64"), constants.HALF_OF_BITS), (
+    parts = ((whole >> 27).cast("float64"), coefficients.HALF_OF_BITS), (
         (whole & ((1 << 27) - 1)).cast("float64"), 0)
     fractions = []
-    for piece in range(constants.PIECES):
-        terms = [value * constants.turn(exponent, further, piece) for value, further in parts]
+    for piece in range(coefficients.PIECES):
+        terms = [value * coefficients.turn(exponent, further, piece) for value, further in parts]
         if piece < 2:           # they are exact, and so is what is left of them
             terms = [each - nearest_even(each) for each in terms]
         fractions.append(terms[0] + terms[1])
@@ -85,14 +85,15 @@ def atan(x: Expression) -> Expression:
     far = inverse > 2 ** 0.5 - 1
     t = select(far, (inverse - 1) / (inverse + 1), inverse)
     square = t * t
-    found = t - t * square * polynomial(square, constants.ATAN)
+    found = t - t * square * polynomial(square, coefficients.ATAN)
     found = select(far, found + pi / 4, found)
     return with_sign_of(select(size > 1, pi / 2 - found, found), x)
 
 
 def _asin_rest(square: Expression) -> Expression:
     """asin(x) / x − 1 of numbers up to 1/2."""
-    return square * polynomial(square, constants.ASIN) / polynomial(square, constants.ASIN_OVER)
+    return square * polynomial(square, coefficients.ASIN) / polynomial(square,
+                                                                       coefficients.ASIN_OVER)
 
 
 def _asin_part(x: Expression) -> tuple[Expression, Expression]:

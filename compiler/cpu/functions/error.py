@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...expression.expression import Expression, minimum, select
 from ...expression.functions import magnitude, with_sign_of
-from . import constants
+from . import coefficients
 from .exponential import exp
 from .reals import is_nan, of_reals, polynomial
 
@@ -13,10 +13,10 @@ def _complement(x: Expression) -> tuple[Expression, Expression]:
     """1 − erf(x) of numbers that are not negative, and erf(x) of those up to 1."""
     single = x.dtype == "float32"
     square = x * x
-    near = x * polynomial(square, constants.ERF32 if single else constants.ERF64)
+    near = x * polynomial(square, coefficients.ERF32 if single else coefficients.ERF64)
     t = 2 / (x + 2)
     tail = exp(0 - square) * t * polynomial(
-        t, constants.ERFC32 if single else constants.ERFC64)
+        t, coefficients.ERFC32 if single else coefficients.ERFC64)
     return select(x < 1, 1 - near, tail), near
 
 

@@ -6,7 +6,7 @@ from math import factorial, inf
 
 from ...expression.expression import Expression, as_expression, maximum, minimum, select
 from ...expression.functions import as_bits, from_bits
-from . import constants
+from . import coefficients
 from .reals import is_nan, of_reals, polynomial
 
 
@@ -14,13 +14,13 @@ def _parts(x: Expression) -> tuple[Expression, Expression, Expression]:
     """n, r and e^r − 1, of numbers that are not far outside where e^x is finite and not 0. n is
     the low bits of an integer: its sum with a number so large that it has no fraction."""
     single = x.dtype == "float32"
-    magic = constants.MAGIC[x.dtype]
-    shifted = x * constants.LOG2_E + magic
+    magic = coefficients.MAGIC[x.dtype]
+    shifted = x * coefficients.LOG2_E + magic
     n = as_bits(shifted) - as_bits(as_expression(magic, x.dtype))
-    high, low = constants.LN2[x.dtype]
+    high, low = coefficients.LN2[x.dtype]
     real_n = shifted - magic
     r = (x - real_n * high) - real_n * low
-    series = constants.EXP32 if single else [1 / factorial(each) for each in range(14, 1, -1)]
+    series = coefficients.EXP32 if single else [1 / factorial(each) for each in range(14, 1, -1)]
     return n, r, r + r * r * polynomial(r, series)
 
 
@@ -78,13 +78,13 @@ def ln(x: Expression) -> Expression:
     n, f = log_parts(x)
     if x.dtype == "float32":
         z = f * f
-        y = f * z * polynomial(f, constants.LOG32)
+        y = f * z * polynomial(f, coefficients.LOG32)
         y = y + n * -2.12194440e-4 - z * 0.5
         return _log_ends(x, f + y + n * 0.693359375)
-    high, low = constants.LN2["float64"]
+    high, low = coefficients.LN2["float64"]
     s = f / (f + 2)
     z = s * s
-    rest, half = z * polynomial(z, constants.LOG64), f * f * 0.5
+    rest, half = z * polynomial(z, coefficients.LOG64), f * f * 0.5
     return _log_ends(x, n * high - ((half - (s * (half + rest) + n * low)) - f))
 
 

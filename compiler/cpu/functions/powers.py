@@ -16,7 +16,7 @@ from ...expression.expression import (
     select,
 )
 from ...expression.functions import as_bits, from_bits, magnitude, truncate, with_sign_of
-from . import constants
+from . import coefficients
 from .exponential import exp, log_parts
 from .reals import Function, is_nan, polynomial
 
@@ -65,8 +65,8 @@ def _real_power(x: Expression, y: Expression) -> Expression:
     lost = f - (over - 2)
     s_low = ((f - s_high * over_high) - s_high * (over_low + lost)) / over  # f / over − s_high
     z = s * s
-    rest = s * z * polynomial(z, constants.LOG64)                   # ln m = 2 s + rest
-    ln_high, ln_low = constants.LN2["float64"]
+    rest = s * z * polynomial(z, coefficients.LOG64)                   # ln m = 2 s + rest
+    ln_high, ln_low = coefficients.LN2["float64"]
     big = n * ln_high
     high = big + s_high * 2
     low = (big - high) + s_high * 2 + (s_low * 2 + (rest + n * ln_low))

@@ -11,8 +11,8 @@ from ...expression.tensor import Tensor, constant
 from ...graph.operations.scaled import SUMS, Scaled
 from ...graph.types import TensorType
 from ..registry import Operand
-from .common import Axes, clamp_result, each, table, working
-from .fixed import per_channel, scale_and_round, single, store_result
+from .lowering import Axes, clamp_result, each, table, working
+from .rescaling import per_channel, scale_and_round, single, store_result
 
 
 def product_type(x: TensorType) -> str:

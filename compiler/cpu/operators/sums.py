@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...expression.expression import Expression, Reduction
 from ...expression.tensor import Tensor, compute, reduce_axis
-from .common import Axes
+from .lowering import Axes
 
 Value = Callable[[Axes, Axes], Expression]      # at axes of the result and axes that are reduced
 

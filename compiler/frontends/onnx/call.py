@@ -11,10 +11,10 @@ from onnx import AttributeProto, NodeProto
 
 from ....base.checked_values import quote
 from ...graph.operation import Operation
-from ...graph.operations.functions import Cast
-from ...graph.operations.shape import Reshape
+from ...graph.operations.data_movement.shape import Reshape
+from ...graph.operations.pointwise.unary import Cast
 from ...graph.types import Array, GraphError, Quantization, Shape, TensorType
-from .file import array_of
+from .onnx_file import array_of
 from .reader import LARGEST_FOLDED, Reader
 
 

@@ -12,9 +12,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, defs
 
 from ....base.checked_values import quote
 from ...graph.types import GraphError
-from .file import number_of, type_name
+from .onnx_file import number_of, type_name
+from .operator_table import DOMAINS
 from .reader import Reader
-from .table import DOMAINS
 
 # The field that holds an attribute's value, by its type.
 VALUES = {AttributeProto.FLOAT: "f", AttributeProto.INT: "i", AttributeProto.STRING: "s",

@@ -12,7 +12,7 @@ from onnx import GraphProto, ValueInfoProto
 from ....base.checked_values import list_names, quote, show_name
 from ...graph.types import GraphError, TensorType
 from ..given_inputs import GivenInputs, check_shape, value_array
-from .file import dtype_of
+from .onnx_file import dtype_of
 from .reader import Reader
 
 

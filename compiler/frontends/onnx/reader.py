@@ -10,12 +10,12 @@ from math import prod
 from onnx import FunctionProto
 
 from ....base.checked_values import quote, show_name
-from ...graph.evaluate import compute_node
-from ...graph.graph import Builder
+from ...graph.builder import Builder
+from ...graph.evaluate_graph import compute_node
 from ...graph.operation import Operation, Value
-from ...graph.operations.matrix import MatMul
-from ...graph.operations.quantize import Dequantize, Lookup, Quantize, Reinterpret
-from ...graph.operations.window import Conv, Pool, TransposedConv
+from ...graph.operations.layers.matmul import MatMul
+from ...graph.operations.layers.window import Conv, Pool, TransposedConv
+from ...graph.operations.pointwise.quantize import Dequantize, Lookup, Quantize, Reinterpret
 from ...graph.types import Array, GraphError, Quantization, TensorType
 
 # Numbers that may be computed while a model is read: enough for every shape, few for a machine.

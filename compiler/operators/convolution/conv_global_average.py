@@ -23,7 +23,7 @@ from ....base.errors import MicrotronError
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, Buffer, Rounding
 from ....isa.memory_timing import MemoryTiming
-from ...accelerator.intrinsic import Intrinsic, clamp_function, requantize
+from ...accelerator.selection.intrinsic import Intrinsic, clamp_function, requantize
 from ...errors import CompileError
 from ...expression.expression import total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...accelerator.intrinsic import Intrinsic
+from ...accelerator.selection.intrinsic import Intrinsic
 from ...expression.expression import Axis
 from ...expression.tensor import Tensor
 from ...nest.nest import Scope

@@ -23,7 +23,7 @@ from ....base.errors import MicrotronError
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp, Buffer
 from ....isa.memory_timing import MemoryTiming
-from ...accelerator.intrinsic import (
+from ...accelerator.selection.intrinsic import (
     Intrinsic,
     clamp_function,
     element_wise,

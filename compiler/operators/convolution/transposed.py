@@ -24,7 +24,7 @@ import numpy as np
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES
 from ....isa.program import Program
-from ...accelerator.intrinsic import requantize
+from ...accelerator.selection.intrinsic import requantize
 from ...errors import CompileError
 from ...nest.nest import Buffer, Interleave, Nest
 from ..description import Epilogue, activation, border, extent
@@ -293,7 +293,7 @@ def compile_phases(operator: Operator, spec: Transposed, config: Config,
     last = requantize(config, spec.requantization())
 
     def emitted() -> Program:
-        from ...accelerator.emit import emit  # most programs are kept from before
+        from ...accelerator.emission.emit import emit  # most programs are kept from before
         return emit(loops(), config, [last], hide_latency=options.hide_latency,
                     interleaves=form.interleaves)
 

@@ -26,7 +26,7 @@ import numpy as np
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, Buffer, Rounding
 from ....isa.memory_timing import MemoryTiming
-from ...accelerator.intrinsic import Intrinsic, fill, requantize
+from ...accelerator.selection.intrinsic import Intrinsic, fill, requantize
 from ...expression.tensor import Tensor, compute, placeholder
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, WINDOW_ROWS, WINDOW_TAPS
-from ...accelerator.intrinsic import lane_product
+from ...accelerator.selection.intrinsic import lane_product
 from ...expression.expression import Axis, Element, Expression, both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave

@@ -24,7 +24,7 @@ import numpy as np
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, Buffer, Rounding
 from ....isa.memory_timing import MemoryTiming
-from ...accelerator.intrinsic import Intrinsic, Requantization, requantize
+from ...accelerator.selection.intrinsic import Intrinsic, Requantization, requantize
 from ...errors import CompileError
 from ...expression.expression import Axis, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis

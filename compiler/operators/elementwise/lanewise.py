@@ -15,7 +15,13 @@ import numpy as np
 
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp
-from ...accelerator.intrinsic import Intrinsic, element_wise, immediate, requantize, scale_function
+from ...accelerator.selection.intrinsic import (
+    Intrinsic,
+    element_wise,
+    immediate,
+    requantize,
+    scale_function,
+)
 from ...expression.expression import Expression, Function, binary, maximum, minimum
 from ...expression.tensor import Tensor, compute, placeholder
 from ..description import Epilogue, extent

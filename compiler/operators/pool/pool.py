@@ -27,7 +27,7 @@ from ....base.errors import MicrotronError
 from ....isa.arithmetic import quantize_scale
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp, Rounding
-from ...accelerator.intrinsic import Intrinsic, element_wise, requantize, scale_function
+from ...accelerator.selection.intrinsic import Intrinsic, element_wise, requantize, scale_function
 from ...errors import CompileError
 from ...expression.expression import Expression, Function, both, largest, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.conditions import clip_loops, decision, limits_of
+from microtron.compiler.accelerator.emission.conditions import clip_loops, decision, limits_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, Binary, both, either
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from microtron.base.errors import IsaError
-from microtron.compiler.accelerator import emit as module
-from microtron.compiler.accelerator.emit import Emitter, emit
-from microtron.compiler.accelerator.form_transfers import form_transfers
-from microtron.compiler.accelerator.instructions import MicroKernels
-from microtron.compiler.accelerator.intrinsic import accelerator_intrinsics
-from microtron.compiler.accelerator.pipeline import build
-from microtron.compiler.accelerator.tensorize import tensorize
+from microtron.compiler.accelerator.emission import emit as module
+from microtron.compiler.accelerator.emission.emit import Emitter, emit
+from microtron.compiler.accelerator.lower_schedule import build
+from microtron.compiler.accelerator.selection.form_transfers import form_transfers
+from microtron.compiler.accelerator.selection.instructions import MicroKernels
+from microtron.compiler.accelerator.selection.intrinsic import accelerator_intrinsics
+from microtron.compiler.accelerator.selection.tensorize import tensorize
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.expression import Axis, Constant, total

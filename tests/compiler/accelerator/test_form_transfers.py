@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from microtron.compiler.accelerator.form_transfers import form_transfers
-from microtron.compiler.accelerator.tensorize import tensorize
+from microtron.compiler.accelerator.selection.form_transfers import form_transfers
+from microtron.compiler.accelerator.selection.tensorize import tensorize
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.expression import Axis, both, select
@@ -23,7 +23,7 @@ from microtron.compiler.nest.nest import (
     statements_of,
 )
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 

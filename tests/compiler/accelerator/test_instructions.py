@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.emit import emit
-from microtron.compiler.accelerator.instructions import (
+from microtron.compiler.accelerator.emission.emit import emit
+from microtron.compiler.accelerator.selection.instructions import (
     PLAIN,
     MicroKernels,
     alus,
@@ -21,7 +21,7 @@ from microtron.compiler.accelerator.instructions import (
     immediates,
     requantizes,
 )
-from microtron.compiler.accelerator.intrinsic import immediate
+from microtron.compiler.accelerator.selection.intrinsic import immediate
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.affine import Affine
 from microtron.compiler.expression.expression import Axis, Constant

@@ -6,16 +6,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microtron.compiler.accelerator.form_transfers import form_transfers
-from microtron.compiler.accelerator.intrinsic import accelerator_intrinsics
-from microtron.compiler.accelerator.intrinsic_meanings import meanings
-from microtron.compiler.accelerator.tensorize import tensorize
+from microtron.compiler.accelerator.selection.form_transfers import form_transfers
+from microtron.compiler.accelerator.selection.intrinsic import accelerator_intrinsics
+from microtron.compiler.accelerator.selection.intrinsic_meanings import meanings
+from microtron.compiler.accelerator.selection.tensorize import tensorize
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.expression import total
 from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis
 from microtron.compiler.nest.nest import Invoke, Scope, statements_of
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import tiny

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from microtron.compiler.accelerator.scratchpads import place_buffers
+from microtron.compiler.accelerator.emission.scratchpads import place_buffers
 from microtron.compiler.compile import compile_op
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.config import base

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microtron.compiler.accelerator.emit import emit
-from microtron.compiler.accelerator.hardware_loops import Walk
-from microtron.compiler.accelerator.sum_starts import Starts, Tiles, copied_tiles
+from microtron.compiler.accelerator.emission.emit import emit
+from microtron.compiler.accelerator.emission.sum_starts import Starts, Tiles, copied_tiles
+from microtron.compiler.accelerator.selection.hardware_loops import Walk
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, Constant
 from microtron.compiler.nest.nest import (

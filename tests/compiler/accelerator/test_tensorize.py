@@ -2,8 +2,8 @@
 
 import pytest
 
-from microtron.compiler.accelerator.intrinsic import accelerator_intrinsics
-from microtron.compiler.accelerator.tensorize import tensorize
+from microtron.compiler.accelerator.selection.intrinsic import accelerator_intrinsics
+from microtron.compiler.accelerator.selection.tensorize import tensorize
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import total
 from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis

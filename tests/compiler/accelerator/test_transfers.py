@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.emit import emit
-from microtron.compiler.accelerator.transfers import transfer_of
+from microtron.compiler.accelerator.emission.emit import emit
+from microtron.compiler.accelerator.emission.transfers import transfer_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, Constant
 from microtron.compiler.nest.nest import (
@@ -22,7 +22,7 @@ from microtron.compiler.nest.nest import (
     in_sequence,
 )
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Load
 from microtron.isa.stream import decode

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.instructions import MicroKernels
-from microtron.compiler.accelerator.windows import depthwise_sums, plan_windows
+from microtron.compiler.accelerator.selection.depthwise_windows import depthwise_sums, plan_windows
+from microtron.compiler.accelerator.selection.instructions import MicroKernels
 from microtron.compiler.expression.affine import Affine
 from microtron.compiler.expression.expression import Axis
 from microtron.isa.config import tiny

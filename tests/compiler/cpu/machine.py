@@ -9,8 +9,8 @@ import numpy as np
 
 from microtron.base.machine_code import Library, object_file
 from microtron.base.processor import host
-from microtron.compiler.cpu.code.kernel import Kernel, Module
-from microtron.compiler.cpu.part import compile_part
+from microtron.compiler.cpu.code.emit_kernel import Kernel, Module
+from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.expression.evaluate import numpy_type
 from microtron.compiler.nest.run import uninitialized_array
 from microtron.runtime.models.compiled_host import CompiledBackend

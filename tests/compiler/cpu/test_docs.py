@@ -13,7 +13,7 @@ from microtron.compiler.cpu.registry import Operand, lowers
 from microtron.compiler.expression.expression import Expression
 from microtron.compiler.expression.functions import square_root
 from microtron.compiler.expression.tensor import Tensor, compute
-from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.operation import Operation, operand
 from microtron.compiler.graph.types import TensorType
 from microtron.runtime.models.compiled_host import CompiledBackend

@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microtron.base.processor import host
-from microtron.compiler.cpu.code.dot import DOT
+from microtron.compiler.cpu.code.emit_dot import DOT
+from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.cpu.fast.block import MOST, block_of
-from microtron.compiler.cpu.operators import matrix, window
-from microtron.compiler.cpu.part import compile_part
+from microtron.compiler.cpu.operators.layers import lower_matmul, lower_window
 from microtron.compiler.cpu.registry import Operand, Scheduled
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import total
 from microtron.compiler.expression.tensor import Tensor, compute, placeholder, reduce_axis
-from microtron.compiler.graph.evaluate import compute_node
+from microtron.compiler.graph.evaluate_graph import compute_node
 from microtron.compiler.graph.graph import Constant, Graph, Node
 from microtron.compiler.graph.operation import Value
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.window import Conv, TransposedConv
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.window import Conv, TransposedConv
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
@@ -145,7 +145,7 @@ def operands(*values):
 def test_what_is_common_is_computed_in_blocks(kind):
     left, right = two(kind, (16, 24), (24, 40), 1, None)
     operation = MatMul(left="x", right="w")
-    assert isinstance(matrix.matrix_product(
+    assert isinstance(lower_matmul.matrix_product(
         operation, operation.infer(left.type, right.type), *operands(left, right)), Scheduled)
     for channel_axis, shape in ((1, (1, 8, 9, 9)), (3, (1, 9, 9, 8))):
         for groups in (1, 2):
@@ -153,8 +153,8 @@ def test_what_is_common_is_computed_in_blocks(kind):
             if weights.type.dtype == "int8":            # without a zero point
                 weights = Value(TensorType(weights.type.shape, "int8"), weights.array)
             conv = Conv(x="x", weights="w", channel_axis=channel_axis, groups=groups)
-            found = window.convolution(conv, conv.infer(images.type, weights.type),
-                                       *operands(images, weights))
+            found = lower_window.convolution(conv, conv.infer(images.type, weights.type),
+                                             *operands(images, weights))
             assert isinstance(found, Scheduled) or (groups > 1 and kind == "uint8")
 
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.cpu.code.kernel import Kernel
+from microtron.compiler.cpu.code.emit_kernel import Kernel
 from microtron.compiler.cpu.kernels import bytes_of
-from microtron.compiler.cpu.plan import ALIGNED, plan_scratch
+from microtron.compiler.cpu.scratch_plan import ALIGNED, plan_scratch
 from microtron.compiler.nest.nest import Buffer, Sequence
 
 

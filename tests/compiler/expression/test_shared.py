@@ -10,7 +10,7 @@ from microtron.compiler.expression.expression import Expression, select, walk
 from microtron.compiler.expression.rewrite import inline_tensor
 from microtron.compiler.expression.tensor import compute, constant, placeholder
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 

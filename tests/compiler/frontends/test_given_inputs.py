@@ -15,7 +15,7 @@ from microtron.base.errors import MicrotronError
 from microtron.cli.options import ModelInputs
 from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.frontends.tflite import read_tflite
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.types import GraphError
 
 from ...command import bad, good

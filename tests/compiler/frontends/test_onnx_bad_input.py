@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import read_onnx
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.operations.quantize import Dequantize, Reinterpret
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.pointwise.quantize import Dequantize, Reinterpret
 from microtron.compiler.graph.types import GraphError
 
 from .onnx_models import graph_model, known, node_model

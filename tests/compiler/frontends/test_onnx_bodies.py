@@ -11,9 +11,9 @@ pytest.importorskip("onnxruntime")
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import reader
-from microtron.compiler.frontends.onnx.read import read_onnx
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.operations.elementwise import Binary
+from microtron.compiler.frontends.onnx.read_onnx import read_onnx
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.pointwise.binary import Binary
 from microtron.compiler.graph.types import GraphError
 
 from .onnx_models import graph_model, real, runtime

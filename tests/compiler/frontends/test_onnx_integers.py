@@ -11,8 +11,8 @@ pytest.importorskip("onnxruntime")
 import onnx
 from onnx import helper
 
-from microtron.compiler.frontends.onnx.read import read_onnx
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.onnx.read_onnx import read_onnx
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.types import GraphError
 from microtron.compiler.passes.pipeline import run_passes
 

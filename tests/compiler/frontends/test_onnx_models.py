@@ -12,14 +12,14 @@ import numpy as np
 import onnx
 import pytest
 
-from microtron.compiler.frontends.read import read_model
-from microtron.compiler.graph.evaluate import compute_node, evaluate
+from microtron.compiler.frontends.read_model import read_model
+from microtron.compiler.graph.evaluate_graph import compute_node, evaluate
 from microtron.compiler.graph.operation import Value
-from microtron.compiler.graph.operations.elementwise import Binary
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.quantize import Lookup
-from microtron.compiler.graph.operations.reduction import Reduce
-from microtron.compiler.graph.operations.window import Conv, Pool
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.reduction import Reduce
+from microtron.compiler.graph.operations.layers.window import Conv, Pool
+from microtron.compiler.graph.operations.pointwise.binary import Binary
+from microtron.compiler.graph.operations.pointwise.quantize import Lookup
 from microtron.compiler.passes.fold_constants import fold_constants
 from microtron.compiler.passes.integer_moves import integer_moves
 from microtron.compiler.passes.integer_operators import integer_operators

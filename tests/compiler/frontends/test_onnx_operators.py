@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from microtron.compiler.frontends.onnx.read import read_onnx
-from microtron.compiler.frontends.onnx.table import OPERATORS
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.onnx.operator_table import OPERATORS
+from microtron.compiler.frontends.onnx.read_onnx import read_onnx
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.types import GraphError
 from microtron.compiler.passes.pipeline import run_passes
 

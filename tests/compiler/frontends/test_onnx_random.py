@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from microtron.compiler.frontends.onnx import read_onnx
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.passes.pipeline import run_passes
 
 from .onnx_models import Known, graph_model, known, node_model, runtime

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
 
 from microtron.compiler.frontends.onnx import read_onnx
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.types import GraphError
 
 from .onnx_models import Known, graph_model, node_model, real, runtime

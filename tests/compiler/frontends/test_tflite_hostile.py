@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tflite
 
-from microtron.compiler.frontends.read import read_model
+from microtron.compiler.frontends.read_model import read_model
 from microtron.compiler.frontends.tflite import read_tflite
-from microtron.compiler.frontends.tflite.reading import Reading
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.tflite.operator_node import Reading
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.types import GraphError
 
 from . import tflite_moves  # noqa: F401  (declares cases)

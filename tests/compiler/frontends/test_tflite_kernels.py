@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from microtron.compiler.frontends.tflite import read_tflite
-from microtron.compiler.frontends.tflite.reading import RULES
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.tflite.operator_node import RULES
+from microtron.compiler.graph.evaluate_graph import evaluate
 
 from . import tflite_moves, tflite_sequential  # noqa: F401  (declare cases)
 from .tflite_cases import CASES

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from microtron.base.errors import MicrotronError
-from microtron.compiler.frontends.read import read_model
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.read_model import read_model
+from microtron.compiler.graph.evaluate_graph import evaluate
 
 from ...models import MODELS, golden_path, model_names, model_path, needs_models, suite
 

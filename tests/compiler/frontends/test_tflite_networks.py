@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from microtron.compiler.frontends.tflite import read_tflite
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.operations.functions import Unary
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.quantize import Clamp, Lookup, Rescale
-from microtron.compiler.graph.operations.shape import Concat, Reshape, Slice
-from microtron.compiler.graph.operations.window import Conv
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.data_movement.shape import Concat, Reshape, Slice
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.window import Conv
+from microtron.compiler.graph.operations.pointwise.quantize import Clamp, Lookup, Rescale
+from microtron.compiler.graph.operations.pointwise.unary import Unary
 from microtron.compiler.graph.types import Quantization
 from microtron.isa.instructions import Rounding
 

@@ -24,13 +24,25 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from microtron.compiler.graph.graph import Builder, Graph
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.normalization import Softmax
-from microtron.compiler.graph.operations.quantize import Clamp, Dequantize, Lookup, Rescale
-from microtron.compiler.graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.graph import Graph
+from microtron.compiler.graph.operations.data_movement.shape import (
+    Concat,
+    Pad,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import Softmax
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import (
+    Clamp,
+    Dequantize,
+    Lookup,
+    Rescale,
+)
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.instructions import Rounding
 

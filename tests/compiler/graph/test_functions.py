@@ -9,26 +9,23 @@ import numpy as np
 import pytest
 
 from microtron.compiler.graph import operations  # noqa: F401  (makes them known)
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.blocks import (
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.data_movement.blocks import (
     BatchToSpace,
     DepthOrder,
     DepthToSpace,
     SpaceToBatch,
     SpaceToDepth,
 )
-from microtron.compiler.graph.operations.functions import FUNCTIONS, Cast, Unary, UnaryKind, erf
-from microtron.compiler.graph.operations.indexing import Expand, Gather, GatherNd, OneHot, Tile
-from microtron.compiler.graph.operations.logic import (
-    Compare,
-    CompareKind,
-    Logical,
-    LogicKind,
-    Not,
-    Where,
+from microtron.compiler.graph.operations.data_movement.indexing import (
+    Expand,
+    Gather,
+    GatherNd,
+    OneHot,
+    Tile,
 )
-from microtron.compiler.graph.operations.normalization import (
+from microtron.compiler.graph.operations.layers.normalization import (
     BatchNorm,
     InstanceNorm,
     LayerNorm,
@@ -36,8 +33,28 @@ from microtron.compiler.graph.operations.normalization import (
     LogSoftmax,
     Softmax,
 )
-from microtron.compiler.graph.operations.reduction import Arg, Reduce, ReduceKind
-from microtron.compiler.graph.operations.resize import Coordinates, Nearest, Resize, ResizeKind
+from microtron.compiler.graph.operations.layers.reduction import Arg, Reduce, ReduceKind
+from microtron.compiler.graph.operations.pointwise.logic import (
+    Compare,
+    CompareKind,
+    Logical,
+    LogicKind,
+    Not,
+    Where,
+)
+from microtron.compiler.graph.operations.pointwise.unary import (
+    FUNCTIONS,
+    Cast,
+    Unary,
+    UnaryKind,
+    erf,
+)
+from microtron.compiler.graph.operations.vision.resize import (
+    Coordinates,
+    Nearest,
+    Resize,
+    ResizeKind,
+)
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.isa.arithmetic import quantize_scale, scale_array
 from microtron.isa.instructions import Rounding

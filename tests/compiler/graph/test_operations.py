@@ -6,21 +6,27 @@ import numpy as np
 import pytest
 
 from microtron.compiler.graph import operations  # noqa: F401  (makes them known)
-from microtron.compiler.graph.evaluate import evaluate, evaluate_all
-from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import evaluate, evaluate_all
 from microtron.compiler.graph.operation import OPERATIONS, describe_operation
-from microtron.compiler.graph.operations.blocks import SpaceToDepth
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.quantize import (
+from microtron.compiler.graph.operations.data_movement.blocks import SpaceToDepth
+from microtron.compiler.graph.operations.data_movement.shape import (
+    Concat,
+    Pad,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import (
     Clamp,
     Dequantize,
     Lookup,
     Quantize,
     Rescale,
 )
-from microtron.compiler.graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind, TransposedConv
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.convolution.grouped import Grouped

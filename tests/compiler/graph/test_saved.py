@@ -14,17 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.compiler.graph.evaluate import evaluate_all
-from microtron.compiler.graph.graph import Builder, Graph
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import evaluate_all
+from microtron.compiler.graph.graph import Graph
 from microtron.compiler.graph.operation import OPERATIONS
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.quantize import Clamp
-from microtron.compiler.graph.operations.window import Conv
-from microtron.compiler.graph.part import part
+from microtron.compiler.graph.operations.layers.window import Conv
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import Clamp
 from microtron.compiler.graph.records import _hints, plain, record
 from microtron.compiler.graph.saved import load_graph, save_graph
+from microtron.compiler.graph.subgraph import part
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
-from microtron.compiler.graph.verify import verify_graph
+from microtron.compiler.graph.verify_graph import verify_graph
 
 from .random_graphs import networks, random_inputs
 

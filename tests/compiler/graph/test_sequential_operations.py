@@ -8,16 +8,20 @@ import json
 import numpy as np
 import pytest
 
-from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.operation import Value
-from microtron.compiler.graph.operations.bits import BitCast, BitNot, Bits, BitsKind
-from microtron.compiler.graph.operations.indexing import GatherElements
-from microtron.compiler.graph.operations.order import Cumulative, CumulativeKind, TopK
-from microtron.compiler.graph.operations.recurrent import Activation, Gru, Lstm, Recurrent
-from microtron.compiler.graph.operations.sampling import GridSample, Outside
-from microtron.compiler.graph.operations.scatter import ScatterElements, ScatterKind, ScatterNd
-from microtron.compiler.graph.operations.suppression import MOST_BOXES, NonMaxSuppression
-from microtron.compiler.graph.operations.window_places import MaxPlace
+from microtron.compiler.graph.operations.data_movement.indexing import GatherElements
+from microtron.compiler.graph.operations.data_movement.scatter import (
+    ScatterElements,
+    ScatterKind,
+    ScatterNd,
+)
+from microtron.compiler.graph.operations.layers.recurrent import Activation, Gru, Lstm, Recurrent
+from microtron.compiler.graph.operations.layers.scan import Cumulative, CumulativeKind, TopK
+from microtron.compiler.graph.operations.layers.window_places import MaxPlace
+from microtron.compiler.graph.operations.pointwise.bits import BitCast, BitNot, Bits, BitsKind
+from microtron.compiler.graph.operations.vision.sampling import GridSample, Outside
+from microtron.compiler.graph.operations.vision.suppression import MOST_BOXES, NonMaxSuppression
 from microtron.compiler.graph.saved import load_graph, save_graph
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 

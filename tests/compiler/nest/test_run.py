@@ -43,7 +43,7 @@ from microtron.compiler.nest.nest import (
     in_sequence,
 )
 from microtron.compiler.nest.run import interpret, uninitialized_array
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.isa.arithmetic import requantize_array
 
 from ..expression.indices import AXES, INDICES

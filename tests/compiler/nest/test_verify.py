@@ -38,7 +38,7 @@ from microtron.compiler.nest.nest import (
     When,
     in_sequence,
 )
-from microtron.compiler.nest.verify import MOST_THREADS, verify_nest
+from microtron.compiler.nest.verify_nest import MOST_THREADS, verify_nest
 
 from .nests import Relu, access, loop, region, threads
 

@@ -9,7 +9,7 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis
 from microtron.compiler.nest.nest import Allocate, Buffer, Copy, Nest, Scope, in_sequence
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.nest.views import View, concatenate
 
 from .nests import loop, region

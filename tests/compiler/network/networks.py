@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from microtron.compiler.graph.evaluate import compute_node
-from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import compute_node
 from microtron.compiler.graph.operation import Value
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.normalization import Softmax
-from microtron.compiler.graph.operations.quantize import Dequantize
-from microtron.compiler.graph.operations.shape import Reshape
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.operations.data_movement.shape import Reshape
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import Softmax
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import Dequantize
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.network.network import HostStep
 from microtron.isa.instructions import Rounding

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import microtron
-from microtron.compiler.graph.evaluate import evaluate, evaluate_all
+from microtron.compiler.graph.evaluate_graph import evaluate, evaluate_all
 from microtron.compiler.network import chains
-from microtron.compiler.network.compile import compile_network
+from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import base, small, tiny
 from microtron.isa.instructions import Gemm, GemmFlags, Opcode, Store, Window

@@ -10,12 +10,12 @@ import pytest
 
 import microtron
 from microtron.compiler.errors import CompileError
-from microtron.compiler.graph.evaluate import evaluate_all
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.shape import Reshape
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.evaluate_graph import evaluate_all
+from microtron.compiler.graph.operations.data_movement.shape import Reshape
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind
 from microtron.compiler.graph.types import Quantization
-from microtron.compiler.network.compile import compile_network
+from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import AcceleratorStep, Decision, HostStep, Where
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import small, tiny

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from microtron.compiler.errors import CompileError
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.functions import Unary, UnaryKind
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.quantize import Dequantize, Quantize
-from microtron.compiler.graph.operations.shape import Reshape
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.shape import Reshape
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.pointwise.quantize import Dequantize, Quantize
+from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from microtron.compiler.graph.types import Quantization, TensorType
-from microtron.compiler.network.compile import compile_network
+from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.placement import conversions_at_edges
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Rounding

@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 import microtron
-from microtron.compiler.graph.evaluate import evaluate_all
-from microtron.compiler.network import pairs
-from microtron.compiler.network.compile import compile_network
-from microtron.compiler.network.footprint import footprint
-from microtron.compiler.network.interleave import BEHIND, halve_scratchpads, interleave
-from microtron.compiler.network.places import Place
+from microtron.compiler.graph.evaluate_graph import evaluate_all
+from microtron.compiler.network import overlap
+from microtron.compiler.network.compile_network import compile_network
+from microtron.compiler.network.linking.dram_places import Place
+from microtron.compiler.network.linking.footprint import footprint
+from microtron.compiler.network.linking.interleave_layers import (
+    BEHIND,
+    halve_scratchpads,
+    interleave,
+)
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import (
     Alu,
@@ -72,8 +76,8 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
     given = {"x": np.random.default_rng(0).integers(-128, 128, (1, 16, 16, 8)).astype(np.int8)}
     right = evaluate_all(graph, given)["conv3"]
     alone = compile_network(graph, small)
-    monkeypatch.setattr(pairs, "LONGEST", 0)                # no halves for layers alone
-    monkeypatch.setattr(pairs, "WORTH_PAIRING", 2.0)        # try every pair ...
+    monkeypatch.setattr(overlap, "LONGEST", 0)                # no halves for layers alone
+    monkeypatch.setattr(overlap, "WORTH_PAIRING", 2.0)        # try every pair ...
     costs = iter(range(1 << 20, 0, -1))                     # ... and take it
     paired = compile_network(graph, small, cost=lambda program: next(costs))
     verify(paired.programs[0])
@@ -96,7 +100,7 @@ def test_layers_that_leave_each_other_room_give_the_same(monkeypatch):
         layers.conv(f"conv{number}", "x" if not number else f"conv{number - 1}", 8, 3)
     graph = layers.builder.graph(("conv2",))
     given = {"x": np.random.default_rng(1).integers(-128, 128, (1, 12, 12, 8)).astype(np.int8)}
-    monkeypatch.setattr(pairs, "WORTH_PAIRING", 0.0)        # no two at the same time
+    monkeypatch.setattr(overlap, "WORTH_PAIRING", 0.0)        # no two at the same time
     costs = iter(range(1 << 20, 0, -1))                     # what is tried last is best
     halved = compile_network(graph, small, cost=lambda program: next(costs))
     verify(halved.programs[0])

@@ -7,11 +7,11 @@ import pytest
 
 from microtron.base.result_cache import ANEW
 from microtron.compiler.compile import compile_op
-from microtron.compiler.network import join
-from microtron.compiler.network.compile import compile_network
-from microtron.compiler.network.link import Layer, Sizes
-from microtron.compiler.network.link_key import parts_of
-from microtron.compiler.network.places import Place
+from microtron.compiler.network import link_group
+from microtron.compiler.network.compile_network import compile_network
+from microtron.compiler.network.linking.dram_places import Place
+from microtron.compiler.network.linking.link import Layer, Sizes
+from microtron.compiler.network.linking.link_key import parts_of
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.config import base, small
 from microtron.isa.memory_timing import MemoryTiming
@@ -36,8 +36,8 @@ def kernel(**fields):
 
 
 def test_a_network_is_the_same_again_with_one_link(monkeypatch):
-    links, link = [], join.link
-    monkeypatch.setattr(join, "link", lambda *given: links.append(given) or link(*given))
+    links, link = [], link_group.link
+    monkeypatch.setattr(link_group, "link", lambda *given: links.append(given) or link(*given))
     first = compile_network(chain(), small, cost=SimulatedCost())
     assert len(links) > 1
     links.clear()

@@ -9,9 +9,9 @@ import pytest
 
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.network.link import Layer
-from microtron.compiler.network.on_chip import can_stay, on_chip
-from microtron.compiler.network.on_chip_analysis import (
+from microtron.compiler.network.linking.link import Layer
+from microtron.compiler.network.linking.on_chip import can_stay, on_chip
+from microtron.compiler.network.linking.on_chip_analysis import (
     input_of,
     is_multiplied,
     leaves_late,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.network.places import PAGE, Grid
-from microtron.compiler.network.plan import Life, plan_memory
+from microtron.compiler.network.linking.dram_places import PAGE, Grid
+from microtron.compiler.network.linking.memory_plan import Life, plan_memory
 
 LIVES = st.lists(st.builds(
     lambda size, first, length: Life(size, first, first + length),

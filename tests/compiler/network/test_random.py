@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.compiler.graph.evaluate import evaluate, evaluate_all
-from microtron.compiler.network.compile import compile_network
+from microtron.compiler.graph.evaluate_graph import evaluate, evaluate_all
+from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import tiny
 from microtron.isa.verification.verifier import verify

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import microtron
-from microtron.compiler.graph.evaluate import evaluate_all
-from microtron.compiler.network import pairs, refine
-from microtron.compiler.network.compile import compile_network
+from microtron.compiler.graph.evaluate_graph import evaluate_all
+from microtron.compiler.network import overlap, retune
+from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.layers import LayerCompiler
 from microtron.isa.config import small
 
@@ -25,7 +25,7 @@ def chain():
 def test_other_schedules_are_taken_only_if_the_stream_is_faster(monkeypatch):
     graph = chain()
     again = compile_network(graph, small, cost=microtron.simulated_cost())
-    monkeypatch.setattr(refine, "MOST_TRIALS", 0)
+    monkeypatch.setattr(retune, "MOST_TRIALS", 0)
     once = compile_network(graph, small, cost=microtron.simulated_cost())
     cycles = [microtron.simulate(each.programs[0]).cycles for each in (again, once)]
     assert cycles[0] <= cycles[1]
@@ -44,13 +44,13 @@ def test_whatever_is_tried_gives_the_same():
 
 
 def test_long_streams_are_not_tried_again(monkeypatch):
-    monkeypatch.setattr(refine, "LONGEST", 0)
+    monkeypatch.setattr(retune, "LONGEST", 0)
     tried = []
     monkeypatch.setattr(LayerCompiler, "alternatives",
                         lambda self, kernel, most: tried.append(kernel) or ())
     compile_network(chain(), small, cost=lambda program: 1000)
     assert not tried
-    monkeypatch.setattr(refine, "LONGEST", 1 << 20)
+    monkeypatch.setattr(retune, "LONGEST", 1 << 20)
     compile_network(chain(), small, cost=lambda program: 1000)
     assert tried
 
@@ -60,7 +60,7 @@ def test_layers_that_run_at_the_same_time_are_tried_too(monkeypatch):
     tried = []
     monkeypatch.setattr(LayerCompiler, "alternatives",
                         lambda self, kernel, most: tried.append(kernel) or ())
-    monkeypatch.setattr(pairs, "LONGEST", 0)        # no halves for layers alone
+    monkeypatch.setattr(overlap, "LONGEST", 0)        # no halves for layers alone
     costs = iter(range(1 << 19, 0, -1))
     network = compile_network(chain(), small, cost=lambda program: next(costs))
     places = list(network.programs[0].labels.values())

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.network.retarget_alu import FARTHEST, iteration_tiles, retarget
+from microtron.compiler.network.linking.retarget_alu import FARTHEST, iteration_tiles, retarget
 from microtron.isa.instructions import Alu, AluI, AluOp, Buffer, Requantize
 from microtron.isa.stream import decode, encode
 

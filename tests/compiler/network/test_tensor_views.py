@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from microtron.compiler.errors import CompileError
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.operations.shape import Concat, Slice
-from microtron.compiler.graph.operations.window import Conv
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.data_movement.shape import Concat, Slice
+from microtron.compiler.graph.operations.layers.window import Conv
 from microtron.compiler.graph.types import Quantization
-from microtron.compiler.network.compile import compile_network
+from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import HostStep, Where
 from microtron.compiler.network.tensor_views import first_channel
 from microtron.compiler.passes.pipeline import run_passes

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from microtron.base.result_cache import ANEW
-from microtron.compiler.accelerator import pipeline
-from microtron.compiler.accelerator.pipeline import lower_to_intrinsics
+from microtron.compiler.accelerator import lower_schedule
+from microtron.compiler.accelerator.lower_schedule import lower_to_intrinsics
 from microtron.compiler.compile import compile_op
 from microtron.compiler.expression.expression import Function
 from microtron.compiler.nest.listing import listing
@@ -40,7 +40,7 @@ def folder(monkeypatch, tmp_path):
     *((name, True) for name in EACH), ("conv2d", False), ("transposed", False)])
 def test_it_is_the_same_again_without_being_compiled(name, hide_latency, folder, monkeypatch):
     made = []
-    monkeypatch.setattr(pipeline, "lower_to_intrinsics",
+    monkeypatch.setattr(lower_schedule, "lower_to_intrinsics",
                         lambda *given: made.append(given) or lower_to_intrinsics(*given))
     first = compile_op(EACH[name], tiny, hide_latency=hide_latency)
     kernel._forms.cache_clear()                 # as in another process

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.interleave import interleaved, runs_of
+from microtron.compiler.accelerator.emission.interleave_buffers import interleaved, runs_of
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.nest.nest import Interleave

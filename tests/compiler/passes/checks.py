@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.graph import Graph
-from microtron.compiler.graph.verify import verify_graph
+from microtron.compiler.graph.verify_graph import verify_graph
 
 from ..graph.random_graphs import random_inputs
 

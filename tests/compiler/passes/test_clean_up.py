@@ -5,13 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.functions import Cast
-from microtron.compiler.graph.operations.indexing import Tile
-from microtron.compiler.graph.operations.quantize import Clamp, Dequantize, Lookup, Rescale
-from microtron.compiler.graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
-from microtron.compiler.graph.operations.window import Pool, PoolKind
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.indexing import Tile
+from microtron.compiler.graph.operations.data_movement.shape import (
+    Concat,
+    Pad,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from microtron.compiler.graph.operations.layers.window import Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import (
+    Clamp,
+    Dequantize,
+    Lookup,
+    Rescale,
+)
+from microtron.compiler.graph.operations.pointwise.unary import Cast
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.passes.merge_equal import merge_equal
 from microtron.compiler.passes.remove_dead import remove_dead

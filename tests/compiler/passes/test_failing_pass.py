@@ -13,9 +13,10 @@ from microtron.base.errors import MicrotronError
 from microtron.cli.entry import run_command
 from microtron.cli.main import app
 from microtron.compiler.errors import InternalError, PassWarning, attributed_to
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.graph import Builder, with_nodes
-from microtron.compiler.graph.operations.quantize import Clamp, Rescale
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.graph import with_nodes
+from microtron.compiler.graph.operations.pointwise.quantize import Clamp, Rescale
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.network import placement
 from microtron.compiler.passes import pipeline

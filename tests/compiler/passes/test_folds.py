@@ -7,17 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.graph import Builder, Constant
-from microtron.compiler.graph.operations.eight_bit import FixedPointReduce
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.indexing import Expand, Gather
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.normalization import BatchNorm
-from microtron.compiler.graph.operations.quantize import Clamp, Dequantize, Rescale
-from microtron.compiler.graph.operations.reduction import Reduce, ReduceKind
-from microtron.compiler.graph.operations.shape import Pad, PadMode, Transpose
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind, TransposedConv
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.graph import Constant
+from microtron.compiler.graph.operations.data_movement.indexing import Expand, Gather
+from microtron.compiler.graph.operations.data_movement.shape import Pad, PadMode, Transpose
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import BatchNorm
+from microtron.compiler.graph.operations.layers.reduction import Reduce, ReduceKind
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import Clamp, Dequantize, Rescale
+from microtron.compiler.graph.operations.tflite.eight_bit import FixedPointReduce
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.compiler.passes.fold_batch_norm import fold_batch_norm
 from microtron.compiler.passes.fold_constants import (

@@ -5,20 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.functions import Unary, UnaryKind
-from microtron.compiler.graph.operations.indexing import Gather
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.normalization import Softmax
-from microtron.compiler.graph.operations.quantize import Clamp, Dequantize, Quantize
-from microtron.compiler.graph.operations.reduction import Reduce, ReduceKind
-from microtron.compiler.graph.operations.resize import Resize
-from microtron.compiler.graph.operations.shape import Concat, Pad, Reshape, Slice, Transpose
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind, TransposedConv
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.data_movement.indexing import Gather
+from microtron.compiler.graph.operations.data_movement.shape import (
+    Concat,
+    Pad,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import Softmax
+from microtron.compiler.graph.operations.layers.reduction import Reduce, ReduceKind
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import Clamp, Dequantize, Quantize
+from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
+from microtron.compiler.graph.operations.vision.resize import Resize
 from microtron.compiler.graph.types import Quantization, TensorType
-from microtron.compiler.graph.verify import verify_graph
+from microtron.compiler.graph.verify_graph import verify_graph
 from microtron.compiler.passes.integer_moves import integer_moves
 from microtron.compiler.passes.integer_operators import integer_operators
 from microtron.compiler.passes.remove_dead import remove_dead

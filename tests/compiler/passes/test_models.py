@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from microtron.compiler.frontends.read import read_model
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.frontends.read_model import read_model
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.saved import load_graph, save_graph
 from microtron.compiler.passes.pipeline import run_passes
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.blocks import DepthOrder, DepthToSpace, SpaceToDepth
-from microtron.compiler.graph.operations.quantize import Rescale
-from microtron.compiler.graph.operations.resize import (
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.blocks import (
+    DepthOrder,
+    DepthToSpace,
+    SpaceToDepth,
+)
+from microtron.compiler.graph.operations.data_movement.shape import Pad, PadMode, Slice
+from microtron.compiler.graph.operations.layers.window import Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.quantize import Rescale
+from microtron.compiler.graph.operations.vision.resize import (
     Coordinates,
     Nearest,
     Resize,
     ResizeKind,
 )
-from microtron.compiler.graph.operations.shape import Pad, PadMode, Slice
-from microtron.compiler.graph.operations.window import Pool, PoolKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.passes.moves_as_windows import moves_as_windows
 from microtron.compiler.passes.remove_dead import remove_dead

@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.eight_bit import (
-    FixedPointPrelu,
-    FixedPointReduce,
-    FixedPointSquaredDifference,
-)
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.fixed_point import FixedPointSoftmax
-from microtron.compiler.graph.operations.indexing import OneHot
-from microtron.compiler.graph.operations.quantize import (
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.indexing import OneHot
+from microtron.compiler.graph.operations.data_movement.shape import Pad
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.quantize import (
     Clamp,
     Dequantize,
     Lookup,
@@ -25,9 +21,13 @@ from microtron.compiler.graph.operations.quantize import (
     Reinterpret,
     Rescale,
 )
-from microtron.compiler.graph.operations.resize import Resize, ResizeKind
-from microtron.compiler.graph.operations.shape import Pad
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.operations.tflite.eight_bit import (
+    FixedPointPrelu,
+    FixedPointReduce,
+    FixedPointSquaredDifference,
+)
+from microtron.compiler.graph.operations.tflite.fixed_point import FixedPointSoftmax
+from microtron.compiler.graph.operations.vision.resize import Resize, ResizeKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.passes.signed import is_unsigned, make_signed
 from microtron.isa.instructions import Rounding

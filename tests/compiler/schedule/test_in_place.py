@@ -10,7 +10,7 @@ from microtron.compiler.expression.expression import total
 from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis
 from microtron.compiler.nest.nest import Allocate, Scope, statements_of
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 

@@ -11,7 +11,7 @@ from microtron.compiler.expression.expression import both, largest, select, tota
 from microtron.compiler.expression.tensor import compute, placeholder, reduce_axis
 from microtron.compiler.nest.nest import Loop, LoopKind, Scope, statements_of
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 

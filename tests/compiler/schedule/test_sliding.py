@@ -14,7 +14,7 @@ from microtron.compiler.expression.tensor import compute, placeholder, reduce_ax
 from microtron.compiler.nest.listing import listing
 from microtron.compiler.nest.nest import Allocate, statements_of
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 

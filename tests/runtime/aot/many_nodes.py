@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from microtron.compiler.graph.graph import Builder, Graph
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.functions import Cast, Unary, UnaryKind
-from microtron.compiler.graph.operations.indexing import Gather
-from microtron.compiler.graph.operations.logic import Compare, CompareKind, Where
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.normalization import LayerNorm, Softmax
-from microtron.compiler.graph.operations.quantize import Dequantize, Quantize
-from microtron.compiler.graph.operations.reduction import Arg, Reduce, ReduceKind
-from microtron.compiler.graph.operations.shape import Concat, Pad, Transpose
-from microtron.compiler.graph.operations.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.graph import Graph
+from microtron.compiler.graph.operations.data_movement.indexing import Gather
+from microtron.compiler.graph.operations.data_movement.shape import Concat, Pad, Transpose
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import LayerNorm, Softmax
+from microtron.compiler.graph.operations.layers.reduction import Arg, Reduce, ReduceKind
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.logic import Compare, CompareKind, Where
+from microtron.compiler.graph.operations.pointwise.quantize import Dequantize, Quantize
+from microtron.compiler.graph.operations.pointwise.unary import Cast, Unary, UnaryKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.instructions import Rounding
 

@@ -11,9 +11,9 @@ import pytest
 
 import microtron
 from microtron.base.processor import TARGETS
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.functions import Unary, UnaryKind
-from microtron.compiler.graph.operations.indexing import Gather
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.indexing import Gather
+from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from microtron.compiler.graph.types import TensorType
 from microtron.isa.config import PRESETS
 from microtron.isa.memory_timing import MemoryTiming

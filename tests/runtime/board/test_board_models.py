@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.isa.config import small, tiny
 from microtron.isa.image.program_image import save
 from microtron.runtime.board import board_device as board_device

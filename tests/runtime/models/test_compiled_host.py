@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from microtron.base.machine_code import object_file
 from microtron.base.processor import TARGETS, host, target
-from microtron.compiler.cpu.part import compile_part
+from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.cpu.registry import LOWERINGS
 from microtron.compiler.errors import CompileError
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.indexing import Gather
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.normalization import Softmax
-from microtron.compiler.graph.operations.reduction import Reduce, ReduceKind
-from microtron.compiler.graph.operations.shape import Concat, Reshape
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.data_movement.indexing import Gather
+from microtron.compiler.graph.operations.data_movement.shape import Concat, Reshape
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import Softmax
+from microtron.compiler.graph.operations.layers.reduction import Reduce, ReduceKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.types import GraphError, TensorType
 from microtron.compiler.operators.layout import Layout, tile_images
 from microtron.runtime.models.compilation import ModelOptions, compile_model

@@ -6,9 +6,9 @@ import pytest
 
 from microtron.base.machine_code import object_file
 from microtron.base.processor import host
-from microtron.compiler.cpu.part import compile_part
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
+from microtron.compiler.cpu.cpu_part import compile_part
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.types import TensorType
 from microtron.runtime.models import kernel_code
 from microtron.runtime.models.kernel_code import functions_of

@@ -7,12 +7,12 @@ import pytest
 
 import microtron
 from microtron.base.errors import MicrotronError
-from microtron.compiler.graph.evaluate import evaluate
-from microtron.compiler.graph.graph import Builder
-from microtron.compiler.graph.operations.functions import Unary, UnaryKind
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.quantize import Dequantize, Lookup
-from microtron.compiler.graph.operations.shape import Reshape
+from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.data_movement.shape import Reshape
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.pointwise.quantize import Dequantize, Lookup
+from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.network.network import Where
 from microtron.isa.memory_timing import MemoryTiming

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import microtron
 from microtron.base.errors import ImageError, MicrotronError
 from microtron.compiler.graph import types
-from microtron.compiler.graph.graph import Builder
+from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.image import program_image, sections
 from microtron.isa.image.sections import Section, pack, unpack

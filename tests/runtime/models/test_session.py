@@ -11,7 +11,7 @@ import pytest
 
 import microtron
 from microtron.base.errors import MicrotronError
-from microtron.compiler.graph.evaluate import evaluate
+from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.runtime.models.host import NumpyBackend
 from microtron.runtime.models.inference import LoadedProgram, Unit
 

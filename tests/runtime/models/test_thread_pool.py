@@ -8,7 +8,7 @@ import pytest
 
 from microtron.base.errors import MicrotronError
 from microtron.base.processor import host
-from microtron.compiler.cpu.code.kernel import Module
+from microtron.compiler.cpu.code.emit_kernel import Module
 from microtron.compiler.cpu.code.sharing import HELP_STEPS, RUN_STEPS
 from microtron.runtime.models.kernel_code import functions_of
 from microtron.runtime.models.thread_pool import VARIABLE, Pool, Run, Step, share_of, thread_count

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-import microtron.compiler.frontends.onnx.read  # noqa: F401  (registers operators)
-from microtron.compiler.frontends.onnx.table import supported
+import microtron.compiler.frontends.onnx.read_onnx  # noqa: F401  (registers operators)
+from microtron.compiler.frontends.onnx.operator_table import supported
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.runtime.models.onnx_backend import roomy_outputs, specialized, used_rows
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import microtron.compiler.cpu.operators  # noqa: F401, registers them
 from microtron.base.processor import host
-from microtron.compiler.cpu.part import compile_part
+from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.cpu.registry import (
     LOWERINGS,
     NEST_LOWERINGS,
@@ -18,13 +18,13 @@ from microtron.compiler.cpu.registry import (
 )
 from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.tensor import Tensor
-from microtron.compiler.graph.evaluate import compute_node
+from microtron.compiler.graph.evaluate_graph import compute_node
 from microtron.compiler.graph.graph import Constant, Graph, Node
 from microtron.compiler.graph.operation import Operation, Value
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.nest.nest import Buffer
 from microtron.compiler.nest.run import interpret
-from microtron.compiler.nest.verify import verify_nest
+from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.runtime.models.compiled_host import LoadedPart
 
 from ....emulated import CHOICE, chosen, run_part

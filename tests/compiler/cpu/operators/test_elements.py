@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.graph.operations.bits import BitCast, BitNot, Bits, BitsKind
-from microtron.compiler.graph.operations.elementwise import Binary, BinaryKind
-from microtron.compiler.graph.operations.functions import (
-    ON_INTEGERS,
-    Cast,
-    Unary,
-    UnaryKind,
-)
-from microtron.compiler.graph.operations.logic import (
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.bits import BitCast, BitNot, Bits, BitsKind
+from microtron.compiler.graph.operations.pointwise.logic import (
     Compare,
     CompareKind,
     Logical,
@@ -25,7 +19,7 @@ from microtron.compiler.graph.operations.logic import (
     Not,
     Where,
 )
-from microtron.compiler.graph.operations.quantize import (
+from microtron.compiler.graph.operations.pointwise.quantize import (
     Clamp,
     Dequantize,
     Lookup,
@@ -33,6 +27,7 @@ from microtron.compiler.graph.operations.quantize import (
     Reinterpret,
     Rescale,
 )
+from microtron.compiler.graph.operations.pointwise.unary import ON_INTEGERS, Cast, Unary, UnaryKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.instructions import Rounding
 

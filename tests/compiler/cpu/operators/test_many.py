@@ -6,15 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from microtron.compiler.graph.operations.eight_bit import (
-    RESIZES,
-    FixedPointPrelu,
-    FixedPointReduce,
-    FixedPointResize,
-    FixedPointSquaredDifference,
-)
-from microtron.compiler.graph.operations.fixed_point import FixedPointSoftmax
-from microtron.compiler.graph.operations.normalization import (
+from microtron.compiler.graph.operations.layers.normalization import (
     BatchNorm,
     InstanceNorm,
     LayerNorm,
@@ -22,8 +14,16 @@ from microtron.compiler.graph.operations.normalization import (
     LogSoftmax,
     Softmax,
 )
-from microtron.compiler.graph.operations.reduction import Arg, Reduce, ReduceKind
-from microtron.compiler.graph.operations.resize import (
+from microtron.compiler.graph.operations.layers.reduction import Arg, Reduce, ReduceKind
+from microtron.compiler.graph.operations.tflite.eight_bit import (
+    RESIZES,
+    FixedPointPrelu,
+    FixedPointReduce,
+    FixedPointResize,
+    FixedPointSquaredDifference,
+)
+from microtron.compiler.graph.operations.tflite.fixed_point import FixedPointSoftmax
+from microtron.compiler.graph.operations.vision.resize import (
     Coordinates,
     Nearest,
     Resize,

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtron.compiler.cpu.operators.shape import reshape_indices
+from microtron.compiler.cpu.operators.data_movement.lower_shape import reshape_indices
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.affine import affine
 from microtron.compiler.expression.expression import Axis
-from microtron.compiler.graph.operations.blocks import (
+from microtron.compiler.graph.operations.data_movement.blocks import (
     BatchToSpace,
     DepthOrder,
     DepthToSpace,
     SpaceToBatch,
     SpaceToDepth,
 )
-from microtron.compiler.graph.operations.indexing import (
+from microtron.compiler.graph.operations.data_movement.indexing import (
     Expand,
     Gather,
     GatherElements,
@@ -28,7 +28,7 @@ from microtron.compiler.graph.operations.indexing import (
     OneHot,
     Tile,
 )
-from microtron.compiler.graph.operations.shape import (
+from microtron.compiler.graph.operations.data_movement.shape import (
     Concat,
     Pad,
     PadMode,

@@ -9,14 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from microtron.compiler.graph.operation import Value
-from microtron.compiler.graph.operations.matrix import MatMul
-from microtron.compiler.graph.operations.window import (
-    Conv,
-    Pool,
-    PoolKind,
-    TransposedConv,
-)
-from microtron.compiler.graph.operations.window_places import MaxPlace
+from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from microtron.compiler.graph.operations.layers.window_places import MaxPlace
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.isa.instructions import Rounding
 

@@ -6,16 +6,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.compiler.graph.operations.order import Cumulative, CumulativeKind, TopK
-from microtron.compiler.graph.operations.recurrent import Activation, Gru, Lstm, Recurrent
-from microtron.compiler.graph.operations.resize import ResizeKind
-from microtron.compiler.graph.operations.sampling import GridSample, Outside
-from microtron.compiler.graph.operations.scatter import (
+from microtron.compiler.graph.operations.data_movement.scatter import (
     ScatterElements,
     ScatterKind,
     ScatterNd,
 )
-from microtron.compiler.graph.operations.suppression import NonMaxSuppression
+from microtron.compiler.graph.operations.layers.recurrent import Activation, Gru, Lstm, Recurrent
+from microtron.compiler.graph.operations.layers.scan import Cumulative, CumulativeKind, TopK
+from microtron.compiler.graph.operations.vision.resize import ResizeKind
+from microtron.compiler.graph.operations.vision.sampling import GridSample, Outside
+from microtron.compiler.graph.operations.vision.suppression import NonMaxSuppression
 from microtron.compiler.graph.types import TensorType
 
 from .draws import ALL, FLOATS, INTEGERS, numbers, seeds, shapes, value

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.scratchpads import tile_index, tiles_of
+from microtron.compiler.accelerator.emission.scratchpads import tile_index, tiles_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.affine import Affine
 from microtron.compiler.expression.expression import Axis, Constant

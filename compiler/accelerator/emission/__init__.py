@@ -1,0 +1,1 @@
+"""Emission: scratchpad allocation, transfers, and the instruction stream."""

@@ -1,0 +1,74 @@
+"""From emitted instructions to a program: segments, tensors and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ....isa.config import Config
+from ....isa.instructions import Instruction, MicroOp, Sync, SyncAction
+from ....isa.program import Access, Program, Segment, Tensor
+from ....isa.record import fields_of
+from ....isa.stream import encode
+from ....isa.verification.bounds import DST, SRC, WGT
+from ....isa.verification.derive_tokens import with_tokens
+from ...nest.nest import TILE_RANK, Buffer, Nest
+from ..selection.instructions import MicroKernels
+from .interleave_buffers import memory_shape
+
+MICRO_OPS = "micro_ops"
+BYTE = 8                    # bits
+
+
+@dataclass(frozen=True)
+class Dram:
+    """The buffers of a nest in DRAM, in order: a segment and a tensor each."""
+
+    segments: tuple[Segment, ...]
+    tensors: tuple[Tensor, ...]
+
+
+def dram_of(nest: Nest, bits: Mapping[Buffer, int]) -> Dram:
+    """Where the buffers of a nest lie in DRAM, given the bits of their elements. Refuses what no
+    segment can hold, which should be known before anything is emitted."""
+    segments, tensors = [], []
+    for buffer in (*nest.inputs, *nest.outputs):
+        name = buffer.name.replace(".", "_")
+        access = Access.WRITE if buffer in nest.outputs else Access.READ
+        tensors.append(_tensor(name, buffer, bits[buffer]))
+        segments.append(Segment(name, tensors[-1].size, access))
+    return Dram(tuple(segments), tuple(tensors))
+
+
+def program_of(config: Config, dram: Dram, code: Sequence[Instruction], kernels: MicroKernels, *,
+               hide_latency: bool) -> Program:
+    """The program of a nest. Its segments are the micro-ops and the nest's buffers. Waits and
+    posts are derived from the data."""
+    micro_ops = np.zeros((max(1, len(kernels.micro_ops)), len(fields_of(MicroOp))), "<u2")
+    if kernels.micro_ops:
+        micro_ops[:, [DST, SRC, WGT]] = kernels.micro_ops
+    data = micro_ops.reshape(-1).view(np.uint8)
+    first = Segment(MICRO_OPS, len(data), Access.READ, data)
+    stream = encode([*(code if hide_latency else _in_turns(code)), Sync()])
+    return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors))
+
+
+def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:
+    """How the host sees a buffer. Elements of less than a byte are bytes of their tiles."""
+    if bits >= BYTE:
+        return Tensor(name, name, 0, memory_shape(buffer), buffer.dtype)
+    size = prod(buffer.shape[-TILE_RANK:]) * bits // BYTE
+    return Tensor(name, name, 0, (*buffer.shape[:-TILE_RANK], size), "uint8")
+
+
+def _in_turns(code: Sequence[Instruction]) -> Iterator[Instruction]:
+    """The instructions with a barrier wherever another engine goes on."""
+    before = None
+    for instruction in code:
+        if before is not None and instruction.engine != before:
+            yield Sync(action=SyncAction.BARRIER)
+        before = instruction.engine
+        yield instruction

@@ -1,0 +1,317 @@
+"""From a nest of transfers and intrinsics to an instruction stream.
+
+Loops are written out, except those around one intrinsic, which the hardware runs: the intrinsic
+that the nest names brings a rule that says how (`rules`). Scratchpad places are fixed
+(`scratchpads`). Virtual threads take turns statement by statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+from ....isa.config import Config
+from ....isa.instructions import Instruction, Load
+from ....isa.program import Program
+from ...errors import CompileError
+from ...nest import nest as ir
+from ...nest.listing import Printer
+from ..selection.hardware_loops import MOST_INSTRUCTIONS
+from ..selection.instruction_rules import Loops
+from ..selection.instructions import MicroKernels, fills
+from ..selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics, find_intrinsic
+from .assemble_program import dram_of, program_of
+from .chip_contents import Contents
+from .conditions import decision
+from .interleave_buffers import Interleaves, interleaved
+from .scratchpads import place_buffers
+from .sites import (
+    CopySite,
+    Frame,
+    IntrinsicSite,
+    constant_start,
+    peel_loops,
+    single_writer_buffers,
+    slides_of,
+)
+from .sum_starts import Starts, copied_tiles, touched_tiles
+from .transfers import Ends, Sides, bits_in_dram, load_pieces, loads_of, store_pieces, stores_of
+
+Step = Callable[[Frame], Iterator[None]]
+
+
+def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
+         hide_latency: bool = True, interleaves: Interleaves | None = None) -> Program:
+    """The program that runs a nest whose buffers in DRAM are its segments, in order. `intrinsics`
+    are those besides the accelerator's own, `interleaves` say which buffers are interleaved.
+
+    Without `hide_latency`, engines take turns: each waits until the one before has finished. That
+    is for comparison only.
+    """
+    known = collect_intrinsics(config, intrinsics)
+    try:
+        emitter = Emitter(config, interleaved(nest, interleaves or {}), known)
+    except CompileError:                    # no room to fill up groups
+        if not interleaves:
+            raise
+        emitter = Emitter(config, interleaved(nest, interleaves, filled=False), known)
+    nest = emitter.nest
+    dram = dram_of(nest, emitter.bits)
+    _check_length(nest)
+    for _ in emitter.of(nest.body)(Frame({}, {})):
+        pass
+    return program_of(config, dram, emitter.code, emitter.kernels, hide_latency=hide_latency)
+
+
+def _check_length(nest: ir.Nest) -> None:
+    """Refuse at once what would take forever: most statements become at least one instruction."""
+    statements = _count_unrolled(nest.body)
+    if statements > MOST_INSTRUCTIONS:
+        raise CompileError(f"loops that are written out go through {statements} transfers and "
+                           f"intrinsics, but a program has at most {MOST_INSTRUCTIONS} "
+                           f"instructions; divide the computation")
+
+
+def _count_unrolled(statement: ir.Statement) -> int:
+    """How many transfers and intrinsics a statement is when its loops are written out."""
+    innermost = peel_loops(statement)[2]
+    if isinstance(statement, ir.Copy) or isinstance(innermost, ir.Invoke):
+        return 1
+    if isinstance(innermost, ir.Start):
+        return 0                    # most sums begin with their first product
+    inside = sum(map(_count_unrolled, statement.children()))
+    return statement.axis.extent * inside if isinstance(statement, ir.Loop) else inside
+
+
+class Emitter:
+    """Turns statements into functions that emit them, and holds the instructions emitted so far."""
+
+    def __init__(self, config: Config, nest: ir.Nest, intrinsics: Intrinsics):
+        self.config, self.nest, self.intrinsics = config, nest, intrinsics
+        self.code: list[Instruction] = []
+        self.kernels = MicroKernels(config)
+        self.places = place_buffers(nest, config)
+        self.contents = Contents(self.places)
+        self.stable = single_writer_buffers(nest)
+        self.slides = slides_of(nest)
+        self.starts = Starts()
+        self.segments = {buffer: number for number, buffer
+                         in enumerate((*nest.inputs, *nest.outputs), start=1)}
+        self.bits = bits_in_dram(nest, config)
+
+    def of(self, statement: ir.Statement) -> Step:
+        """A function that emits a statement. It yields after each of its parts, so that threads
+        can take turns."""
+        innermost = peel_loops(statement)[2]
+        if isinstance(innermost, ir.Invoke):
+            return self._invoke(innermost, IntrinsicSite(statement, self.places, self.slides))
+        if isinstance(innermost, ir.Start):
+            return self._start(innermost, IntrinsicSite(statement, self.places, self.slides))
+        match statement:
+            case ir.Sequence():
+                return _sequence([self.of(each) for each in statement.statements])
+            case ir.Allocate():
+                return self._allocate(statement)
+            case ir.Loop(kind=ir.LoopKind.THREADS):
+                return _threads(statement, self.of(statement.body))
+            case ir.Loop() if ahead_of(statement):
+                return self._ahead(statement)
+            case ir.Loop():
+                return _loop(statement, self.of(statement.body))
+            case ir.When():
+                return _when(statement, self.of(statement.body))
+            case ir.Copy():
+                return self._copy(CopySite(statement, self.config, self.places, self.bits))
+        raise CompileError(f"{Printer(self.nest).line(statement)}: the accelerator has no "
+                           f"instruction for this; tensorize its loops")
+
+    def _write(self, instructions: Iterable[Instruction]) -> None:
+        self.code += instructions
+        if len(self.code) > MOST_INSTRUCTIONS:
+            raise CompileError(f"a program has at most {MOST_INSTRUCTIONS} instructions, and this "
+                               f"one has more; divide the computation")
+
+    def _ahead(self, loop: ir.Loop) -> Step:
+        """A loop of which the next iteration begins before this one goes on. Each buffer that is
+        filled ahead ends a section of the body: while an iteration is in one, the next is in the
+        section before."""
+        allocated, statement = [], loop.body
+        while isinstance(statement, ir.Allocate):
+            allocated.append(self._entered(statement))
+            statement = statement.body
+        parts = statement.statements if isinstance(statement, ir.Sequence) else (statement,)
+        filled = sorted(1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
+                        for buffer in ahead_of(loop))
+        sections = [_sequence([self.of(each) for each in parts[begin:end]])
+                    for begin, end in pairwise((0, *filled, len(parts)))]
+
+        def run(frame: Frame) -> Iterator[None]:
+            under_way: list[Frame] = []         # the last to begin first
+            for value in range(loop.axis.extent + len(filled)):
+                if value < loop.axis.extent:
+                    inside = frame.inside(loop.axis, value)
+                    for enter in allocated:
+                        inside = enter(inside)
+                    under_way.insert(0, inside)
+                first = max(0, value - loop.axis.extent + 1)
+                for section, each in zip(sections[first:], under_way, strict=False):
+                    yield from section(each)
+                del under_way[len(filled) - first:]
+
+        return run
+
+    def _allocate(self, statement: ir.Allocate) -> Step:
+        enter, body = self._entered(statement), self.of(statement.body)
+
+        def run(frame: Frame) -> Iterator[None]:
+            yield from body(enter(frame))
+
+        return run
+
+    def _entered(self, statement: ir.Allocate) -> Callable[[Frame], Frame]:
+        """A function that gives the frame inside an allocation."""
+        buffer = statement.buffer
+        if buffer not in self.places:
+            raise CompileError(f"{buffer.name} is allocated in {buffer.scope.value}, which the "
+                               f"accelerator does not have; use cache_read or cache_write to give "
+                               f"it a scratchpad")
+        start = constant_start(statement, self.nest.inputs) if buffer in self.stable else None
+        rows = buffer.tile_rows or 1
+
+        def enter(frame: Frame) -> Frame:
+            content = None if start is None else tuple([each.value(frame.values)
+                                                        for each in start])
+            tile = self.contents.first_tile(buffer, frame.thread, content)
+            # Counted as instructions count: in tiles, or in rows.
+            return frame._replace(bases={**frame.bases, buffer: tile * rows})
+
+        return enter
+
+    def _invoke(self, invoke: ir.Invoke, site: IntrinsicSite) -> Step:
+        """An intrinsic by its rule."""
+        intrinsic = find_intrinsic(invoke.intrinsic, self.intrinsics)
+
+        def run(frame: Frame) -> Iterator[None]:
+            for axes, tiles in site.visits(frame):
+                begins = False
+                if self.starts.noted:
+                    touched = [touched_tiles(axes, tiles[place]) for place in site.in_acc]
+                    begins = intrinsic.begins and self.starts.begun(touched[0])
+                    self._write(self.starts.cleared(touched))
+                self._write(intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins)))
+                again = site.again(frame)
+                if again is not None:
+                    self._write(intrinsic.rule(Loops(*again, self.kernels)))
+            yield
+
+        return run
+
+    def _start(self, start: ir.Start, site: IntrinsicSite) -> Step:
+        """Give tiles the value that sums start from. Sums that begin with their first product are
+        only noted."""
+        begins = find_intrinsic(start.intrinsic, self.intrinsics).begins
+
+        def run(frame: Frame) -> Iterator[None]:
+            visit = site.visit(frame)
+            if visit is not None:
+                axes, (tile,) = visit
+                touched = touched_tiles(axes, tile)
+                if begins:
+                    self._write(self.starts.note(touched, start.value))
+                else:
+                    self._write(self.starts.cleared([touched]))
+                    self._write(fills(axes, tile, start.value))
+            yield
+
+        return run
+
+    def _copy(self, site: CopySite) -> Step:
+        """A load or a store. What is still on the chip is not loaded again."""
+        segment, scratchpad = self.segments[site.dram.buffer], site.transfer.scratchpad
+        rows = site.transfer.tile_rows or 1
+
+        def run(frame: Frame) -> Iterator[None]:
+            if (site.copy.target.buffer, frame.thread) not in self.contents.loaded:
+                first = site.first_tile(frame)
+                if self.starts.noted and site.chip.buffer.scope == ir.Scope.ACC:
+                    self._write(self.starts.cleared([copied_tiles(first, site.chip)]))
+                boxes = list(site.transfer.boxes([each.value(frame.values) for each in site.start]))
+                for box in boxes:
+                    ends = Ends(scratchpad, first // rows + box.sram, segment, box.offset)
+                    self._write(self._loads(site, ends, box.sides, only=len(boxes) == 1)
+                                if site.transfer.loads else
+                                stores_of(store_pieces(box.sides, site.transfer.tile_bytes), ends))
+            yield
+
+        return run
+
+    def _loads(self, site: CopySite, ends: Ends, sides: Sides, *, only: bool) -> Iterator[Load]:
+        """The loads of a box of a copy. If it is the only one, a border that is still there from
+        the last time is left alone, if that does not take more of them."""
+        target, padding = site.copy.target, site.copy.padding
+        whole = load_pieces(sides, site.transfer.tile_bytes, padded=padding is not None)
+        if only and target.extents == target.buffer.shape and target.buffer in self.stable:
+            has_border = padding is not None and any(side.before or side.after for side in sides)
+            border = (sides, padding) if has_border else None
+            if self.contents.renew_border(target.buffer, ends.sram, border):
+                inside = load_pieces(sides, site.transfer.tile_bytes, padded=False)
+                if len(inside) <= len(whole):
+                    return loads_of(inside, ends, 0)
+        return loads_of(whole, ends, padding or 0)
+
+
+def ahead_of(loop: ir.Loop) -> list[ir.Buffer]:
+    """The buffers that a loop fills an iteration ahead."""
+    statement, found = loop.body, []
+    while isinstance(statement, ir.Allocate):
+        found += [statement.buffer] if statement.ahead else []
+        statement = statement.body
+    return found
+
+
+def _fills(statement: ir.Statement, buffer: ir.Buffer) -> bool:
+    """Whether something in a statement writes to a buffer."""
+    return any(isinstance(each, ir.Invoke) and each.regions[0].buffer is buffer
+               for each in ir.statements_of(statement))
+
+
+def _sequence(steps: list[Step]) -> Step:
+    def run(frame: Frame) -> Iterator[None]:
+        for step in steps:
+            yield from step(frame)
+
+    return run
+
+
+def _loop(loop: ir.Loop, body: Step) -> Step:
+    def run(frame: Frame) -> Iterator[None]:
+        for value in range(loop.axis.extent):
+            yield from body(frame.inside(loop.axis, value))
+
+    return run
+
+
+def _threads(loop: ir.Loop, body: Step) -> Step:
+    """Let all threads take turns, one part at a time, until all are done."""
+    axis = loop.axis
+
+    def run(frame: Frame) -> Iterator[None]:
+        threads = []
+        for value in range(axis.extent):
+            inside = frame.inside(axis, value)
+            threads.append(body(inside._replace(thread=frame.thread * axis.extent + value)))
+        while threads:
+            threads = [thread for thread in threads if next(thread, threads) is not threads]
+            yield
+
+    return run
+
+
+def _when(statement: ir.When, body: Step) -> Step:
+    holds = decision(statement.condition)
+
+    def run(frame: Frame) -> Iterator[None]:
+        if holds(frame.values):
+            yield from body(frame)
+
+    return run

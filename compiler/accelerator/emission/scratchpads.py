@@ -1,0 +1,235 @@
+"""Where buffers lie in the scratchpads: fixed places, found before anything is emitted.
+
+Buffers inside one another stand one after the other; buffers that are never alive together share
+a place. Copies of a buffer, which are used in turn, and the parts of virtual threads lie in
+different banks of the accumulator where there is room, so that engines do not meet there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+from ....isa.config import Config
+from ....isa.instructions import Buffer as Scratchpad
+from ...errors import CompileError
+from ...expression.affine import Affine, affine
+from ...expression.expression import Axis, Expression
+from ...nest.nest import (
+    TILE_RANK,
+    Allocate,
+    Buffer,
+    Copy,
+    Invoke,
+    Loop,
+    LoopKind,
+    Nest,
+    Region,
+    Scope,
+    Statement,
+    statements_of,
+)
+from .interleave_buffers import memory_shape
+
+SCRATCHPADS = {Scope.UOP: Scratchpad.UOP, Scope.INP: Scratchpad.INP, Scope.WGT: Scratchpad.WGT,
+               Scope.ACC: Scratchpad.ACC, Scope.OUT: Scratchpad.OUT}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The tiles of a buffer: from `first` on, a step further for each copy and thread. With a
+    `pitch`, its indices (of the outermost dimension that has several) are that far apart, and
+    other copies lie in between."""
+
+    first: int
+    tiles: int
+    step: int
+    copies: int
+    pitch: int | None = None
+
+    def of(self, thread: int, turn: int) -> int:
+        """The first tile of one of the copies that a thread has."""
+        return self.first + (thread * self.copies + turn) * self.step
+
+
+def tiles_of(buffer: Buffer) -> int:
+    """Tiles of a buffer in a scratchpad."""
+    if buffer.tile_rows:
+        return prod(buffer.shape[:-1]) // buffer.tile_rows
+    return prod(memory_shape(buffer)[:-TILE_RANK])
+
+
+def strides_of(buffer: Buffer) -> list[int]:
+    """From one index of a dimension to the next, in tiles, or in rows where these are addressed;
+    dimensions of the tile or row left out. From group to group, if a dimension is interleaved."""
+    leading = memory_shape(buffer)[:-1 if buffer.tile_rows else -TILE_RANK]
+    strides = [prod(leading[place + 1:]) for place in range(len(leading))]
+    return strides if buffer.interleave is None else strides[:-1]
+
+
+def tile_index(region: Region, pitch: int | None = None) -> Affine:
+    """Which tile, or row, of its buffer a region of one is, counted from index 0 of a dimension
+    that is interleaved."""
+    total, strides = Affine(), strides_of(region.buffer)
+    if pitch is not None:
+        strides[_outermost(region.buffer)] = pitch
+    if region.buffer.interleave is not None:
+        strides[region.buffer.interleave.dimension] = 0
+    for index, stride in zip(region.start, strides, strict=False):
+        form = affine(index)
+        if form is None:
+            raise CompileError(f"{region}: {index} is not a sum of axes times constants, which is "
+                               f"all that hardware loops can walk")
+        total = total + form.times(stride)
+    return total
+
+
+def _outermost(buffer: Buffer) -> int:
+    """The first dimension of several indices, those of the tile left out; if there is none, 0."""
+    return next((place for place in range(len(strides_of(buffer))) if buffer.shape[place] > 1), 0)
+
+
+class Banks(Enum):
+    """How the accumulator's banks are divided among buffers that are used in turn."""
+
+    WIDE = "as far apart as possible, parameters in a bank of their own"
+    CLOSE = "each in the next bank, the first beside the parameters"
+    SHARED = "side by side"
+
+
+def place_buffers(nest: Nest, config: Config) -> dict[Buffer, Place]:
+    """A place for every buffer that is allocated on the chip, in banks of their own if all fit."""
+    for banks in Banks:
+        places: dict[Buffer, Place] = {}
+        try:
+            _place(nest.body, config, {}, 1, places, banks)
+        except CompileError:
+            if banks == Banks.SHARED:
+                raise
+        else:
+            break
+    return places
+
+
+def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], threads: int,
+           places: dict[Buffer, Place], banks: Banks) -> None:
+    if isinstance(statement, Allocate) and statement.buffer.scope in SCRATCHPADS:
+        scope = statement.buffer.scope
+        top = tops.get(scope, 0)
+        place = _allocate(statement, config, top, threads, places, banks)
+        places[statement.buffer] = place
+        others = 0 if statement.slide else statement.copies * threads - 1
+        end = place.first + others * place.step + place.tiles
+        _place(statement.body, config, {**tops, scope: end}, threads, places, banks)
+        return
+    if isinstance(statement, Loop) and statement.kind == LoopKind.THREADS:
+        threads *= statement.axis.extent
+    for child in statement.children():
+        _place(child, config, tops, threads, places, banks)
+
+
+def _allocate(statement: Allocate, config: Config, top: int, threads: int,
+              places: Mapping[Buffer, Place], banks: Banks) -> Place:
+    buffer = statement.buffer
+    capacity, tiles = config.tiles(SCRATCHPADS[buffer.scope]), tiles_of(buffer)
+    count = 1 if statement.slide else statement.copies * threads       # copies overlap
+    need = top + count * tiles
+    if need > capacity:
+        others = ", ".join(f"{each.name} {place.tiles}" for each, place in places.items()
+                           if each.scope == buffer.scope)
+        raise CompileError(f"{buffer.name} does not fit in {buffer.scope.value}: it takes "
+                           f"{count} × {tiles} tiles{' beside ' + others if others else ''}, but "
+                           f"there are {capacity}: {need - capacity} too many")
+    if statement.slide is not None:
+        if threads > 1:
+            raise CompileError(f"{buffer.name} slides, which virtual threads cannot share")
+        step = statement.slide.step * strides_of(buffer)[statement.slide.dimension]
+        return Place(top, tiles, step, statement.copies)
+    if banks == Banks.SHARED or buffer.scope != Scope.ACC:
+        return Place(top, tiles, tiles, statement.copies)
+    place = _spread(statement, config, top, count)
+    if place and banks == Banks.WIDE:
+        return place
+    # Few tiles that are only loaded, such as parameters, leave the banks to others.
+    if count > 1 and (4 * tiles >= config.acc_bank_tiles or not _is_loaded(statement)):
+        if banks == Banks.CLOSE:
+            first, step = _in_next_banks(top, tiles, config.acc_bank_tiles, places)
+            if first + (count - 1) * step + tiles > capacity:
+                raise CompileError(f"{buffer.name} does not find banks of its own")
+        else:
+            first, step = _in_banks(top, tiles, count, capacity, config.acc_bank_tiles)
+        return Place(first, tiles, step, statement.copies)
+    return Place(top, tiles, tiles, statement.copies)
+
+
+def _spread(statement: Allocate, config: Config, top: int, count: int) -> Place | None:
+    """Each index of the outermost dimension in banks of its own, if they fit and leave the chip one
+    by one: while the gemm works on one, the ALU has the one before."""
+    buffer, copies = statement.buffer, statement.copies
+    indices = buffer.shape[_outermost(buffer)] if strides_of(buffer) else 1
+    if not 1 < indices <= config.acc_banks or not _leaves_in_parts(statement):
+        return None
+    pitch = config.acc_banks // indices * config.acc_bank_tiles
+    size = tiles_of(buffer) // indices
+    if top + count * size > pitch:
+        return None
+    return Place(top, (indices - 1) * pitch + size, size, copies, pitch)
+
+
+def _in_banks(top: int, tiles: int, count: int, capacity: int, bank: int) -> tuple[int, int]:
+    """Where the first of several copies begins, and how far from one another they are, so that no
+    two of them share a bank; side by side if that is not possible. What lies before, such as
+    parameters, is loaded while the gemm holds a bank of its sums, or read by the ALU together with
+    them: it gets a bank of its own too, if there is one."""
+    for first in (-(-top // bank) * bank, top):
+        most = (capacity - first - tiles) // (count - 1)
+        steps = [*range(bank, most + 1, bank), *range(bank - first % bank, most + 1, bank)]
+        for step in sorted(steps, reverse=True):
+            begins = [(first + number * step) // bank for number in range(count)]
+            ends = [(first + number * step + tiles - 1) // bank for number in range(count)]
+            if all(end < begin for end, begin in zip(ends, begins[1:], strict=False)):
+                return first, step
+    return top, tiles
+
+
+def _in_next_banks(top: int, tiles: int, bank: int,
+                   places: Mapping[Buffer, Place]) -> tuple[int, int]:
+    """The first copy from here on, or if another that is used in turn is in this bank, or it
+    does not fit, in the next one; the others each in a bank further on."""
+    shared = any(place.copies > 1 and place.step >= place.tiles and place.step > bank // 2
+                 and place.of(0, place.copies - 1) // bank == (top - 1) // bank
+                 for buffer, place in places.items() if buffer.scope == Scope.ACC)
+    first = top if not shared and top % bank + tiles <= bank else -(-top // bank) * bank
+    begin = -(-(first + tiles) // bank) * bank          # of the second
+    return first, begin - first if first % bank else -(-tiles // bank) * bank
+
+
+def _leaves_in_parts(statement: Allocate) -> bool:
+    """Whether a loop along the outermost dimension takes what is computed and moves it on."""
+    buffer, place = statement.buffer, _outermost(statement.buffer)
+    inside = list(statements_of(statement.body))
+    if any(isinstance(each, Copy) and buffer in (each.target.buffer, each.source.buffer)
+           for each in inside):
+        return False
+    return any(isinstance(each, Loop) and _takes_along(each, buffer, place) for each in inside)
+
+
+def _takes_along(loop: Loop, buffer: Buffer, place: int) -> bool:
+    inside = list(statements_of(loop.body))
+    return any(isinstance(each, Copy) for each in inside) and any(
+        isinstance(each, Invoke) and each.regions[0].buffer is not buffer
+        and any(region.buffer is buffer and _depends(region.start[place], loop.axis)
+                for region in each.regions[1:])
+        for each in inside)
+
+
+def _depends(index: Expression, axis: Axis) -> bool:
+    form = affine(index)
+    return form is not None and form.of(axis) != 0
+
+
+def _is_loaded(statement: Allocate) -> bool:
+    return any(isinstance(each, Copy) and each.target.buffer is statement.buffer
+               for each in statements_of(statement.body))

@@ -1,0 +1,1 @@
+"""Instruction selection: transfers, intrinsics, and the loops that the hardware runs."""

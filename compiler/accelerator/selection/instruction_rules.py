@@ -1,0 +1,95 @@
+"""Rules: from the loops around an intrinsic to the instructions that compute all of them.
+
+Every intrinsic brings one, those of the accelerator as well as those that a user declares
+(examples/new_intrinsic.py). These are the accelerator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ....isa.instructions import AluOp, Buffer, GemmFlags, Instruction, Requantize
+from ...expression.affine import Affine
+from ...expression.expression import Axis
+from .depthwise_windows import depthwise_sums
+from .instructions import MicroKernels, alus, fills, gemms, immediates, requantizes
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The loops around an intrinsic, and what else a rule needs to know.
+
+    tiles       which tile each operand is, as a sum over the axes, in the order of `operands`
+    kernels     the sequences of micro-ops, for what needs them
+    begins      sums begin here: what accumulators hold before does not count. Only for intrinsics
+                that say that they can do so
+    """
+
+    axes: Sequence[Axis]
+    tiles: Sequence[Affine]
+    kernels: MicroKernels
+    begins: bool = False
+
+
+Rule = Callable[[Loops], Iterable[Instruction]]
+
+
+def gemm(loops: Loops) -> Iterable[Instruction]:
+    """Tile products."""
+    dst, src, wgt = loops.tiles
+    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins)
+
+
+def gemm_of_results(loops: Loops) -> Iterable[Instruction]:
+    """Tile products of results."""
+    dst, src, wgt = loops.tiles
+    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
+                 mode=GemmFlags.OUT)
+
+
+def depthwise(loops: Loops) -> Iterable[Instruction]:
+    """Products lane by lane, or windows of three taps."""
+    dst, src, wgt = loops.tiles
+    return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins)
+
+
+def depthwise_of_results(loops: Loops) -> Iterable[Instruction]:
+    """The same products of results."""
+    dst, src, wgt = loops.tiles
+    return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
+                          mode=GemmFlags.OUT)
+
+
+def fill(value: int) -> Rule:
+    """Results that are all the same."""
+    def rule(loops: Loops) -> Iterable[Instruction]:
+        out, = loops.tiles
+        return fills(loops.axes, out, value, Buffer.OUT)
+    return rule
+
+
+def element_wise(op: AluOp) -> Rule:
+    """An operation of two tiles; with one operand, the result is the other."""
+    def rule(loops: Loops) -> Iterable[Instruction]:
+        result, *sources = loops.tiles
+        left, right = sources if len(sources) > 1 else (result, *sources)
+        return alus(loops.axes, op, result, left, right)
+    return rule
+
+
+def immediate(op: AluOp, value: int) -> Rule:
+    """An operation of a tile and a constant."""
+    def rule(loops: Loops) -> Iterable[Instruction]:
+        result, source = loops.tiles
+        return immediates(loops.axes, op, result, source, immediate=value)
+    return rule
+
+
+def requantize(pattern: Requantize) -> Rule:
+    """Requantization with the parameters of channels. `pattern` has everything but tiles and
+    loops."""
+    def rule(loops: Loops) -> Iterable[Instruction]:
+        result, source, *parameters = loops.tiles
+        return requantizes(loops.axes, result, source, parameters, pattern)
+    return rule

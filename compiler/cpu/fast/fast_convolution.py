@@ -1,0 +1,184 @@
+"""Convolutions in blocks: some pixels of a row of the result, each with a vector of channels.
+
+Windows lie inside of images: there is a border already. Weights are constants, in panels of as
+many output channels as a block has: weights[panel, y, x, input, lane].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...expression.expression import Axis, Expression, minimum, select, total
+from ...expression.tensor import Tensor, compute, constant, reduce_axis
+from ...graph.types import Array, Shape
+from ..registry import Operand
+from .arrange import ACROSS, Blocked, Sums
+from .block import Block, block_of
+from .bytes import (
+    TERMS,
+    Correction,
+    are_bytes,
+    copy_signed,
+    per_column,
+    round_up,
+    to_signed,
+    to_signed_array,
+    zero_points,
+)
+from .fast_depthwise import depthwise_sums
+from .fast_window import Window
+
+FLOATS = {"float16": "float32", "float32": "float32"}
+Indices = tuple[Expression, ...]
+
+
+def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window) -> Sums | None:
+    """Sums of products in windows, without zero points; None, if there is no fast way."""
+    if weights.array is None or not min(weights.array.shape):
+        return None
+    floats = images.type.dtype in FLOATS and weights.type.dtype in FLOATS
+    array = weights.array[:, :, ::-1, ::-1] if window.turned else weights.array
+    group = len(array) // window.groups
+    if window.groups > 1 and array.shape[1] == group == 1 and _has_one_zero(images):
+        return depthwise_sums(images, weights, array, shape, window)
+    block = _block(shape, window, group)
+    if block is None:
+        return None
+    if floats:
+        return _of_floats(images, array.astype(np.float32), shape, window, block)
+    if are_bytes(images.type, weights.type) and _has_one_zero(images) and (
+            _has_one_zero(weights) or weights.type.known().axis == 0) and (
+            window.groups == 1 or (array.shape[1] % TERMS == 0 and not _zeros(weights).any())):
+        return _of_bytes(images, weights, array, shape, window, block)
+    return None
+
+
+def _has_one_zero(x: Operand) -> bool:
+    return x.type.quantization is None or x.type.quantization.axis is None
+
+
+def _zeros(weights: Operand) -> Array:
+    return zero_points(weights.type)
+
+
+def _block(shape: Shape, window: Window, group: int) -> Block | None:
+    """A block for so many columns of the image. Panels do not reach from group to group."""
+    widths = None if window.groups == 1 else [each for each in (16, 8, 4) if group % each == 0]
+    return None if widths == [] else block_of(shape[window.axes[2]], group, widths=widths)
+
+
+def _in_panels(array: Array, lanes: int) -> Array:
+    """(output, input, y, x) → (panel, y, x, input, lane)"""
+    outputs = len(array)
+    wide = np.zeros((round_up(outputs, lanes), *array.shape[1:]), array.dtype)
+    wide[:outputs] = array
+    parts = wide.reshape(-1, lanes, *array.shape[1:])
+    return np.ascontiguousarray(parts.transpose(0, 3, 4, 2, 1))
+
+
+def _channel(output: Expression, lanes: int, outputs: int, window: Window, depth: int,
+             c: Expression) -> Expression:
+    """An input channel of an output's group. Written by panels, for it is the same for each."""
+    if window.groups == 1:
+        return c
+    return (output // lanes) // (outputs // window.groups // lanes) * depth + c
+
+
+def _of_floats(images: Operand, array: Array, shape: Shape, window: Window, block: Block) -> Sums:
+    outputs, depth, *taps = array.shape
+    kernel, pixels = constant("weights", _in_panels(array, block.lanes)), _pixels(images, window)
+    a, b, c = (reduce_axis(name, size) for name, size in zip("abc", (*taps, depth), strict=True))
+
+    def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:
+        channel = _channel(output, block.lanes, outputs, window, depth, c)
+        y, x = window.pixel(row, _inside(column, shape, window), a, b)
+        weight = kernel[output // block.lanes, a, b, c, output % block.lanes]
+        return total(pixels[n, y, x, channel].cast("float32") * weight, a, b, c)
+
+    return _sums(product, shape, window, block)
+
+
+def _pixels(images: Operand, window: Window) -> Tensor:
+    """Images with channels last: their numbers are next to each other in a cache, and mostly in
+    one page of memory."""
+    if window.channel_axis == 3:
+        return images.tensor
+    n, channels, height, width = images.type.shape
+    return compute(ACROSS, (n, height, width, channels),
+                   lambda image, y, x, c: images.tensor[image, c, y, x])
+
+
+def _inside(column: Axis, shape: Shape, window: Window) -> Expression:
+    """Blocks reach beyond the last column, and compute it again there."""
+    return minimum(column, shape[window.axes[2]] - 1)
+
+
+def _sums(product: Callable[..., Expression], shape: Shape, window: Window, block: Block, *,
+          dot: bool = False) -> Sums:
+    n, rows, columns, channels = (shape[each] for each in window.axes)
+    whole = (n, rows, max(block.height, columns), round_up(channels, block.lanes))
+    blocked = Blocked(compute("sums", whole, product), *window.axes[2:], block, dot=dot)
+    stored = blocked.sums if channels % block.lanes == 0 and not dot else blocked.stored()
+    return Sums(lambda i: stored[tuple(i[each] for each in window.axes)], blocked)
+
+
+def _of_bytes(images: Operand, weights: Operand, array: Array, shape: Shape, window: Window,
+              block: Block) -> Sums:
+    outputs, depth, *taps = array.shape
+    terms = round_up(depth, TERMS)
+    deep = np.zeros((outputs, terms, *taps), np.int8)
+    deep[:, :depth] = to_signed_array(array)
+    panels = _in_panels(deep, block.lanes)
+    fours = panels.reshape(*panels.shape[:3], terms // TERMS, TERMS, block.lanes)
+    kernel = constant("weights", np.ascontiguousarray(np.swapaxes(fours, -1, -2)))
+    pixels = _channels_last(images, window)
+    a, b, k, t = (reduce_axis(name, size) for name, size in zip(
+        ("a", "b", "c", "t"), (*taps, terms // TERMS, TERMS), strict=True))
+
+    def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:
+        channel = _channel(output, block.lanes, outputs, window, depth, k * TERMS + t)
+        y, x = window.pixel(row, _inside(column, shape, window), a, b)
+        pixel = pixels[n, y, x, channel]
+        weight = kernel[output // block.lanes, a, b, k, output % block.lanes, t]
+        return total(pixel.cast("int32") * weight.cast("int32"), a, b, k, t)
+
+    sums = _sums(product, shape, window, block, dot=True)
+    zeros, column = _zeros(weights), window.channel_axis
+    more = Correction(
+        int(zero_points(images.type)[0]),
+        per_column("weight_zeros", zeros, column) if zeros.any() else None,
+        _pixel_sums(pixels, shape, window, depth, (a.extent, b.extent)),
+        per_column("weight_sums", to_signed_array(array).sum(axis=(1, 2, 3), dtype=np.int64),
+                   column),
+        depth * taps[0] * taps[1])
+    return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
+
+
+def _channels_last(images: Operand, window: Window) -> Tensor:
+    """Images as signed bytes with channels last, in fours."""
+    if window.channel_axis == 3:
+        return copy_signed(images)
+    n, channels, height, width = images.type.shape
+    last = round_up(channels, TERMS)
+
+    def element(image: Axis, y: Axis, x: Axis, c: Axis) -> Expression:
+        value = to_signed(images.tensor[image, c, y, x])
+        return value if last == channels else select(c < channels, value, 0)
+
+    return compute(ACROSS, (n, height, width, last), element)
+
+
+def _pixel_sums(pixels: Tensor, shape: Shape, window: Window, depth: int,
+                taps: tuple[int, int]) -> Callable[[Indices], Expression]:
+    """The sum of all pixels of a window."""
+    n, rows, columns, _ = (shape[each] for each in window.axes)
+    a, b, c = (reduce_axis(name, size) for name, size in zip("abc", (*taps, depth), strict=True))
+
+    def pixels_of(image: Axis, row: Axis, column: Axis) -> Expression:
+        y, x = window.pixel(row, column, a, b)
+        return total(pixels[image, y, x, c].cast("int32"), a, b, c)
+
+    sums = compute("pixel_sums", (n, rows, columns), pixels_of)
+    return lambda i: sums[tuple(i[each] for each in window.axes[:3])]

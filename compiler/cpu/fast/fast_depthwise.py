@@ -1,0 +1,64 @@
+"""Convolutions with a group for each channel, in blocks. Where channels come last, a block is some
+pixels of a row with a vector of channels; where they come first, some rows with a vector of pixels.
+Taps are written out, so that pixels that several windows share are loaded once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...expression.expression import Axis, Expression, minimum, total
+from ...expression.tensor import compute, constant, reduce_axis
+from ...graph.types import Array, Shape
+from ..registry import Operand
+from .arrange import Blocked, Sums
+from .block import block_of
+from .bytes import Correction, are_bytes, per_column
+from .fast_window import Window
+
+WIDTHS = (16, 8, 4)
+WRITTEN_OUT = 9                 # taps, at most; more are written out row by row
+FLOATS = ("float16", "float32")
+
+
+def depthwise_sums(images: Operand, weights: Operand, array: Array, shape: Shape,
+                   window: Window) -> Sums | None:
+    """Sums of products for each channel; None, if vectors do not divide a row or the channels."""
+    floats = images.type.dtype in FLOATS and weights.type.dtype in FLOATS
+    known = weights.type.quantization
+    if not floats and (not are_bytes(images.type, weights.type) or (
+            known is not None and any(known.zero_points))):
+        return None
+    lanes = next((each for each in WIDTHS if shape[3] % each == 0), None)
+    if lanes is None:
+        return None
+    dtype = "float32" if floats else "int32"
+    sums = _sums(images, array.astype("float32" if floats else "int16"), shape, window, lanes,
+                 dtype)
+    if floats or images.type.quantization is None:
+        return sums
+    more = Correction(images.type.known().zero_point, None, sums.value, per_column(
+        "weight_sums", array.sum(axis=(1, 2, 3), dtype=np.int64), window.channel_axis), 0)
+    return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
+
+
+def _sums(images: Operand, array: Array, shape: Shape, window: Window, lanes: int,
+          dtype: str) -> Sums:
+    """The last axis is that of vectors, and the one before that of rows of a block."""
+    first, taps = window.channel_axis == 1, array.shape[2:]
+    kernel = constant("weights", np.ascontiguousarray(array[:, 0].transpose(1, 2, 0)))
+    a, b = (reduce_axis(name, size) for name, size in zip("ab", taps, strict=True))
+    block = block_of(shape[2], shape[3], widths=[lanes])
+
+    def product(n: Axis, one: Axis, two: Axis, three: Axis) -> Expression:
+        inside = minimum(two, shape[2] - 1)
+        channel, row, column = (one, inside, three) if first else (three, one, inside)
+        y, x = window.pixel(row, column, a, b)
+        pixel = images.tensor[(n, channel, y, x) if first else (n, y, x, channel)]
+        # 16 bits hold a product of bytes, and are multiplied twice as many at a time.
+        short = dtype if dtype == "float32" else "int16"
+        return total((pixel.cast(short) * kernel[a, b, channel]).cast(dtype), a, b)
+
+    whole = (*shape[:2], max(block.height, shape[2]), shape[3])
+    blocked = Blocked(compute("sums", whole, product), 2, 3, block, before=(0, 1),
+                      unrolled=2 if taps[0] * taps[1] <= WRITTEN_OUT else 1)
+    return Sums(lambda i: blocked.sums[i], blocked)

@@ -1,0 +1,1 @@
+"""Lowerings of operations that move numbers and compute nothing."""

@@ -1,0 +1,1 @@
+"""Lowerings of products, windows, reductions, norms and recurrent layers."""

@@ -1,0 +1,108 @@
+"""Running sums, and the largest numbers in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....expression.expression import BOOL, Axis, Expression, both, either, negate
+from ....graph.operation import normalize_axis
+from ....graph.operations.layers.scan import Cumulative, CumulativeKind, TopK
+from ....graph.types import TensorType
+from ....nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
+from ...registry import BufferOperand, lowers_to_nest
+from ..lowering import is_nan, working
+from ..nest_builders import assign, at, local, nest_of, over, place_of, when
+
+
+@lowers_to_nest(Cumulative)
+def cumulative(operation: Cumulative, result: TensorType, target: Buffer,
+               x: BufferOperand) -> Nest:
+    """Real numbers are summed in 64 bits."""
+    place = normalize_axis(operation.axis, len(result.shape))
+    size, product = result.shape[place], operation.kind == CumulativeKind.PROD
+    wide = "float64" if result.is_float else result.dtype
+
+    def line(others: tuple[Axis, ...]) -> Statement:
+        def step(total: Buffer, axes: tuple[Axis, ...]) -> Statement:
+            here = size - 1 - axes[0] if operation.reverse else axes[0]
+            indices = (*others[:place], here, *others[place:])
+            value, before = at(x.buffer, *indices).cast(wide), at(total, 0)
+            more = assign(total, (0,), before * value if product else before + value)
+            store = assign(target, indices, at(total, 0).cast(result.dtype))
+            return in_sequence(store, more) if operation.exclusive else in_sequence(more, store)
+
+        return local("total", (1,), wide, lambda total: in_sequence(
+            assign(total, (0,), int(product)), over((size,), lambda axes: step(total, axes))))
+
+    outside = [extent for axis, extent in enumerate(result.shape) if axis != place]
+    return nest_of(target, over(outside, line, LoopKind.PARALLEL), x)
+
+
+@lowers_to_nest(TopK)
+def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand) -> Nest:
+    """A list of the best so far, best first. Most numbers are only compared with its last."""
+    place = normalize_axis(operation.axis, len(result.shape))
+    size, count = x.type.shape[place], operation.count
+    wide = "uint8" if x.type.dtype == BOOL else working(x.type.dtype)
+
+    def better(one: Expression, other: Expression) -> Expression:
+        """Strictly, so that the first of equal ones stays first. What is no number is largest."""
+        first, second = (other, one) if operation.largest else (one, other)
+        less = first < second
+        if x.type.is_float:
+            less = either(less, both(negate(is_nan(first)), is_nan(second)))
+        return less
+
+    def line(others: tuple[Axis, ...]) -> Statement:
+        def there(index: Expression) -> tuple[Expression, ...]:
+            return (*others[:place], index, *others[place:])
+
+        def filled(values: Buffer, places: Buffer) -> Statement:
+            def candidate(axes: tuple[Axis, ...]) -> Statement:
+                j = axes[0]
+                value = at(x.buffer, *there(j)).cast(wide)
+
+                def goes_before(slot: Expression) -> Expression:
+                    """Whether it comes before what is in a slot, or that is empty."""
+                    return either(j <= slot, better(value, at(values, slot)))
+
+                def shift(slots: tuple[Axis, ...]) -> Statement:
+                    slot = count - 1 - slots[0]
+                    before = place_of(slot - 1, count)
+                    down = both(slot > 0, goes_before(before))
+                    return when(goes_before(slot), in_sequence(
+                        when(down, assign(values, (slot,), at(values, before)),
+                             assign(places, (slot,), at(places, before))),
+                        when(negate(down), assign(values, (slot,), value),
+                             assign(places, (slot,), j.cast(result.dtype)))))
+
+                return when(goes_before(count - 1 + j * 0), over((count,), shift))
+
+            return in_sequence(
+                over((count,), lambda axes: in_sequence(assign(values, axes, 0),
+                                                        assign(places, axes, 0))),
+                over((size,), candidate),
+                _write_places(operation.sorted, count, places, target, there))
+
+        return local("values", (count,), wide, lambda values: local(
+            "places", (count,), result.dtype, lambda places: filled(values, places)))
+
+    outside = [extent for axis, extent in enumerate(result.shape) if axis != place]
+    return nest_of(target, over(outside, line, LoopKind.PARALLEL), x)
+
+
+def _write_places(is_sorted: bool, count: int, places: Buffer, target: Buffer,
+                  there: Callable[[Expression], tuple[Expression, ...]]) -> Statement:
+    """Places as they are, or in their own order: each goes to as many as are before it."""
+    if is_sorted:
+        return over((count,), lambda axes: assign(target, there(axes[0]), at(places, axes[0])))
+
+    def ranked(axes: tuple[Axis, ...]) -> Statement:
+        mine = at(places, axes[0])
+        return local("rank", (1,), "int32", lambda rank: in_sequence(
+            assign(rank, (0,), 0),
+            over((count,), lambda others: when(
+                at(places, others[0]) < mine, assign(rank, (0,), at(rank, 0) + 1))),
+            assign(target, there(place_of(at(rank, 0), count)), mine)))
+
+    return over((count,), ranked)

@@ -1,0 +1,1 @@
+"""Lowerings to the bit as TFLite's reference kernels compute."""

@@ -1,0 +1,1 @@
+"""Lowerings of operations on images and boxes."""

@@ -1,0 +1,68 @@
+"""Images in another size."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from ....expression.expression import Expression
+from ....expression.functions import truncate
+from ....expression.tensor import Tensor, compute
+from ....graph.operations.vision.resize import Resize, ResizeKind
+from ....graph.types import TensorType
+from ...registry import Operand, lowers
+from ..lowering import Axes, clamp, each, index_table, table, with_axis, working
+
+
+@lowers(Resize)
+def resize(operation: Resize, result: TensorType, x: Operand) -> Tensor:
+    axes = [axis for axis, (before, after) in enumerate(zip(x.type.shape, operation.shape,
+                                                            strict=True))
+            if before != after or (operation.ratios and Fraction(operation.ratios[axis]) != 1)]
+    if operation.kind == ResizeKind.NEAREST:
+        return each(operation, result, lambda i: x.tensor[_nearest(operation, x.type, axes, i)])
+    # Averages of integers are rounded, so they are as exact as the graph's.
+    wide = working(x.type.dtype) if x.type.is_float else "float64"
+    found = x.tensor
+    for axis in axes:
+        found = _interpolate(operation, found, axis, wide)
+
+    def element(i: Axes) -> Expression:
+        value = found[i]
+        if result.is_float or not axes:
+            return value.cast(result.dtype)
+        low, high = result.range
+        return truncate(clamp(value, float(low), float(high))).cast(result.dtype)
+
+    return each(operation, result, element)
+
+
+def _nearest(operation: Resize, x: TensorType, axes: list[int], i: Axes) -> Axes:
+    for axis in axes:
+        size = x.shape[axis]
+        places = np.clip(operation.nearest_of(operation.places(axis, size)), 0, size - 1)
+        i = with_axis(i, axis, index_table(f"places{axis}", places, i[axis]))
+    return i
+
+
+def _interpolate(operation: Resize, before: Tensor, axis: int, wide: str) -> Tensor:
+    """Averages of the pixels around each place along an axis."""
+    last = before.shape[axis] - 1
+    places = operation.places(axis, last + 1)
+    if operation.kind == ResizeKind.LINEAR:
+        places = np.clip(places, 0, last)
+    below = np.floor(places)
+    taps = [(np.clip(below.astype(np.int64) + step, 0, last), np.asarray(weight).astype(wide))
+            for step, weight in operation._weights(places - below)]
+
+    def element(*i: Expression) -> Expression:
+        total = None
+        for place, (index, weight) in enumerate(taps):
+            there = with_axis(i, axis, index_table(f"places{axis}_{place}", index, i[axis]))
+            term = before[there].cast(wide) * table(f"weights{axis}_{place}", weight, i[axis])
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    return compute(f"resized{axis}", with_axis(before.shape, axis, operation.shape[axis]), element)

@@ -1,0 +1,1 @@
+"""How each kind of ONNX operator becomes operations of a graph."""

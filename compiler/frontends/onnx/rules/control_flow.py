@@ -1,0 +1,152 @@
+"""Control flow that is known while a model is read: one branch of an If, and every step of a loop,
+as if it had been written out."""
+
+from __future__ import annotations
+
+from onnx import AttributeProto, GraphProto, NodeProto
+
+from ....graph.operation import normalize_axis
+from ....graph.operations.data_movement.indexing import Expand
+from ....graph.operations.data_movement.shape import Concat, Reshape
+from ....graph.types import GraphError
+from ..call import Call
+from ..inline_bodies import inline_nodes
+from ..onnx_file import array_of, dtype_of
+from ..operator_table import operator
+from ..read_nodes import DEEPEST, read_nodes
+from .data_movement import build_slice
+
+MOST_STEPS = 1 << 16        # of a loop
+
+
+def body_of(call: Call, name: str) -> GraphProto:
+    """An attribute that is a graph."""
+    found = call.attributes.get(name)
+    if found is None or found.type != AttributeProto.GRAPH:
+        raise GraphError(f"{name} must be a graph")
+    if call.depth >= DEEPEST:
+        raise GraphError(f"bodies are in bodies more than {DEEPEST} deep")
+    body: GraphProto = found.g
+    return body
+
+
+def read_body(call: Call, body: GraphProto, operands: list[str]) -> list[str]:
+    """Read the nodes of a body with names of their own. Operands and results are tensors of the
+    graph."""
+    if len(operands) != len(body.input):
+        raise GraphError(f"a body has {len(body.input)} inputs, but gets {len(operands)}")
+    reader, names = call.reader, {}
+    prefix = reader.prefix(call.result)
+    reader.count_expanded()             # an empty body too
+    for value, tensor in zip(body.input, operands, strict=True):
+        names[value.name] = f"{prefix}{value.name}"
+        reader.define(names[value.name], tensor)
+    for constant in body.initializer:
+        names[constant.name] = f"{prefix}{constant.name}"
+        reader.arrays[names[constant.name]] = array_of(constant)
+    nodes: list[NodeProto] = list(inline_nodes(body.node, names, prefix))
+    read_nodes(reader, nodes, call.opset, call.depth + 1)
+    return [reader.tensor(names.get(each.name, each.name)) for each in body.output]
+
+
+@operator("If", "then_branch else_branch")
+def branch(call: Call) -> None:
+    chosen = "then_branch" if call.number(0, "the condition") else "else_branch"
+    body = body_of(call, chosen)
+    for number, tensor in enumerate(read_body(call, body, [])):
+        call.same(tensor, number)
+
+
+@operator("Loop", "body")
+def loop(call: Call) -> None:
+    """Every step, as long as the condition holds, which must be known before each."""
+    body = body_of(call, "body")
+    counts = call.integers(0, "the number of steps") if call.has(0) else (MOST_STEPS + 1,)
+    carried = [call.tensor(each) for each in range(2, len(call))]
+    if len(counts) != 1 or len(body.output) < 1 + len(carried):
+        raise GraphError(f"a loop of {counts} steps with {len(carried)} tensors has a body of "
+                         f"{len(body.output)} results")
+    stacks: list[list[str]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
+    goes_on = call.tensor(1) if call.has(1) else call.scalar(True, "bool")
+    step = 0
+    while step < counts[0] and _holds(call, goes_on):
+        if step >= MOST_STEPS:
+            raise GraphError(f"a loop takes more than {MOST_STEPS} steps")
+        results = read_body(call, body, [call.scalar(step, "int64"), goes_on, *carried])
+        goes_on, carried, rest = results[0], results[1:len(carried) + 1], results[
+            len(carried) + 1:]
+        for stack, each in zip(stacks, rest, strict=True):
+            stack.append(each)
+        step += 1
+    for number, tensor in enumerate(carried):
+        call.same(tensor, number)
+    for number, (stack, value) in enumerate(zip(stacks, body.output[len(carried) + 1:],
+                                                strict=True), start=len(carried)):
+        _give_stack(call, stack, number, 0, value.type.tensor_type.elem_type)
+
+
+def _holds(call: Call, condition: str) -> bool:
+    known = call.reader.builder.array(condition)
+    if known is None:
+        raise call.reader.not_constant("whether a loop goes on", condition)
+    return bool(known.all())
+
+
+def _give_stack(call: Call, parts: list[str], number: int, axis: int, kind: int) -> None:
+    """Results of all steps, joined along a new axis."""
+    if number >= len(call.node.output) or not call.node.output[number]:
+        return
+    if not parts:
+        call.give(Expand(x=call.scalar(0, dtype_of(kind)), shape=(0,)), number)
+        return
+    shape = call.type_of(parts[0]).shape
+    place = normalize_axis(axis, len(shape) + 1)
+    one = (*shape[:place], 1, *shape[place:])
+    call.give(Concat(parts=tuple(call.reshaped(each, one) for each in parts), axis=place), number)
+
+
+@operator("Scan", "body num_scan_inputs scan_input_axes scan_input_directions scan_output_axes "
+          "scan_output_directions", since=9)
+def scan(call: Call) -> None:
+    """Every step, with its part of each tensor that is scanned."""
+    body, scanned = body_of(call, "body"), call.integer("num_scan_inputs", 0)
+    states = len(call) - scanned
+    if not 0 < scanned <= len(call) or len(body.output) < states:
+        raise GraphError(f"{scanned} of {len(call)} operands are scanned, and the body gives "
+                         f"{len(body.output)} results")
+    stacked = len(body.output) - states
+    axes = call.list("scan_input_axes") or (0,) * scanned
+    backwards = call.list("scan_input_directions") or (0,) * scanned
+    into = call.list("scan_output_axes") or (0,) * stacked
+    turned = call.list("scan_output_directions") or (0,) * stacked
+    if (len(axes), len(backwards), len(into), len(turned)) != (scanned, scanned, stacked, stacked):
+        raise GraphError("there must be an axis and a direction for each scanned tensor")
+    inputs = [call.tensor(states + each) for each in range(scanned)]
+    steps = {call.type_of(each).shape[normalize_axis(axis, len(call.type_of(each).shape))]
+             for each, axis in zip(inputs, axes, strict=True)}
+    if len(steps) != 1 or not 0 < min(steps) <= MOST_STEPS:
+        raise GraphError(f"tensors with {sorted(steps)} steps are scanned, but all must have as "
+                         f"many, from 1 to {MOST_STEPS}")
+    count = steps.pop()
+    carried = [call.tensor(each) for each in range(states)]
+    stacks: list[list[str]] = [[] for _ in range(stacked)]
+    for step in range(count):
+        parts = [_select_index(call, each, axis, count - 1 - step if back else step)
+                 for each, axis, back in zip(inputs, axes, backwards, strict=True)]
+        results = read_body(call, body, [*carried, *parts])
+        carried = results[:states]
+        for stack, each in zip(stacks, results[states:], strict=True):
+            stack.append(each)
+    for number, tensor in enumerate(carried):
+        call.same(tensor, number)
+    for number, (stack, axis, back) in enumerate(zip(stacks, into, turned, strict=True),
+                                                 start=states):
+        _give_stack(call, stack[::-1] if back else stack, number, axis, 0)
+
+
+def _select_index(call: Call, tensor: str, axis: int, index: int) -> str:
+    """One index of an axis, without it."""
+    shape = call.type_of(tensor).shape
+    place = normalize_axis(axis, len(shape))
+    part = call.moved(build_slice(tensor, shape, {place: (index, index + 1, 1)}), tensor)
+    return call.moved(Reshape(x=part, shape=(*shape[:place], *shape[place + 1:])), part)

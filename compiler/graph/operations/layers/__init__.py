@@ -1,0 +1,1 @@
+"""Operations that sum: products, windows, reductions, norms and recurrent layers."""

@@ -1,0 +1,1 @@
+"""Operations on elements one by one."""

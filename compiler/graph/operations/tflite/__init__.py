@@ -1,0 +1,1 @@
+"""Operations to the bit as TFLite's reference kernels compute them."""

@@ -1,0 +1,152 @@
+"""The program of a group of layers: places for its tensors, and one stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...isa.config import Config
+from ...isa.program import Tensor
+from ..graph.graph import Graph
+from ..graph.operations.data_movement.shape import Reshape
+from ..operators.choice import Cost, Remembering
+from ..operators.layout import Layout
+from .groups import Group
+from .linking.dram_places import Grid, Place
+from .linking.link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
+from .linking.link_key import parts_of
+from .linking.memory_plan import Life, Plan, plan_memory
+from .linking.on_chip import on_chip
+from .network import AcceleratorStep, LayerReport, Transfer
+
+NOWHERE = Place(ARENA, 0)       # of tensors that stay on the chip: nobody goes there
+
+
+def stream_cycles(graph: Graph, group: Group, config: Config, cost: Cost) -> int:
+    """What the program of a group costs. It is not even linked if the cost is known."""
+    if group.cycles is None:
+        if isinstance(cost, Remembering):
+            linked = _prepare(graph, group, config)
+            group.cycles = cost.look_up(parts_of(linked.layers, config, linked.sizes),
+                                        lambda: link_lazily(graph, group, config).program)
+        else:
+            group.cycles = cost(link_lazily(graph, group, config).program)
+    return group.cycles
+
+
+def link_lazily(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
+    """The program of a group, which is joined when it is first asked for."""
+    if group.step is None:
+        group.step = _link_group(graph, group, config)
+    return group.step
+
+
+def check_on_chip(graph: Graph, group: Group, config: Config) -> None:
+    """Refuse a group if what is to stay on the chip finds no room there."""
+    on_chip(_prepare(graph, group, config).layers, config)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A group before its streams are linked: layers with places for all their tensors."""
+
+    layers: list[Layer]
+    sizes: Sizes
+    tensors: list[Tensor]
+    inputs: tuple[Transfer, ...]
+    outputs: tuple[Transfer, ...]
+    plan: Plan
+
+
+def _link_group(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
+    """Places for the tensors of a group, and one stream."""
+    ready = _prepare(graph, group, config)
+    program = link(ready.layers, config, ready.sizes, ready.tensors)
+    labels = sorted(program.labels, key=lambda name: program.labels[name])
+    reports = tuple(LayerReport(layer.node, label, layer.kernel.form.description,
+                                layer.kernel.form.work, layer.kernel.form.note)
+                    for layer, label in zip(group.layers, labels, strict=True))
+    return AcceleratorStep(program, ready.inputs, ready.outputs, reports, ready.plan)
+
+
+def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
+    lives, inputs, outputs = _lives(graph, group)
+    grid = Grid.of(config)
+    plan = plan_memory(lives, grid)
+    input_places, input_size = grid.row(each.layout.size for each in inputs)
+    whole = {name: group.place_of(name) for name in group.made}
+    written = list(dict.fromkeys(whole[each.tensor][0] for each in outputs))
+    offsets, output_size = grid.row(_bytes(graph, name, group.made[name]) for name in written)
+    starts = {name: Place(ARENA, offset) for name, offset in plan.offsets.items()}
+    starts |= {name: Place(OUTPUTS, offset) for name, offset in zip(written, offsets, strict=True)}
+    places = {name: replace(starts[start], offset=starts[start].offset + more)
+              for name, (start, more) in whole.items() if start in starts}
+    output_places = [places[each.tensor].offset for each in outputs]
+    given = {(each.tensor, each.layout): Place(INPUTS, offset)
+             for each, offset in zip(inputs, input_places, strict=True)}
+    layers, stays = [], {layer.node for layer in group.layers if layer.stays}
+    places |= dict.fromkeys(stays, NOWHERE)
+    for layer in group.layers:
+        mine = {operand: places[tensor] if tensor in group.made else given[tensor, layout]
+                for operand, (tensor, layout) in layer.reads.items()}
+        takes = next((operand for operand, (tensor, _) in layer.reads.items() if tensor in stays),
+                     "")
+        layers.append(Layer(layer.node, layer.kernel.program,
+                            {**mine, "output": places[layer.node]}, layer.constants,
+                            layer.with_next, _bytes(graph, layer.node, layer.output),
+                            layer.stays, takes))
+    tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape,
+                      graph.type_of(each.tensor).dtype)
+               for segment, transfers, offsets in (
+                   (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
+               for each, offset in zip(transfers, offsets, strict=True)]
+    return Prepared(layers, Sizes(input_size, output_size, plan.peak), tensors, tuple(inputs),
+                    tuple(outputs), plan)
+
+
+def _bytes(graph: Graph, tensor: str, layout: Layout) -> int:
+    """Of a tensor in tiles: results may have 32 bits."""
+    return layout.size * np.dtype(graph.type_of(tensor).dtype).itemsize
+
+
+def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
+    """How long tensors between layers live, what comes from outside, and what others read."""
+    last: dict[str, int] = {}
+    inputs: dict[tuple[str, Layout], Transfer] = {}
+    turns = _turns(group)
+    for number, layer in zip(turns, group.layers, strict=True):
+        for tensor, layout in layer.reads.values():
+            if tensor in group.made:
+                last[group.place_of(tensor)[0]] = number
+            elif (tensor, layout) not in inputs:
+                inputs[tensor, layout] = Transfer(tensor, f"input{len(inputs)}", layout)
+    inner = {*group.views, *(name for layer in group.layers for name in (
+        layer.node, *layer.parts))}
+    outputs = [Transfer(name, f"output{number}", group.made[name]) for number, name in enumerate(
+        name for name in group.made
+        if name in graph.outputs or read_outside(graph, name, inner))]
+    outside = {group.place_of(each.tensor)[0] for each in outputs}
+    lives: dict[str, Life] = {}
+    for number, layer in zip(turns, group.layers, strict=True):
+        whole, _ = group.place_of(layer.node)
+        if whole not in outside and not layer.stays:
+            life = lives.get(whole, Life(_bytes(graph, whole, group.made[whole]), number, number))
+            lives[whole] = replace(life, last=max(number, last.get(whole, number)))
+    return lives, list(inputs.values()), outputs
+
+
+def _turns(group: Group) -> list[int]:
+    """When each layer runs; those that run at the same time have the same number."""
+    turns, now = [], 0
+    for layer in group.layers:
+        turns.append(now)
+        now += not layer.with_next
+    return turns
+
+
+def read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
+    """Whether somebody reads a tensor who is not in the same program, perhaps in another shape."""
+    return any(read_outside(graph, reader, own) or reader in graph.outputs
+               if isinstance(graph.nodes[reader].operation, Reshape) else reader not in own
+               for reader in graph.readers.get(tensor, ()))

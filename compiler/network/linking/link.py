@@ -1,0 +1,258 @@
+"""One stream from many: layers that were compiled alone, joined without a stop between them.
+
+Instructions keep their order; only places change. Tensors find theirs in the segments of the whole
+program, micro-ops are joined, and scratchpads are shared: neighbours stand at opposite ends, so
+that what the next layer needs first is loaded while this one still computes. Tokens are derived
+anew for the whole stream, from what really meets in scratchpads and DRAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from ....isa.config import INDEX_BITS, Config
+from ....isa.instructions import (
+    SCRATCHPADS,
+    Alu,
+    AluI,
+    Buffer,
+    Gemm,
+    GemmFlags,
+    Load,
+    Opcode,
+    Requantize,
+    RequantizeFlags,
+    Store,
+    Sync,
+    Window,
+)
+from ....isa.program import Access, Program, Segment, Tensor
+from ....isa.stream import Stream, encode
+from ....isa.verification.token_cache import with_cached_tokens
+from ...errors import CompileError
+from ...graph.types import Array
+from .dram_places import Grid, Place
+from .footprint import footprint
+from .interleave_layers import interleave
+from .micro_ops import micro_ops_of, modes
+from .on_chip import OnChip, on_chip, rewrite_layer
+
+INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can name
+MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
+NAMES = ("micro_ops", "constants", "inputs", "outputs", "arena")
+REMEMBERED = 128            # programs of layers
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A program of one operator, and what its tensors are in the whole: activations in their
+    places, and constants."""
+
+    name: str
+    program: Program
+    places: Mapping[str, Place]
+    constants: Mapping[str, Array]
+    with_next: bool = False         # each of the two has a half of the scratchpads
+    output_size: int = 0            # bytes
+    stays: bool = False             # the result, on the chip, for the next layer alone ...
+    takes: str = ""                 # ... whose input this is
+
+
+@dataclass
+class Pool:
+    """Bytes that are put one after the other; what is there already is not put there again."""
+
+    grid: Grid
+    pieces: list[tuple[int, bytes]] = field(default_factory=list)
+    known: dict[bytes, int] = field(default_factory=dict)
+    size: int = 0
+
+    def place(self, data: bytes) -> int:
+        """Where some bytes are, or are put."""
+        if data not in self.known:
+            offset = self.grid.after(self.size, len(data))
+            self.known[data] = offset
+            self.pieces.append((offset, data))
+            self.size = offset + len(data)
+        return self.known[data]
+
+    def content(self) -> Array:
+        content = np.zeros(max(1, self.size), np.uint8)
+        for offset, data in self.pieces:
+            content[offset:offset + len(data)] = np.frombuffer(data, np.uint8)
+        return content
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of the segments that hold activations."""
+
+    inputs: int
+    outputs: int
+    arena: int
+
+
+def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
+         tensors: Iterable[Tensor]) -> Program:
+    """The program of all layers, each under a label of its name; two that run at the same time have
+    their labels at the same place."""
+    grid = Grid.of(config)
+    micro_ops, constants = Pool(grid), Pool(grid)
+    code: list[Stream] = []
+    labels: dict[str, int] = {}
+    before: Moves = dict.fromkeys(SCRATCHPADS, 0)
+    waiting: tuple[Layer, Stream] | None = None         # for the one that it is interleaved with
+    position = 0
+    for layer, stays in zip(layers, on_chip(layers, config), strict=True):
+        if waiting is not None:
+            moves = {buffer: config.tiles(buffer) // 2 for buffer in SCRATCHPADS}
+            first, stream = waiting
+            stream = interleave(stream, _relocate(layer, moves, micro_ops, constants), config,
+                                first.places["output"], first.output_size)
+        elif layer.with_next:
+            moves = dict.fromkeys(SCRATCHPADS, 0)
+            waiting = layer, _relocate(layer, moves, micro_ops, constants)
+            labels[_fresh(layer.name, labels)] = position
+            continue
+        else:
+            moves = _moves(layer.program, config, before)
+            if stays.rest is not None:
+                moves[Buffer.OUT] = stays.rest
+            stream = _relocate(layer, moves, micro_ops, constants, stays)
+        waiting = None
+        labels[_fresh(layer.name, labels)] = position
+        code.append(stream)
+        position += len(stream)
+        before = moves
+    segments = [
+        Segment(NAMES[MICRO_OPS], max(1, micro_ops.size), Access.READ, micro_ops.content()),
+        Segment(NAMES[CONSTANTS], max(1, constants.size), Access.READ, constants.content()),
+        Segment(NAMES[INPUTS], max(1, sizes.inputs), Access.READ),
+        Segment(NAMES[OUTPUTS], max(1, sizes.outputs), Access.WRITE),
+        Segment(NAMES[ARENA], max(1, sizes.arena), Access.WRITE)]
+    whole = np.concatenate([*code, encode([Sync()])])
+    return with_cached_tokens(Program(config, whole, tuple(segments), tuple(tensors), labels))
+
+
+def _fresh(name: str, taken: Mapping[str, int]) -> str:
+    number, found = 1, name
+    while found in taken:
+        number, found = number + 1, f"{name}.{number + 1}"
+    return found
+
+
+Moves = dict[Buffer, int]           # how far tiles are moved in each scratchpad
+
+
+def _moves(program: Program, config: Config, before: Moves) -> Moves:
+    """Not at all after a neighbour that was moved, else up to the other end, or as far as indices
+    reach. Banks of the accumulator stay banks."""
+    moves: Moves = {}
+    for buffer, used in _scratchpad_use(program).items():
+        reach = INDICES // _weight_rows(program) if buffer == Buffer.WGT else INDICES
+        room = max(0, min(config.tiles(buffer), reach) - used)
+        if buffer == Buffer.ACC:
+            room -= room % config.acc_bank_tiles
+        moves[buffer] = 0 if before[buffer] else room
+    return moves
+
+
+def _relocate(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
+              stays: OnChip | None = None) -> Stream:
+    """The instructions of a layer where they belong in the whole, without its end."""
+    stays = stays or OnChip()
+    code: Stream = layer.program.code.copy()
+    places = _places(layer, moves, micro_ops, constants, stays)
+    for kind in (Load, Store):
+        words, here = code.view(kind.dtype()), np.flatnonzero(code["opcode"] == kind.opcode)
+        found = [places[segment.name] for segment in layer.program.segments]
+        segments = words["segment"][here]
+        words["offset"][here] += np.array([each.offset for each in found], np.uint32)[segments]
+        words["segment"][here] = np.array([each.segment for each in found], np.uint8)[segments]
+        steps = np.array([moves[buffer.scratchpad] for buffer in Buffer], np.uint16)
+        words["sram"][here] += steps[words["buffer"][here]]
+    for products in (Gemm, Window):
+        here = code["opcode"] == products.opcode
+        code.view(products.dtype())["uop"][here] += np.uint16(moves[Buffer.UOP])
+    for lanes in (Alu, AluI, Requantize):
+        _move_lanes(code, lanes, moves)
+    code = rewrite_layer(code, layer, stays)
+    return _constants_first(code[code["opcode"] != Opcode.SYNC])
+
+
+def _constants_first(code: Stream) -> Stream:
+    """What a layer loads before anything else: first what is there already, then activations, for
+    which the load engine may have to wait until the layer before has stored them."""
+    others = np.flatnonzero(code["opcode"] != Opcode.LOAD)
+    count = int(others[0]) if len(others) else len(code)
+    waits = code.view(Load.dtype())["segment"][:count] > CONSTANTS
+    order = np.concatenate([np.argsort(waits, kind="stable"), np.arange(count, len(code))])
+    reordered: Stream = code[order]
+    return reordered
+
+
+def _move_lanes(code: Stream, kind: type[Alu | AluI | Requantize], moves: Moves) -> None:
+    words, here = code.view(kind.dtype()), code["opcode"] == kind.opcode
+    if not here.any():
+        return
+    to_out = (words["flags"] & RequantizeFlags.ACC == 0 if kind is Requantize
+              else words["target"] == Buffer.OUT)
+    words["dst"][here & to_out] += np.uint16(moves[Buffer.OUT])
+    words["dst"][here & ~to_out] += np.uint16(moves[Buffer.ACC])
+    for name in {Alu: ("lhs", "rhs"), AluI: ("src",), Requantize: ("src", "params")}[kind]:
+        words[name][here] += np.uint16(moves[Buffer.ACC])
+
+
+def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
+            stays: OnChip) -> dict[str, Place]:
+    """Where each segment of a layer's program is in the whole."""
+    places = {}
+    for segment in layer.program.segments:
+        if segment.name == NAMES[MICRO_OPS]:
+            data = _relocate_micro_ops(layer.program, moves, stays)
+            places[segment.name] = Place(MICRO_OPS, micro_ops.place(data))
+        elif segment.name in layer.constants:
+            data = np.ascontiguousarray(layer.constants[segment.name]).tobytes()
+            places[segment.name] = Place(CONSTANTS, constants.place(data))
+        else:
+            places[segment.name] = layer.places[segment.name]
+    return places
+
+
+def _relocate_micro_ops(program: Program, moves: Moves, stays: OnChip) -> bytes:
+    """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count rows
+    of weights, and some read results as activations."""
+    words = micro_ops_of(program).copy()
+    flags = modes(program)
+    rows = np.where(flags & GemmFlags.DEPTHWISE != 0, program.config.block_out, 1)
+    taken = stays.taken
+    source = np.where(flags & GemmFlags.OUT != 0, moves[Buffer.OUT], moves[Buffer.INP]
+                      if taken is None else taken.first - taken.wanted.inp)
+    for name, move in (("dst", moves[Buffer.ACC]), ("src", source),
+                       ("wgt", moves[Buffer.WGT] * rows)):
+        moved = words[name].astype(np.int64) + move
+        if moved.max(initial=0) >= INDICES:
+            raise CompileError(f"{name} of a micro-op is {moved.max()}, but must be less than "
+                               f"{INDICES}; take smaller scratchpads")
+        words[name] = moved
+    return words.tobytes()
+
+
+@lru_cache(REMEMBERED)
+def _scratchpad_use(program: Program) -> dict[Buffer, int]:
+    """How much a layer uses of each scratchpad, which is asked for every stream that it is tried
+    in."""
+    return footprint(program.code)
+
+
+@lru_cache(REMEMBERED)
+def _weight_rows(program: Program) -> int:
+    """What micro-ops count of a tile of weights: itself, or its rows if products are depthwise."""
+    code = program.code
+    flags = code.view(Gemm.dtype())["flags"][code["opcode"] == Gemm.opcode]
+    by_lane = (flags & GemmFlags.DEPTHWISE).any() or (code["opcode"] == Window.opcode).any()
+    return program.config.block_out if by_lane else 1

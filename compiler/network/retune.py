@@ -1,0 +1,73 @@
+"""Schedules tried again where they are: a layer that is best alone need not be best in a stream,
+where the layers before and after it hide what it waits for, and its instructions take their turn
+on the bus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...base.errors import MicrotronError
+from ..graph.graph import Graph
+from ..operators.choice import TRIALS
+from ..operators.kernel import Kernel
+from .groups import Group
+from .layers import CompiledLayer, LayerCompiler
+from .link_group import stream_cycles
+from .overlap import LONGEST
+
+MOST_TRIALS = 16            # streams that are timed
+ROUNDS = (TRIALS, TRIALS + 1)       # schedules of each kind of layer, as long as trials are left
+
+
+def retune(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
+    """The group with other schedules for some layers, where the whole stream is faster with them.
+    Layers of one kind change together; those that take longest are tried first."""
+    if compiler.cost is None:
+        return group
+    if sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST:
+        return group
+    best, trials = stream_cycles(graph, group, compiler.config, compiler.cost), 0
+    tried = {_schedule(layer.kernel) for layer in group.layers}
+    for most in ROUNDS:
+        for kernel in _kinds(group, compiler):
+            for other in compiler.alternatives(kernel, most):
+                if _schedule(other) in tried:
+                    continue
+                if trials == MOST_TRIALS:
+                    return group
+                trials += 1
+                compiler.say(f"trying other schedules in a stream of {len(group.layers)} layers "
+                             f"({trials} of at most {MOST_TRIALS})")
+                tried.add(_schedule(other))
+                trial = group.with_layers([_with(layer, kernel, other) for layer in group.layers])
+                try:
+                    cycles = stream_cycles(graph, trial, compiler.config, compiler.cost)
+                except MicrotronError:
+                    continue            # too much for this accelerator in such a stream
+                if cycles < best:
+                    best, group, kernel = cycles, trial, other
+    return group
+
+
+def _schedule(kernel: Kernel) -> tuple[int, Any]:
+    """What tells schedules apart. Forms live as long as the group."""
+    return id(kernel.form), kernel.knobs
+
+
+def _kinds(group: Group, compiler: LayerCompiler) -> list[Kernel]:
+    """The kernels of layers, those that take most cycles together first. What is on the chip
+    suits one kernel only."""
+    total: dict[int, float] = {}
+    kernels: dict[int, Kernel] = {}
+    for before, layer in zip((None, *group.layers), group.layers, strict=False):
+        if before is not None and before.stays:
+            continue
+        key = id(layer.kernel)
+        kernels[key] = layer.kernel
+        total[key] = total.get(key, 0) + compiler.cycles(layer.kernel)
+    return [kernels[key] for key in sorted(total, key=lambda key: -total[key])]
+
+
+def _with(layer: CompiledLayer, kernel: Kernel, other: Kernel) -> CompiledLayer:
+    return replace(layer, kernel=other) if layer.kernel is kernel else layer
