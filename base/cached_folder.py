@@ -13,10 +13,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from .cache import read_entry, write_entry
+from .cache import cache_folder, read_entry, write_entry
 from .errors import MicrotronError
 from .progress import announce, print_note
 
@@ -26,19 +26,55 @@ Manifest = dict[str, list[int | str]]       # path inside → size and checksum
 _checked: dict[Path, list[tuple[int, ...]]] = {}    # the state of files in which they were whole
 
 
-def cached_folder(folder: Path, key: str, make: Callable[[Path], None], *,
-                  checksums: bool = True) -> Path:
+def cached_folder(part: str, name: str, made_from: tuple[str, ...], make: Callable[[Path], None],
+                  *, work: str = "", checksums: bool = True) -> Path:
     """The folder that `make` fills, called only if there is no whole one. One process makes it,
-    others wait. Without checksums only sizes are checked, for folders of gigabytes."""
+    others wait, and a stopped one leaves nothing.
+
+    part        the folder inside the cache that it is in
+    made_from   all that decides its content, besides the name
+    work        what is being done, to tell people
+    checksums   of all files; without them only sizes are checked, for folders of gigabytes
+    """
+    folder, key = folder_for(part, name, made_from), f"{name} {_digest(made_from)}"
+
+    def announce_and_make(temporary: Path) -> None:
+        with announce(work) if work else nullcontext():
+            make(temporary)
+
     try:
         if not _is_whole(folder, key):
             with _locked(folder):
                 if not _is_whole(folder, key):
-                    _replace(folder, key, make, checksums)
+                    _replace(folder, key, announce_and_make, checksums)
     except OSError as error:
-        raise MicrotronError(f"{folder.parent}: cannot be written: {error.strerror}; name another "
-                             f"folder with MICROTRON_CACHE") from None
+        raise _not_writable(folder.parent, error) from None
     return folder
+
+
+def folder_for(part: str, name: str, made_from: tuple[str, ...]) -> Path:
+    """Where a folder of this name and origin is, if it has been made."""
+    return cache_folder(part) / f"{name}-{_digest(made_from)[:16]}"
+
+
+def writable_folder(part: str) -> Path:
+    """A part of the cache, for temporary files of tools."""
+    folder = cache_folder(part)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise _not_writable(folder, error) from None
+    return folder
+
+
+def _not_writable(folder: Path, error: OSError) -> MicrotronError:
+    return MicrotronError(f"{folder}: cannot be written: {error.strerror}; name another folder "
+                          "with MICROTRON_CACHE")
+
+
+def _digest(made_from: tuple[str, ...]) -> str:
+    return hashlib.sha256("\0".join(made_from).encode()).hexdigest()
 
 
 def _is_whole(folder: Path, key: str) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..base.result_cache import STORE, name_of, sources
+from ..base.cache import RESULTS, cache_key
+from ..base.source_digest import source_digest
 from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.program_key import program_parts
 
 KIND = "cycles"
-FOLDERS = ("base", "isa", "sim")
 BYTES = 8
 
 
@@ -31,13 +31,9 @@ class SimulatedCost:
 
     def look_up(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int:
         """The same for a program that follows from some parts, and is made if it is unknown."""
-        name = name_of(KIND, sources(FOLDERS), repr(self.memory).encode(), *parts)
-        content = STORE.get(name)
-        if content is not None and len(content) == BYTES:
-            return int.from_bytes(content, "little")
-        cycles = self._simulate(make())
-        STORE.put(name, cycles.to_bytes(BYTES, "little"))
-        return cycles
+        key = cache_key(KIND, source_digest(__name__), repr(self.memory), *parts)
+        return int.from_bytes(RESULTS.get_or_make(
+            key, lambda: self._simulate(make()).to_bytes(BYTES, "little")), "little")
 
     def _simulate(self, program: Program) -> int:
         from .simulate import simulate

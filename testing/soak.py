@@ -7,7 +7,6 @@ says it all.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import signal
@@ -18,8 +17,10 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 
 from ..base.atomic_files import write_atomically
+from ..base.cache import cache_folder, cache_key
+from ..base.source_digest import source_digest
 from ..isa.config import PRESETS, Config
-from ..runtime.devices.rtl_build import PACKAGE, cache_folder, library
+from ..runtime.devices.rtl_build import generator, library
 from .campaign import SMALL, checked, long_case, random_config, right_case, wrong_case
 from .differences import explain, save_case
 
@@ -30,10 +31,8 @@ SHARES = {"tiny": 33, "micro": 3, "mini": 1, "batch": 20, "int4": 20, "small": 8
 WRONG, LONG = 5, 10         # one program in so many is wrong, or its bus fails; or takes long
 PART = 20                   # cases that are handed to a process at once
 FIRST_SEED = 1 << 40        # apart from the seeds of the tests
+FOLDER = "soak"             # of the cache
 FROM_TERMINALS = (signal.SIGINT, signal.SIGHUP)
-COMPARED = ("base/**/*.py", "hw/**/*.py", "isa/**/*.py", "sim/**/*.py",
-            "runtime/devices/harness/*", "runtime/devices/rtl*.py", "testing/compare.py",
-            "testing/campaign.py", "testing/*_programs.py")
 
 
 @dataclass(frozen=True)
@@ -89,11 +88,9 @@ def config_of(name: str) -> Config:
 
 def progress_file() -> Path:
     """Named after the configurations and all sources of both sides."""
-    digest = hashlib.sha256("".join(config_of(name).digest for name in SHARES).encode())
-    for pattern in COMPARED:
-        for path in sorted(PACKAGE.glob(pattern)):
-            digest.update(path.name.encode() + path.read_bytes())
-    return cache_folder().parent / "soak" / f"{digest.hexdigest()[:16]}.json"
+    key = cache_key("soak", source_digest(__name__), generator(),
+                    *(config_of(name).digest for name in SHARES))
+    return cache_folder(FOLDER) / f"{key}.json"
 
 
 def soak(programs: int, processes: int, tell: Callable[[str], None]) -> tuple[Progress, str]:
@@ -139,7 +136,7 @@ def work(part: Part) -> Result:
                 else right_case)
         comparison = checked(make(config, FIRST_SEED + number), right=make is right_case)
         if comparison.differences:
-            path = cache_folder().parent / "soak" / f"{config.digest}-{number}.mt"
+            path = cache_folder(FOLDER) / f"{config.digest}-{number}.mt"
             save_case(comparison, path)
             return Result(part, number - part.first, explain(comparison, path))
     return Result(part, part.count)

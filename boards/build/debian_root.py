@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
+from ...base.cached_folder import cached_folder, folder_for, writable_folder
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
-from .step_cache import cache_root, folder_for, get_or_make
 
 SUITE = "testing"               # stable has none of these tools
 MIRROR = "http://deb.debian.org/debian"
@@ -16,7 +16,8 @@ MIRROR = "http://deb.debian.org/debian"
 PACKAGES = ("nextpnr-himbaechel-xilinx", "nextpnr-himbaechel-xilinx-chipdb", "prjxray",
             "prjxray-database", "nextpnr-ecp5", "nextpnr-ecp5-chipdb", "nextpnr-himbaechel-gowin",
             "nextpnr-himbaechel-gowin-chipdb")
-NAME, MADE_FROM = "debian", (SUITE, *PACKAGES)          # in the cache
+PART = "fpga"                   # of the cache, for everything that boards need
+NAME, MADE_FROM = "debian", (SUITE, *PACKAGES)
 # In a namespace of its own, where mounts vanish with the process: the tools want /proc, and find
 # the design in /mnt.
 ENTER = ('mount -t proc proc "$0/proc" && mount --bind . "$0/mnt" && '
@@ -33,7 +34,7 @@ def why_unavailable() -> str | None:
 
 def is_set_up() -> bool:
     """Whether it has been made, and this user may enter it."""
-    return os.geteuid() == 0 and folder_for(NAME, MADE_FROM).exists()
+    return os.geteuid() == 0 and folder_for(PART, NAME, MADE_FROM).exists()
 
 
 def ensure_root() -> Path:
@@ -46,9 +47,9 @@ def ensure_root() -> Path:
         _run(*chroot_prefix(folder), "apt-get", "install", "--yes", "--no-install-recommends",
              *PACKAGES)
 
-    return get_or_make(NAME, MADE_FROM, make,
-                       f"setting up a private Debian with {PACKAGES[0]}, once: some minutes",
-                       checksums=False)
+    return cached_folder(
+        PART, NAME, MADE_FROM, make, checksums=False,
+        work=f"setting up a private Debian with {PACKAGES[0]}, once: some minutes")
 
 
 def chroot_prefix(root: Path) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ def chroot_prefix(root: Path) -> tuple[str, ...]:
 
 
 def _run(*command: str) -> None:
-    done = run_tool(command, folder=cache_root())
+    done = run_tool(command, folder=writable_folder(PART))
     if done.returncode:
         said = " ".join(done.stdout.split())[-300:]
         raise MicrotronError(f"{' '.join(command[:2])} failed: {said}")

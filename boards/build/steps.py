@@ -21,11 +21,12 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
+from ...base.cached_folder import cached_folder, folder_for
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
 from ...base.progress import print_note
 from ...base.source_digest import external_packages, source_digest
-from .step_cache import folder_for, get_or_make
+from .debian_root import PART
 from .tools import Need, find_tool
 
 SPENT = "spent.json"            # beside what a step made: the time that it took
@@ -124,12 +125,13 @@ class Step:
 
     def cached_folder(self, folder: Path) -> Path:
         """Where the outputs of this step are kept, once it has been run with inputs like these."""
-        return folder_for(f"step-{self.name}", self._cache_key(folder))
+        return folder_for(PART, f"step-{self.name}", self._cache_key(folder))
 
     def run(self, folder: Path, number: int, of: int) -> dict[str, float]:
         """Make the outputs in a folder that holds the inputs; gives the time that it took once."""
-        made = get_or_make(f"step-{self.name}", self._cache_key(folder),
-                      lambda work: self._make(work, folder), f"step {number} of {of}: {self.doing}")
+        made = cached_folder(PART, f"step-{self.name}", self._cache_key(folder),
+                             lambda work: self._make(work, folder),
+                             work=f"step {number} of {of}: {self.doing}")
         for name in (*self.outputs, self.log):
             shutil.copyfile(made / name, folder / f".{name}.new")
             (folder / f".{name}.new").rename(folder / name)

@@ -11,11 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from ...base.cached_folder import writable_folder
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
 from ..firmware import riscv_gcc
-from .debian_root import chroot_prefix, ensure_root, is_set_up, why_unavailable
-from .step_cache import cache_root
+from .debian_root import PART, chroot_prefix, ensure_root, is_set_up, why_unavailable
 
 # Yosys as a library, run in a process of its own: `script FILE` is what its program does with -s.
 PYOSYS = ("-c", "import sys; from pyosys import libyosys; "
@@ -124,7 +124,7 @@ def _version(command: tuple[str, ...]) -> str:
     try:
         return f"{name} of {_package(owner)}"
     except PackageNotFoundError:
-        done = run_tool([*command, "--version"], folder=cache_root())
+        done = run_tool([*command, "--version"], folder=writable_folder(PART))
     number = re.search(r"(?:Version|Yosys)\s+([^\s)]+)", done.stdout)
     if done.returncode or (number is None and name not in done.stdout):
         raise MicrotronError(f"{command[0]} cannot run: {' '.join(done.stdout.split())[-200:]}")

@@ -10,9 +10,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from microtron.base.cached_folder import cached_folder
 from microtron.base.errors import MicrotronError
 
-from ..build.step_cache import get_or_make
+from ..build.debian_root import PART
 from ..build.steps import module_identity
 from ..build.tools import Tool
 from ..ecp5.netlist_passes import run_passes_on_file
@@ -57,9 +58,10 @@ def place_and_route(design: Path, family: Family, tool: Tool, seed: int, *,
 
     doing = "placing and routing" if route else "placing"
     passes = module_identity(run_passes_on_file.__module__) if family.die else ()
-    folder = get_or_make(f"{design.name}-seed-{seed}", (design.name, tool.version, *options,
-                                                   *family.files.values(), *passes), make,
-                    f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
+    folder = cached_folder(
+        PART, f"{design.name}-seed-{seed}",
+        (design.name, tool.version, *options, *family.files.values(), *passes), make,
+        work=f"{doing} for {family.part} with seed {seed}: minutes, or hours if large")
     used = json.loads((folder / USED).read_text())["utilization"]
     return PlacedRun(seed, _clock((folder / LOG).read_text()),
                   {kind: (each["used"], each["available"]) for kind, each in used.items()

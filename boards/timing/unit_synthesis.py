@@ -11,11 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import microtron
+from microtron.base.cached_folder import cached_folder
 from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config
 
 from ..build.bare import NAME, TOP, to_rtlil
-from ..build.step_cache import get_or_make
+from ..build.debian_root import PART
 from .families import Family
 from .timing_netlist import Netlist, read_netlist
 
@@ -77,11 +78,11 @@ def synthesize(text: str, family: Family, unit: str | None = None) -> Synthesis:
               "write_json -selected gates.json", "select -clear",
               f"{command} -run map_luts:check", f"select {top}",
               "write_json -selected cells.json")
-    folder = get_or_make(f"{family.part.replace('/', '-')}-{unit or 'whole'}",
-                    (text, *passes, yosys_version()),
-                    lambda folder: run_yosys(folder, text, passes),
-                    f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for "
-                    "large designs")
+    folder = cached_folder(
+        PART, f"{family.part.replace('/', '-')}-{unit or 'whole'}",
+        (text, *passes, yosys_version()), lambda folder: run_yosys(folder, text, passes),
+        work=f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for large "
+             "designs")
     return Synthesis(folder, read_netlist(folder / "gates.json", top),
                      read_netlist(folder / "cells.json", top))
 

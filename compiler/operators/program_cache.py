@@ -1,7 +1,7 @@
 """Programs of kernels that were compiled before, by any process.
 
-A program follows from the form, the knobs and the sources of the compiler. All three are in the
-name under which it is kept: a form as pickle writes it down, of which nothing is ever read back.
+A program follows from the form, the knobs and the sources of the compiler. All three are in its
+key: a form as pickle writes it down, of which nothing is ever read back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from types import FunctionType
@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from ...base.result_cache import STORE, is_used, name_of, sources
+from ...base.cache import RESULTS, cache_key
+from ...base.source_digest import source_digest
 from ...isa.config import Config
 from ...isa.program import Access, Program, Segment, Tensor
 from ...isa.stream import as_bytes, from_bytes
 
 KIND = "kernel"
-FOLDERS = ("base", "isa", "compiler/expression", "compiler/nest", "compiler/schedule",
-           "compiler/accelerator", "compiler/operators")
-WATCHED = (__name__.partition(".")[0], "builtins", "numpy")     # packages, or fixed with Python
+OURS = __name__.partition(".")[0]
+FIXED = ("builtins", "numpy")       # with Python, or with the installation
 
 
 class ForeignError(Exception):
@@ -34,15 +34,16 @@ class ForeignError(Exception):
 
 def cached_program(make: Callable[[], Program], config: Config, *made_from: Any) -> Program:
     """The program that `make` returns, taken from the cache if it is there. It depends on nothing
-    but the configuration, `made_from` and the compiler's sources."""
-    name = _name((config, *made_from)) if is_used() else None
-    if name is None:
+    but the configuration, `made_from`, and the sources of `make` and of all functions and types in
+    there."""
+    key = _key((make.__module__,), (config, *made_from)) if RESULTS.is_used() else None
+    if key is None:
         return make()
-    content = STORE.get(name)
+    content = RESULTS.get(key)
     if content is not None:
         return _deserialize(content, config)
     program = make()
-    STORE.put(name, _serialize(program))
+    RESULTS.put(key, _serialize(program))
     return program
 
 
@@ -68,20 +69,26 @@ def _deserialize(content: bytes, config: Config) -> Program:
                    tuple(Tensor(*each) for each in facts["tensors"]))
 
 
-def _name(made_from: tuple[Any, ...]) -> str | None:
-    """The name under which a program is kept, or None if it is not certain what the program depends
-    on."""
+def _key(modules: Iterable[str], made_from: tuple[Any, ...]) -> str | None:
+    """The key of a program that these modules make, or None if it is not certain what the program
+    depends on."""
     text = io.BytesIO()
+    writer = _Writer(text, pickle.HIGHEST_PROTOCOL)
     try:
-        _Writer(text, pickle.HIGHEST_PROTOCOL).dump(made_from)
+        writer.dump(made_from)
     except (ForeignError, pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return None
-    return name_of(KIND, sources(FOLDERS), text.getvalue())
+    return cache_key(KIND, source_digest(*sorted({*modules, *writer.modules})), text.getvalue())
 
 
 class _Writer(pickle.Pickler):
     """Writes down what an object consists of: for a function, its name and what it closes over; for
-    a record, its fields, but no properties that were computed from them since."""
+    a record, its fields, but no properties that were computed from them since. `modules` are those
+    of ours that it comes from."""
+
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.modules: set[str] = set()
 
     def reducer_override(self, value: Any) -> Any:
         kind: Any = type(value)
@@ -89,7 +96,10 @@ class _Writer(pickle.Pickler):
         if names is not None:
             return kind, tuple([getattr(value, each) for each in names])
         if kind is FunctionType or issubclass(kind, type):
-            if value.__module__.partition(".")[0] not in WATCHED:
+            package = value.__module__.partition(".")[0]
+            if package == OURS:
+                self.modules.add(value.__module__)
+            elif package not in FIXED:
                 raise ForeignError
             if kind is FunctionType:
                 bound = tuple(cell.cell_contents for cell in value.__closure__ or ())

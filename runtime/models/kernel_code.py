@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from weakref import WeakValueDictionary
 
+from ...base.cache import CODE, cache_key
 from ...base.machine_code import Library, describe_target, object_file
-from ...base.object_cache import found, keep
 from ...base.processor import host
 from ...compiler.cpu.code.emit_kernel import Module
 from ...compiler.cpu.code.sharing import digest
@@ -52,13 +51,13 @@ def _objects(module: Module, names: Sequence[str],
     places: dict[str, list[str]] = {}
     missing = []
     for name in names:
-        kept = found(FUNCTION, f"{name}\n{setting}")
-        if kept is None:
+        place = CODE.get(cache_key(FUNCTION, name, setting))
+        if place is None:
             missing.append(name)
         else:
-            places.setdefault(kept.decode(), []).append(name)
-    for place, there in places.items():
-        code = found(MODULE, place)
+            places.setdefault(place.decode(), []).append(name)
+    for key, there in places.items():
+        code = CODE.get(key)
         if code is None:                # lost or damaged
             missing += there
         else:
@@ -70,8 +69,8 @@ def _objects(module: Module, names: Sequence[str],
 def _compiled(module: Module, names: Sequence[str], setting: str, optimize: bool) -> bytes:
     text = module.text_of(names)
     code = object_file(text, unroll=False, optimize=optimize)
-    place = sha256(f"{text}\n{setting}".encode()).hexdigest()
-    if keep(MODULE, place, code):
+    key = cache_key(MODULE, text, setting)
+    if CODE.put(key, code):
         for name in names:
-            keep(FUNCTION, f"{name}\n{setting}", place.encode())
+            CODE.put(cache_key(FUNCTION, name, setting), key.encode())
     return code

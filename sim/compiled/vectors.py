@@ -20,6 +20,7 @@ from numba import types
 from numba.core.ccallback import CFunc
 
 from ...base.numba_cache import enable_cache
+from ...base.source_digest import source_number
 from .numba_types import (
     Builder,
     Context,
@@ -62,15 +63,15 @@ I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 ON_ARM = llvmlite.binding.get_default_triple().startswith(("aarch64", "arm64"))
 
 
-def c_function(function: Function, made_from: int) -> int:
+def c_function(function: Function) -> int:
     """The address of a C function that takes two numbers and returns one, compiled or from numba's
     cache.
 
     numba identifies a compiled function by its name, its text and the values it closes over, as
     long as its file has not changed. It does not notice changes in functions called from other
-    files; the checksum `made_from`, which becomes part of the name, covers those.
+    files; the digest of sources, which becomes part of the name, covers those.
     """
-    function.__qualname__ += f"_{made_from:08x}"
+    function.__qualname__ += f"_{source_number(function.__module__):013x}"
     made = CFunc(function, ((types.int64, types.int64), types.int64), locals={},
                  options={"error_model": "numpy"})
     enable_cache(made, SIMULATOR)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...base.source_digest import source_digest
 from ...isa.instructions import Engine, MicroOp
 from ...isa.record import fields_of
-from ..compiled.checksum import CYCLE, checksum
 from ..llvm.decorators import Blank, inline
 from ..llvm.entry import Entry
 from ..llvm.values import NUMBER, Array, Record
@@ -140,4 +140,4 @@ compiled = Entry(simulate, {
     "notes": Notes(times=_array(np.int64, None, 3), waits=_array(np.int64, None, ENGINES),
                    seen=_array(np.int64, ENGINES, ENGINES)),
     "limit": NUMBER, "skip": NUMBER}, name="cycle-exact simulator",
-    checksum=checksum(CYCLE))
+    sources=source_digest(__name__))

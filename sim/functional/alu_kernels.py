@@ -10,7 +10,6 @@ from numba import types
 
 from ...isa.arithmetic import ADD, MAX, MIN, MOVE, MUL, SHIFT_MASK, SHL, SHR, SUB
 from ...isa.instructions import Alu, AluI, Buffer
-from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.numba_types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
 from ..compiled.vectors import (
     I64,
@@ -58,7 +57,6 @@ OP_I, DST_I, SRC_I, LOOPS_I, DST_STRIDE_I, SRC_STRIDE_I, TARGET_I, IMMEDIATE = (
         "op", "dst", "src", "loops", "dst_stride", "src_stride", "target", "immediate"))
 OUT, OUT_LOW, OUT_HIGH = int(Buffer.OUT), -128, 127
 ACCS, OUTS = (HEADER + BUFFER * each for each in (Buffer.ACC, Buffer.OUT))
-CHECKSUM = checksum(FUNCTIONAL)
 Operation = Callable[[Builder, Word, Word], Word]
 
 
@@ -71,7 +69,7 @@ def alu() -> int:
         return _combine(machine, number_at(row, OP), number_at(row, TARGET), loops,
                         number_at(row, DST), walk, number_at(row, LHS), walk,
                         number_at(row, RHS), row + NUMBER * RHS_STRIDE, 0)
-    return c_function(function, CHECKSUM)
+    return c_function(function)
 
 
 @cache
@@ -82,7 +80,7 @@ def alui() -> int:
                         row + NUMBER * LOOPS_I, number_at(row, DST_I), row + NUMBER * DST_STRIDE_I,
                         number_at(row, SRC_I), row + NUMBER * SRC_STRIDE_I, 0, 0,
                         number_at(row, IMMEDIATE))
-    return c_function(function, CHECKSUM)
+    return c_function(function)
 
 
 @helper

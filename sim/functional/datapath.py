@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ...base.source_digest import source_number
 from ...isa import arithmetic
 from ...isa.instructions import WINDOW_TAPS, Buffer, GemmFlags, RequantizeFlags
 from ...isa.verification.bounds import BIAS, DST, SRC, WGT
-from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.interruptible import NEVER
 from ..compiled.numba_types import Kernel, Word
 from ..compiled.vectors import callable_at, is_set, kernel, plain
@@ -38,7 +38,7 @@ NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, of which GEMM 
 # those files: defaults are part of the signature a cached kernel is found by. All have the same
 # one, and it is no integer like the cycle kernel's: where defaults of one type differ, numba
 # finds the compiled function of the second only the long way, 0.2 ms a call.
-FORMULAS = float(checksum(FUNCTIONAL))
+FORMULAS = float(source_number(__name__))
 
 scale: Kernel = plain(arithmetic.scale)
 alu_lane: Kernel = plain(arithmetic.alu)

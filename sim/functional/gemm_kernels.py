@@ -6,7 +6,6 @@ from functools import cache
 
 import numba
 
-from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, is_set, number_at
 from .gemm_plan import (
@@ -29,7 +28,6 @@ from .gemm_sums import FOUR, MOST_COLUMNS, MOST_TILES, VECTORS, Sums, lefts, not
 from .machine_table import DONE, STOPPED
 
 NO_KERNEL = 0
-CHECKSUM = checksum(FUNCTIONAL)
 
 
 # Both are inlined by numba already: else their sums would pass through memory.
@@ -92,4 +90,4 @@ def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
                     if is_set(stop):
                         return STOPPED
         return DONE
-    return c_function(kernel, CHECKSUM)
+    return c_function(kernel)

@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from ...isa.instructions import Buffer, Gemm, GemmFlags, MicroOp
 from ...isa.verification.bounds import BIAS, DST, SRC, WGT
-from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, call, half_at, helper, number_at, write_number
 from . import machine_table
@@ -70,7 +69,6 @@ TO, LEFT, RIGHT, STARTS, ELEMENT = range(5)
 LONGEST = 1 << 18                                   # elements of all lists
 SPACE = HEADER + ELEMENT * LONGEST                  # numbers of a plan …
 ROW_NUMBERS, WINDOW_UOPS = 32, 4                    # … and of the gemm that a window stands for
-CHECKSUM = checksum(FUNCTIONAL)
 
 
 def space() -> npt.NDArray[np.int64]:
@@ -90,7 +88,7 @@ def gemm() -> int:
             return OUTSIDE
         uops = number_at(machine, UOPS + ADDRESS) + number_at(row, UOP) * UOP_BYTES
         return plan_and_execute(row, machine, uops, count, flags)
-    return c_function(function, CHECKSUM)
+    return c_function(function)
 
 
 @helper

@@ -6,7 +6,6 @@ from functools import cache
 
 from ...isa.arithmetic import EVEN, INT32_HIGH, INT32_LOW, TWICE
 from ...isa.instructions import PARAMETER_TILES, Buffer, Requantize, RequantizeFlags
-from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, helper, is_set, number_at
 from .four_lanes import FOUR, four_at, four_times, walk_stays_inside, write_bytes, write_numbers
@@ -36,7 +35,6 @@ MIDDLE, INNER = OUTER + 1, OUTER + 2
 TO_ACC, WIDE = int(RequantizeFlags.ACC), int(RequantizeFlags.WIDE)
 ROUNDING_SHIFT, ROUNDING_MASK = 2, 3
 ACCS, OUTS = (HEADER + BUFFER * each for each in (Buffer.ACC, Buffer.OUT))
-CHECKSUM = checksum(FUNCTIONAL)
 
 
 @cache
@@ -69,7 +67,7 @@ def requantize() -> int:
             if is_set(number_at(machine, STOP)):
                 return STOPPED
         return DONE
-    return c_function(function, CHECKSUM)
+    return c_function(function)
 
 
 @helper

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cache
 
 from ...isa.instructions import Buffer, Load, Store
-from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.numba_types import Word
 from ..compiled.vectors import (
     NUMBER,
@@ -54,7 +53,6 @@ BUFFERS = len(Buffer)
 LANE_BYTES = 4              # of an accumulator
 NIBBLE, LOW_NIBBLE, SIGN = 4, 15, 8
 TWICE = 2                   # as much space as in DRAM is what nibbles take
-CHECKSUM = checksum(FUNCTIONAL)
 
 
 @cache
@@ -83,7 +81,7 @@ def load() -> int:
                 return STOPPED
             _load_plane(row, pad, plane, number, base + number * number_at(row, STRIDE))
         return DONE
-    return c_function(function, CHECKSUM)
+    return c_function(function)
 
 
 @helper
@@ -170,4 +168,4 @@ def store() -> int:
                      + line * number_at(row, STORE_STRIDE + 1),
                      origin + tile * (plane * far + line * wide), size)
         return DONE
-    return c_function(function, CHECKSUM)
+    return c_function(function)

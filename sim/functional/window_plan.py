@@ -14,7 +14,6 @@ from functools import cache
 
 from ...isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Gemm, Window
 from ...isa.verification.bounds import BIAS, DST, SRC, WGT
-from ..compiled.checksum import FUNCTIONAL, checksum
 from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, half_at, helper, number_at, write_number
 from . import gemm_plan
@@ -30,7 +29,6 @@ WALKS, WALKS_OF_GEMM = OUTER, gemm_plan.OUTER
 WALK_NUMBERS = 4 * LOOPS
 assert place(Gemm, "wgt_stride") == WALKS_OF_GEMM + 3 * LOOPS == WGT_STRIDE - WALKS + WALKS_OF_GEMM
 MOST = 1 << 8 * FIELD       # numbers that a field of a micro-op holds
-CHECKSUM = checksum(FUNCTIONAL)
 
 
 @cache
@@ -61,8 +59,8 @@ def window() -> int:
             write_number(gemm, WALKS_OF_GEMM + number, number_at(row, WALKS + number))
         write_number(gemm, INNER_OF_GEMM, inner - WINDOW_TAPS + 1)
         return plan_and_execute(gemm, machine, uops, WINDOW_TAPS,
-                                number_at(row, FLAGS) | DEPTHWISE | FIRST_UOP)
-    return c_function(function, CHECKSUM)
+                               number_at(row, FLAGS) | DEPTHWISE | FIRST_UOP)
+    return c_function(function)
 
 
 @helper

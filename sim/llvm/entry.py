@@ -10,9 +10,10 @@ from threading import Lock
 from types import FunctionType
 from typing import Any
 
+from ...base.cache import CODE, cache_key
 from ...base.machine_code import Library, describe_target, object_file
-from ...base.object_cache import kept
 from ...base.processor import host
+from ...base.progress import announce
 from .functions import ENTRY, Functions
 from .values import NUMBER, Array, Kind
 
@@ -23,13 +24,13 @@ class Entry:
     """A function, compiled when it is first called, for arguments of these kinds.
 
     name        what is being compiled, for the line that tells a person so
-    checksum    of all source files it is compiled from
+    sources     a digest of all sources that it is compiled from
     """
 
     def __init__(self, function: Callable[..., int], kinds: Mapping[str, Kind], *, name: str,
-                 checksum: int):
+                 sources: str):
         self.function, self.kinds = function, kinds
-        self.name, self.checksum = name, checksum
+        self.name, self.sources = name, sources
         self._code: Callable[[int], int] | None = None
         self._lock = Lock()
 
@@ -46,10 +47,13 @@ class Entry:
     def _load(self) -> Callable[[int], int]:
         with self._lock:                # one thread compiles, the others want the same
             if self._code is None:
-                made_from = f"{self.checksum:08x}\n{describe_target(host())}"
-                self._code = entry_of(kept(self.name, made_from,
-                                           lambda: object_file(self.text())))
+                key = cache_key(self.name, self.sources, describe_target(host()))
+                self._code = entry_of(CODE.get_or_make(key, self._compiled))
             return self._code
+
+    def _compiled(self) -> bytes:
+        with announce(f"compiling the {self.name}, once: this takes some seconds"):
+            return object_file(self.text())
 
     def text(self) -> str:
         """The function and everything it calls, in LLVM's intermediate language."""

@@ -11,12 +11,12 @@ import numba
 import numpy as np
 import pytest
 
-from microtron.base import cached_folder, result_cache
-from microtron.base import object_cache as code
-from microtron.base.cache import read_entry
+from microtron.base import cached_folder as folders
+from microtron.base.cache import ANEW, CODE, RESULTS, Cache, cache_key, read_entry
+from microtron.base.cached_folder import cached_folder
 from microtron.base.errors import MicrotronError
 from microtron.base.numba_cache import enable_cache
-from microtron.boards.build import step_cache
+from microtron.base.source_digest import SourceTree
 from microtron.compiler.operators import program_cache as kernels
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Sync
@@ -41,27 +41,24 @@ PROGRAMS = [Program(tiny, encode([Sync()] * count), (
 
 
 @dataclass
-class Cache:
+class Asker:
     """A cache under test: `ask` wants one of two things, as a new process would."""
 
     patch: pytest.MonkeyPatch
     made: list[int] = field(default_factory=list)
 
 
-class Results(Cache):
-    folder = result_cache.FOLDER
+class Results(Asker):
+    folder = RESULTS.part
 
     def ask(self, which):
-        content = result_cache.Store().get(f"result-{which}")
-        if content is None:
-            self.made.append(which)
-            content = bytes([which + 1] * 10)
-            result_cache.Store().put(f"result-{which}", content)
-        return content
+        return Cache(self.folder, 1 << 20).get_or_make(cache_key("result", str(which)), lambda: (
+            self.made.append(which) or bytes([which + 1] * 10)))
 
 
-class Cycles(Cache):
-    folder = result_cache.FOLDER
+class Cycles(Asker):
+    folder = RESULTS.part
+    modules = ("microtron.sim.simulated_cost",)
 
     def ask(self, which):
         self.patch.setattr(SimulatedCost, "_simulate", lambda cost, program: (
@@ -69,8 +66,9 @@ class Cycles(Cache):
         return SimulatedCost()(PROGRAMS[which])
 
 
-class Tokens(Cache):
-    folder = result_cache.FOLDER
+class Tokens(Asker):
+    folder = RESULTS.part
+    modules = ("microtron.isa.verification.token_cache",)
     programs = tuple(random_program(tiny, seed) for seed in range(2))
 
     def ask(self, which):
@@ -79,24 +77,31 @@ class Tokens(Cache):
         return token_cache.with_cached_tokens(self.programs[which]).code.tobytes()
 
 
-class Kernels(Cache):
-    folder = result_cache.FOLDER
+class Kernels(Asker):
+    """The module of what makes it, and those of what it is made from."""
+
+    folder = RESULTS.part
+    modules = ("microtron.compiler.operators.kernel", "microtron.isa.config",
+               "microtron.isa.instructions")
 
     def ask(self, which):
-        program = kernels.cached_program(lambda: self.made.append(which) or PROGRAMS[which], tiny,
-                                         which)
-        return program.code.tobytes()
+        def make():
+            self.made.append(which)
+            return PROGRAMS[which]
+
+        make.__module__ = "microtron.compiler.operators.kernel"
+        return kernels.cached_program(make, tiny, which, Sync).code.tobytes()
 
 
-class Code(Cache):
-    folder = code.FOLDER
+class Code(Asker):
+    folder = CODE.part
 
     def ask(self, which):
-        return code.kept("thing", str(which), lambda: (
+        return CODE.get_or_make(cache_key("thing", str(which)), lambda: (
             self.made.append(which) or bytes([which + 1] * 10)))
 
 
-class Numba(Cache):
+class Numba(Asker):
     """Two signatures of one function."""
 
     folder = "numba"
@@ -113,7 +118,7 @@ def _one_more(number):
     return number + 1
 
 
-class Hardware(Cache):
+class Hardware(Asker):
     folder = "rtl"
 
     def ask(self, which):
@@ -127,15 +132,15 @@ class Hardware(Cache):
                 / "library.so").read_bytes()
 
 
-class Boards(Cache):
-    folder = step_cache.FOLDER
+class Boards(Asker):
+    folder = "fpga"
 
     def ask(self, which):
         def make(folder):
             self.made.append(which)
             (folder / "netlist").write_bytes(bytes([which + 1] * 10))
 
-        return (step_cache.get_or_make("step", (str(which),), make, "working")
+        return (cached_folder(self.folder, "step", (str(which),), make, work="working")
                 / "netlist").read_bytes()
 
 
@@ -145,9 +150,9 @@ CACHES = (Results, Cycles, Tokens, Kernels, Code, Numba, Hardware, Boards)
 @pytest.fixture(params=CACHES, ids=lambda each: each.__name__)
 def cache(request, monkeypatch, tmp_path):
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path))
-    monkeypatch.delenv(result_cache.ANEW, raising=False)
+    monkeypatch.delenv(ANEW, raising=False)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
-    monkeypatch.setattr(cached_folder, "_checked", {})
+    monkeypatch.setattr(folders, "_checked", {})
     return request.param(monkeypatch)
 
 
@@ -186,6 +191,17 @@ def test_an_entry_under_another_s_name_is_not_believed(cache, tmp_path):
     cache.made.clear()
     assert [cache.ask(which) for which in range(2)] == right
     assert cache.made == [0, 1]
+
+
+@pytest.mark.parametrize("cache", [Cycles, Tokens, Kernels], indirect=True)
+def test_other_sources_make_it_again(cache, monkeypatch):
+    """Whatever they are: `test_source_digest.py` says when the digest changes."""
+    right, digest, asked = cache.ask(0), SourceTree.digest, []
+    monkeypatch.setattr(SourceTree, "digest", lambda tree, modules: (
+        asked.append(modules) or digest(tree, modules)[::-1]))
+    assert cache.ask(0) == cache.ask(0) == right
+    assert cache.made == [0, 0]
+    assert set(asked) == {cache.modules}
 
 
 @pytest.mark.parametrize("cache", [Hardware, Boards], indirect=True)

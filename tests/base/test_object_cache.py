@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from microtron.base.cache import CODE, cache_key
 from microtron.base.machine_code import object_file
-from microtron.base.object_cache import kept
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Sync
 from microtron.isa.program import Program
@@ -35,13 +35,15 @@ class Maker:
         return b"code"
 
 
+def kept(name, made_from, make):
+    return CODE.get_or_make(cache_key(name, made_from), make)
+
+
 def test_it_is_made_once_and_again_when_its_origin_changes(folder, capsys):
     make = Maker()
     assert kept("little thing", "one", make) == kept("little thing", "one", make) == b"code"
     assert make.calls == 1
-    assert capsys.readouterr().err == (
-        "microtron: compiling the little thing, once: this takes some seconds\n")
-    kept("little thing", "another", make, takes_long=False)
+    kept("little thing", "another", make)
     assert make.calls == 2
     assert capsys.readouterr().err == ""
     assert all(each.name.startswith("little_thing-") for each in folder.iterdir())
@@ -91,17 +93,19 @@ def one_more(number: int) -> int:
     return number + 1
 
 
-def test_an_entry_is_compiled_once_whoever_calls_it(folder, monkeypatch):
+def test_an_entry_is_compiled_once_whoever_calls_it(folder, monkeypatch, capsys):
     made = []
     monkeypatch.setattr("microtron.sim.llvm.entry.object_file",
                         lambda text: made.append(text) or object_file(text))
-    entry = Entry(one_more, {"number": NUMBER}, name="test", checksum=1)
+    entry = Entry(one_more, {"number": NUMBER}, name="test", sources="1")
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(entry, range(100))) == list(range(1, 101))
-    again = Entry(one_more, {"number": NUMBER}, name="test", checksum=1)
+    again = Entry(one_more, {"number": NUMBER}, name="test", sources="1")
     assert again(5) == 6
     assert len(made) == 1
-    assert Entry(one_more, {"number": NUMBER}, name="test", checksum=2)(5) == 6
+    assert capsys.readouterr().err == (
+        "microtron: compiling the test, once: this takes some seconds\n")
+    assert Entry(one_more, {"number": NUMBER}, name="test", sources="2")(5) == 6
     assert len(made) == 2
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from microtron.base import imports
+from microtron.base import source_digest as module
 from microtron.base.source_digest import ROOT, external_packages, source_digest, source_files
 
 TREE = {
@@ -30,11 +34,23 @@ FIRST = "microtron.a.first"
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "STARTED", 1 << 62)         # the tree is written now
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
     for name, text in TREE.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "tree"
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """How many modules were parsed so far."""
+    texts, parse = [], imports.imports_of
+    monkeypatch.setattr(imports, "imports_of", lambda text, package: (
+        texts.append(text) or parse(text, package)))
+    return texts
 
 
 def test_sources_follow_from_imports_at_any_depth(root):
@@ -57,6 +73,78 @@ def test_a_file_that_is_imported_from_now_on_counts(root):
     changed = source_digest(FIRST, root=root)
     (root / "unrelated.py").write_text("x = 2\n")
     assert len({before, changed, source_digest(FIRST, root=root)}) == 3
+
+
+def test_nothing_is_parsed_again_until_something_changes(root, parsed):
+    before = source_digest(FIRST, root=root)
+    modules = sum(name.endswith(".py") for name in NEEDED)
+    assert len(parsed) == modules
+    (root / "unrelated.py").write_text("changed = True\n")
+    assert source_digest(FIRST, root=root) == before
+    assert len(parsed) == modules
+    (root / "a" / "table.toml").write_text("number = 2\n")
+    assert source_digest(FIRST, root=root) != before
+    assert len(parsed) == 2 * modules
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("a/only/__init__.py", "x = 1\n"),         # a package instead of the module
+    ("b/second/two.py", "x = 1\n"),            # without an __init__.py: not ours
+    ("untyped/__init__.py", "T = int\n"),
+    ("b/source/more/part.c", "int b;\n")])
+def test_a_new_file_that_is_found_first_counts(root, name, text, parsed):
+    before = source_files(FIRST, root=root), source_digest(FIRST, root=root)
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    known = source_digest(FIRST, root=root)
+    after = source_files(FIRST, root=root)
+    assert (after != before[0]) == (known != before[1]) == (name != "b/second/two.py")
+    assert (path in after) == (after != before[0])
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b"",
+                                    lambda content: content[:-9] + b"X" + content[-8:]])
+def test_a_damaged_list_of_files_is_made_again(root, tmp_path, damage, parsed):
+    before = source_digest(FIRST, root=root)
+    count = len(parsed)
+    path, = (tmp_path / "cache" / "sources").iterdir()
+    path.write_bytes(damage(path.read_bytes()))
+    assert source_digest(FIRST, root=root) == before
+    assert len(parsed) == 2 * count
+    assert source_digest(FIRST, root=root) == before
+    assert len(parsed) == 2 * count
+
+
+def test_without_a_cache_the_digest_is_the_same(root, tmp_path, monkeypatch):
+    before = source_digest(FIRST, root=root)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "file"))
+    assert source_digest(FIRST, root=root) == before
+
+
+def test_a_source_that_is_gone_is_no_source(root):
+    before = source_digest(FIRST, root=root)
+    (root / "b/third.py").unlink()
+    assert source_digest(FIRST, root=root) != before
+
+
+def test_sources_that_changed_under_a_process_share_no_digest(root, monkeypatch):
+    """What it runs is not what it would take the digest of."""
+    started = os.stat(root / "early.py").st_mtime_ns
+
+    def digest(written):
+        monkeypatch.setattr(module, "STARTED", started)
+        for name in TREE:
+            os.utime(root / name, ns=(started, started))
+        os.utime(root / "early.py", ns=(written, written))
+        return source_digest(FIRST, root=root)
+
+    before = digest(started - 1)
+    assert digest(started) == before
+    later = digest(started + 1)
+    assert len({before, later, digest(started + 1)}) == 3
+    assert digest(started + (1 << 62)) == before        # a wrong clock, not a new text
 
 
 def test_a_moved_file_is_another_source(root):

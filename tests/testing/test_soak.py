@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from microtron.base.source_digest import ROOT, source_files
 from microtron.isa.config import PRESETS
 from microtron.isa.image import program_image
+from microtron.runtime.devices.rtl_build import GENERATORS
 from microtron.sim.cycle.run import run_cycles
 from microtron.testing import compare as both
 from microtron.testing import soak
@@ -60,16 +62,21 @@ def test_all_presets_take_part():
     assert len(digests) == len(soak.SHARES)
 
 
-def test_changed_sources_begin_anew(tmp_path, monkeypatch):
+def test_changed_sources_begin_anew(monkeypatch):
     before = soak.progress_file()
-    for folder in ("hw", "isa", "sim", "runtime/harness"):
-        (tmp_path / folder).mkdir(parents=True)
-    monkeypatch.setattr(soak, "PACKAGE", tmp_path)
-    empty = soak.progress_file()
-    (tmp_path / "sim" / "gemm.py").write_text("STOP = 3\n")
-    one = soak.progress_file()
-    (tmp_path / "sim" / "gemm.py").write_text("STOP = 4\n")
-    assert len({before, empty, one, soak.progress_file()}) == 4
+    assert soak.progress_file() == before
+    monkeypatch.setattr(soak, "generator", lambda: "other hardware")
+    hardware = soak.progress_file()
+    monkeypatch.setattr(soak, "source_digest", lambda *modules: "other sources")
+    assert len({before, hardware, soak.progress_file()}) == 3
+
+
+def test_both_sides_and_what_compares_them_are_among_the_sources():
+    found = {path.relative_to(ROOT).as_posix()
+             for path in source_files(soak.__name__, *GENERATORS)}
+    assert found >= {"hw/top.py", "sim/cycle/loop.py", "isa/config.py", "testing/compare.py",
+                     "testing/random_programs.py", "runtime/devices/rtl_build.py"}
+    assert any(name.startswith("runtime/devices/harness/") for name in found)
 
 
 def test_a_difference_ends_a_part_and_the_program_is_kept(tmp_path, monkeypatch):
@@ -81,7 +88,7 @@ def test_a_difference_ends_a_part_and_the_program_is_kept(tmp_path, monkeypatch)
         return run
 
     monkeypatch.setattr(both, "run_cycles", wrong_from_the_second_on)
-    monkeypatch.setattr(soak, "cache_folder", lambda: tmp_path / "rtl")
+    monkeypatch.setattr(soak, "cache_folder", lambda part: tmp_path / part)
     result = work(Part("tiny", 1, 4))
     assert result.equal == 1
     kept, = (tmp_path / "soak").glob("*-2.mt")

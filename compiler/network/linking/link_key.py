@@ -8,19 +8,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from ....base.result_cache import sources
+from ....base.source_digest import source_digest
 from ....isa.config import Config
 from ....isa.program import Program
 from ....isa.program_key import program_parts
-from .link import REMEMBERED, Layer, Sizes
+from .link import REMEMBERED, Layer, Sizes, link
 
 DIGEST = hashlib.sha256
-FOLDERS = ("base", "isa", "compiler/network")
 
 
 def parts_of(layers: Sequence[Layer], config: Config, sizes: Sizes) -> list[bytes]:
     """All that `link` gets, as bytes, and its own sources."""
-    parts = [sources(FOLDERS), repr((config, sizes)).encode()]
+    parts = [source_digest(link.__module__).encode(), repr((config, sizes)).encode()]
     for layer in layers:
         parts += [_digest(layer.program), repr((sorted(layer.places.items()), layer.with_next,
                                                 layer.output_size, layer.stays,

@@ -1,18 +1,15 @@
-"""Compiling with numba: three ways to do it, and a checksum of sources for its cache.
+"""Compiling with numba: three ways to do it.
 
 numba drops a cached function when its file changes, but not when a function that it calls in
-another file does. A parameter whose default is a checksum of those files is part of the signature
-by which a cached function is found.
+another file does. A parameter whose default is a digest of all sources is part of the signature by
+which a cached function is found.
 
 Functions that create no arrays need not count who holds one; counting took most of their time.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 import numba
@@ -43,8 +40,3 @@ def inline_always(function: Function) -> Function:
     """A helper that becomes part of its only caller, which is not optimized twice then."""
     compiled: Function = njit(inline="always", **OPTIONS, **NOT_FOR_PYTHON)(function)
     return compiled
-
-
-def checksum(*modules: ModuleType) -> int:
-    """Different when the text of any of these modules is."""
-    return zlib.crc32(b"".join(Path(str(module.__file__)).read_bytes() for module in modules))

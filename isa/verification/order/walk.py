@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import accesses, boxes, feeds, footprints, shadow, shadow_dram
+from ....base.source_digest import source_number
 from .accesses import DRAM, Table
 from .feeds import Contents, Feeds, bring
 from .footprints import Numbers
-from .jit import checksum, entry, helper, inline_always
+from .jit import entry, helper, inline_always
 from .shadow import ENGINES, Shadow, touch_pad
 from .shadow_dram import DramShadow, touch_dram
 
 DONE, STARVED, OUTSIDE, TOO_MUCH = range(4)     # how a walk ends
-MADE_FROM = float(checksum(accesses, boxes, feeds, footprints, shadow, shadow_dram))
+MADE_FROM = float(source_number(__name__))
 
 RACE = np.dtype([           # an instruction that no token orders after an earlier one
     ("instruction", "i8"), ("space", "i8"),

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -173,11 +172,12 @@ def test_a_step_is_kept_under_all_that_it_is_made_with(monkeypatch, name, step, 
 
 
 def change(monkeypatch, source):
-    """Let a file of ours have another text, for whoever reads its bytes."""
-    path, read = source_digest.ROOT / source, Path.read_bytes
-    assert path.is_file()
-    monkeypatch.setattr(Path, "read_bytes",
-                        lambda self: read(self) + b"\n" * (self == path))
+    """Let a file of ours have another text, as for a process that starts now."""
+    assert (source_digest.ROOT / source).is_file()
+    known = source_digest.SourceTree._hash
+    monkeypatch.setattr(source_digest.SourceTree, "_hash", lambda tree, path: (
+        known(tree, path)[::-1] if path == source else known(tree, path)))
+    monkeypatch.setattr(source_digest, "_ours", source_digest.SourceTree(source_digest.ROOT))
 
 
 @pytest.mark.parametrize(("package", "step"), [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microtron.base.result_cache import ANEW
+from microtron.base.cache import ANEW
 from microtron.compiler.compile import compile_op
 from microtron.compiler.network import link_group
 from microtron.compiler.network.compile_network import compile_network

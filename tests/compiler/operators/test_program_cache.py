@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.base.result_cache import ANEW
+from microtron.base.cache import ANEW
 from microtron.compiler.accelerator import lower_schedule
 from microtron.compiler.accelerator.lower_schedule import lower_to_intrinsics
 from microtron.compiler.compile import compile_op
@@ -15,7 +15,7 @@ from microtron.compiler.operators import kernel
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of
 from microtron.compiler.operators.choice import candidates
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.program_cache import _name
+from microtron.compiler.operators.program_cache import _key
 from microtron.isa.config import small, tiny
 from microtron.isa.image.program_image import to_bytes
 from microtron.isa.instructions import Rounding
@@ -60,7 +60,7 @@ def test_other_knobs_forms_and_configurations_have_other_names():
     made = [(form.config, operator.template.schedule, form, knobs, hide)
             for spec in specs for config in (tiny, small) for form in operator.forms(spec, config)
             for knobs in candidates(operator.template, form)[:5] for hide in (True, False)]
-    names = [_name(each) for each in made]
+    names = [_key((), each) for each in made]
     assert len(made) >= 100
     assert None not in names
     assert len(set(names)) == len(names)
@@ -70,10 +70,10 @@ def test_a_name_does_not_depend_on_what_was_computed_since():
     operator = operator_of(LAYER)
     form = next(iter(operator.forms(LAYER, tiny)))
     knobs = candidates(operator.template, form)[0]
-    before = _name((form, knobs))
+    before = _key((), (form, knobs))
     lower_to_intrinsics(operator.template.schedule(form, knobs), tiny, form.intrinsics)
-    assert _name((form, knobs)) == before
-    assert _name((next(iter(operator.forms(LAYER, tiny))), knobs)) == before
+    assert _key((), (form, knobs)) == before
+    assert _key((), (next(iter(operator.forms(LAYER, tiny))), knobs)) == before
 
 
 def test_what_others_wrote_has_no_name():
@@ -83,9 +83,9 @@ def test_what_others_wrote_has_no_name():
 
     form = next(iter(operator_of(LAYER).forms(LAYER, tiny)))
     strange = replace(form, function=Function("strange", "int8", theirs))
-    assert _name((form,)) is not None
+    assert _key((), (form,)) is not None
     for foreign in (theirs, strange, io.StringIO, io.StringIO()):
-        assert _name((form, foreign)) is None
+        assert _key((), (form, foreign)) is None
 
 
 def test_a_program_that_was_damaged_is_compiled_again(folder):

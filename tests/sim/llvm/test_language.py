@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 
 def compiled(function, **kinds):
     """An entry that is compiled at once, and not kept."""
-    entry = Entry(function, kinds, name="test", checksum=0)
+    entry = Entry(function, kinds, name="test", sources="")
     entry._code = entry_of(object_file(entry.text()))
     return entry
 
@@ -130,7 +130,7 @@ def test_numbers_are_those_of_python(entries, function, a, b):
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_variables_and_records_are_the_first_things_in_a_function(function):
     """LLVM turns them into values only there. Behind a call, inlining would move them."""
-    text = Entry(function, {"a": NUMBER, "b": NUMBER}, name="test", checksum=0).text()
+    text = Entry(function, {"a": NUMBER, "b": NUMBER}, name="test", sources="").text()
     for body in text.split("entry:")[1:]:
         made = ["alloca" in line for line in body.splitlines() if line.startswith("  ")]
         assert made == sorted(made, reverse=True)
@@ -203,7 +203,7 @@ def copied(table: object) -> int:
 
 def test_memory_is_copied_without_a_call():
     text = Entry(copied, {"table": Array(np.dtype(np.int64), (200,))}, name="test",
-                 checksum=0).text()
+                 sources="").text()
     assert "memcpy" not in assembly(text)
     table = np.arange(200)
     assert compiled(copied, table=Array(np.dtype(np.int64), (200,)))(table) == 100
