@@ -209,7 +209,7 @@ class LayerCompiler:
                                  plain=type(task.spec) in FOLDABLE and tensor in made)
             layouts = {name: layout if task.axes is None else layout.on(
                 result if name == OUTPUT else shapes[task.reads[name]], task.axes)
-                for name, layout in kernel.form.layouts.items()}
+                for name, layout in kernel.form.layouts.items() if name in (OUTPUT, *task.reads)}
         reads = {operand: (each, layouts[operand]) for operand, each in task.reads.items()}
         if any(each in made and not same_bytes(made[each], layout)
                for each, layout in reads.values()):

@@ -30,11 +30,13 @@ from ..operators.convolution.transposed import Transposed
 from ..operators.dense.dense import Dense
 from ..operators.depthwise.depthwise import Depthwise
 from ..operators.description import Description
+from ..operators.elementwise.broadcast import Broadcast
 from ..operators.elementwise.elementwise import Elementwise, Operation
 from ..operators.pool.pool import Kind
 from ..operators.pool.pool import Pool as PoolSpec
 
 INT8 = (-128, 127)
+IMAGE_AXES = (0, 1, 2, 3)       # image, channel, row and column in the order of ONNX
 
 
 class RefusalError(CompileError):
@@ -227,7 +229,11 @@ def planes_of(weights: Array, config: Config) -> int:
 
 def _axes(operation: Any) -> tuple[int, int, int, int]:
     """Where (image, channel, row, column) stand."""
-    return (0, 1, 2, 3) if operation.channel_axis == 1 else (0, 3, 1, 2)
+    return _axes_of(operation.channel_axis)
+
+
+def _axes_of(channel_axis: int) -> tuple[int, int, int, int]:
+    return IMAGE_AXES if channel_axis == 1 else (0, 3, 1, 2)
 
 
 def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> Task:
@@ -310,25 +316,56 @@ def _matrix(graph: Graph, node: Node, operation: MatMul, config: Config) -> Task
 
 
 def _binary(graph: Graph, node: Node, operation: Binary, config: Config) -> Task:
-    left, right = graph.type_of(operation.left), graph.type_of(operation.right)
-    for type_, which in ((left, "left side"), (right, "right side")):
+    for side, which in ((operation.left, "left side"), (operation.right, "right side")):
+        type_ = graph.type_of(side)
         _check_activation(type_, which)
         if type_.shape != node.type.shape:
             raise RefusalError(f"the {which} is repeated to meet the other")
-    if operation.left in graph.constants or operation.right in graph.constants:
-        raise RefusalError("one side is constant")
-    if operation.kind not in (BinaryKind.ADD, BinaryKind.MUL):
-        raise RefusalError(f"the ALU has no quantized {operation.kind.value}")
+        if side in graph.constants:
+            raise RefusalError("one side is constant")
+    spec = Elementwise(channels=node.type.shape[-1] if node.type.shape else 1,
+                       **_pairwise(graph, node, operation, operation.left, operation.right))
+    return Task(spec, {"left": operation.left, "right": operation.right})
+
+
+def _pairwise(graph: Graph, node: Node, operation: Binary, left: str,
+              right: str) -> dict[str, Any]:
+    """What descriptions of operations of two numbers have in common."""
+    one, other = graph.type_of(left).known(), graph.type_of(right).known()
     scales: dict[str, Any] = (
         {"scale_left": operation.scales[0]} if operation.kind == BinaryKind.MUL else
-        {"scale_left": left.known().scale, "scale_right": right.known().scale,
+        {"scale_left": one.scale, "scale_right": other.scale,
          "scale_out": node.type.known().scale})
-    spec = Elementwise(operation=Operation(operation.kind.value), channels=left.shape[-1],
-                       zero_point_left=left.known().zero_point,
-                       zero_point_right=right.known().zero_point,
-                       zero_point_out=node.type.known().zero_point, rounding=operation.rounding,
-                       **scales, **_bounds(operation, node.type))
-    return Task(spec, {"left": operation.left, "right": operation.right})
+    return {"operation": Operation(operation.kind.value), "zero_point_left": one.zero_point,
+            "zero_point_right": other.zero_point, "rounding": operation.rounding,
+            "zero_point_out": node.type.known().zero_point, **scales,
+            **_bounds(operation, node.type)}
+
+
+def _broadcast(graph: Graph, node: Node, operation: Binary, config: Config) -> Task:
+    """An image and one number for each channel, which may be constant, on either side."""
+    left, right = operation.left, operation.right
+    if graph.type_of(left).shape != node.type.shape and operation.kind != BinaryKind.SUB:
+        left, right = right, left
+    image, other = graph.type_of(left), graph.type_of(right)
+    for type_, which in ((image, "left side"), (other, "right side")):
+        _check_activation(type_, which)
+    shape = (1,) * (len(image.shape) - len(other.shape)) + other.shape
+    if image.shape != node.type.shape or len(shape) != len(IMAGE_AXES) or left in graph.constants:
+        raise RefusalError("no side is an image that the other is repeated to meet")
+    axis = next((axis for axis in (1, 3) if shape == tuple(
+        size if each in (0, axis) else 1 for each, size in enumerate(image.shape))), None)
+    if axis is None or other.size == 1 < image.shape[1] * image.shape[3]:
+        raise RefusalError("the right side is repeated to meet the other, but not for every pixel")
+    axes = _axes_of(axis)
+    images, channels, height, width = (image.shape[each] for each in axes)
+    spec = Broadcast(channels=channels, height=height, width=width, images=images,
+                     **_pairwise(graph, node, operation, left, right))
+    if right not in graph.constants:
+        return Task(spec, {"left": left, "right": right}, axes=axes)
+    values = constant_of(graph, right, "numbers").reshape(shape)
+    return Task(spec, {"left": left}, {"right": np.ascontiguousarray(values.transpose(axes))},
+                axes)
 
 
 def _rescale(graph: Graph, node: Node, operation: Rescale | Clamp, config: Config) -> Task:
@@ -346,4 +383,4 @@ def _rescale(graph: Graph, node: Node, operation: Rescale | Clamp, config: Confi
 # In the order in which they are asked.
 MAKERS: dict[type[GraphOperation], tuple[Maker, ...]] = {
     Conv: (_convolution,), TransposedConv: (_transposed,), Pool: (_pool,), MatMul: (_matrix,),
-    Binary: (_binary,), Rescale: (_rescale,), Clamp: (_rescale,)}
+    Binary: (_binary, _broadcast), Rescale: (_rescale,), Clamp: (_rescale,)}

@@ -13,7 +13,7 @@ from .convolution import conv2d_schedule, conv_global_average, grouped, residual
 from .dense import dense_schedule
 from .depthwise import conv_separable, depthwise_schedule, separable
 from .description import Description
-from .elementwise import elementwise_schedule
+from .elementwise import broadcast_schedule, elementwise_schedule
 from .kernel import Operator
 from .pool import pool_schedule
 
@@ -42,6 +42,6 @@ def operator_of(spec: Any) -> Operator:
 
 
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
-               pool_schedule, elementwise_schedule, residual, conv_global_average, separable,
-               conv_separable):
+               pool_schedule, elementwise_schedule, broadcast_schedule, residual,
+               conv_global_average, separable, conv_separable):
     register(module.OPERATOR)

@@ -1,11 +1,13 @@
-"""Element-wise operations of int8 tensors: addition and multiplication of two with different
-scales, and a change of scale of one, which is also ReLU and clip on their own.
+"""Element-wise operations of int8 tensors: sum, difference and product of two with different
+scales, minimum and maximum of two with the same, and a change of scale of one, which is also ReLU
+and clip on their own.
 
 The arithmetic is TFLite's, see docs/arithmetic.md:
 
-    add       a, b = scale((q − z) × 2^20, s / t) each, with t = 2 × max(s1, s2)
-              y = z + scale(a + b, t / (2^20 × s))
+    add, sub  a, b = scale((q − z) × 2^20, s / t) each, with t = 2 × max(s1, s2)
+              y = z + scale(a ± b, t / (2^20 × s))
     mul       y = z + scale((q1 − z1) × (q2 − z2), s1 × s2 / s)
+    min, max  of stored numbers
     rescale   y = z + scale(q1 − z1, s1 / s)
 """
 
@@ -31,8 +33,17 @@ HEADROOM = 20               # bits by which TFLite shifts the terms of a sum lef
 
 class Operation(Enum):
     ADD = "add"
+    SUB = "sub"
     MUL = "mul"
+    MIN = "min"
+    MAX = "max"
     RESCALE = "rescale"
+
+
+COMBINED = {Operation.ADD: AluOp.ADD, Operation.SUB: AluOp.SUB, Operation.MUL: AluOp.MUL,
+            Operation.MIN: AluOp.MIN, Operation.MAX: AluOp.MAX}
+SUMS = (Operation.ADD, Operation.SUB)
+EXTREMES = (Operation.MIN, Operation.MAX)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +52,7 @@ class Elementwise(Lanewise):
 
     operator: ClassVar[str] = "elementwise"
 
-    operation: Operation = setting("add, mul or rescale")
+    operation: Operation = setting("add, sub, mul, min, max or rescale")
     scale_left: float = setting("scale of the left operand", 1.0)
     scale_right: float = setting("scale of the right operand", 1.0)
     scale_out: float = setting("scale of the result", 1.0)
@@ -50,6 +61,11 @@ class Elementwise(Lanewise):
 
     def check(self) -> None:
         super().check()
+        if self.operation in EXTREMES and len({
+                (self.scale_left, self.zero_point_left), (self.scale_out, self.zero_point_out),
+                (self.scale_right, self.zero_point_right)}) > 1:
+            raise CompileError(f"{self.operator}: operands and result of a "
+                               f"{self.operation.value} must have one scale and zero point")
         try:
             self.terms(), self.last_scale()
         except MicrotronError as error:
@@ -61,7 +77,7 @@ class Elementwise(Lanewise):
         return ("left",) if self.operation == Operation.RESCALE else ("left", "right")
 
     def scales(self) -> list[Scale]:
-        terms = self.terms() if self.operation == Operation.ADD else ()
+        terms = self.terms() if self.operation in SUMS else ()
         return [*((term.bias, term.multiplier, term.shift) for term in terms), self.last_scale()]
 
     def terms(self) -> tuple[Term, Term]:
@@ -73,12 +89,12 @@ class Elementwise(Lanewise):
     def last_scale(self) -> Scale:
         """Bias, multiplier and shift of the last step."""
         match self.operation:
-            case Operation.ADD:
+            case Operation.ADD | Operation.SUB:
                 double = 2 * max(self.scale_left, self.scale_right)
                 return 0, *quantize_scale(double / ((1 << HEADROOM) * self.scale_out))
             case Operation.MUL:
                 return 0, *quantize_scale(self.scale_left * self.scale_right / self.scale_out)
-            case Operation.RESCALE:
+            case Operation.RESCALE | Operation.MIN | Operation.MAX:
                 return -self.zero_point_left, *quantize_scale(self.scale_left / self.scale_out)
 
 
@@ -108,24 +124,26 @@ def form_of(spec: Elementwise, config: Config) -> LanewiseForm:
     """What is computed."""
     passes = Passes(spec, config)
     match spec.operation:
-        case Operation.ADD:
+        case Operation.ADD | Operation.SUB:
             value = _sum(spec, passes)
         case Operation.MUL:
             value = _product(spec, passes)
         case Operation.RESCALE:
             value, = passes.operands
+        case Operation.MIN | Operation.MAX:
+            value = passes.combine(COMBINED[spec.operation], *passes.operands)
     return passes.form(value)
 
 
 def _sum(spec: Elementwise, passes: Passes) -> Tensor:
-    """Both operands scaled and added."""
+    """Both operands scaled, and added or subtracted."""
     scaled = []
     for operand, term in zip(passes.operands, spec.terms(), strict=True):
         value = operand
         if term.shifted:
             value = passes.with_constant(AluOp.SHL, operand, HEADROOM)
         scaled.append(passes.scale(value))
-    return passes.combine(AluOp.ADD, *scaled)
+    return passes.combine(COMBINED[spec.operation], *scaled)
 
 
 def _product(spec: Elementwise, passes: Passes) -> Tensor:

@@ -8,7 +8,7 @@ neighbours have. `elementwise.py` is one of them; docs/recipes.md adds another f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,9 +108,14 @@ class LanewiseForm(TensorForm):
 
 def parameters(spec: Lanewise, config: Config) -> Array:
     """What the program takes as `parameters`: a set for each scale, the same in all lanes."""
+    return pack_scales(spec.scales(), config)
+
+
+def pack_scales(scales: Sequence[Scale], config: Config) -> Array:
+    """Parameters that are the same in all lanes, a set for each scale."""
     lanes = np.ones(config.block_out, np.int64)
     return np.concatenate([pack_parameters(bias * lanes, multiplier * lanes, shift * lanes, config)
-                           for bias, multiplier, shift in spec.scales()])
+                           for bias, multiplier, shift in scales])
 
 
 class Passes:
@@ -142,14 +147,14 @@ class Passes:
     def combine(self, op: AluOp, left: Tensor, right: Tensor) -> Tensor:
         """An operation of two tensors."""
         result = _each(f"{left.name}.{op.name.lower()}.{right.name}",
-                       lambda one, other: _operation(op, one, other), left, right)
+                       lambda one, other: operation_of(op, one, other), left, right)
         self._steps[result] = element_wise(self.config, op)
         return result
 
     def with_constant(self, op: AluOp, value: Tensor, constant: int) -> Tensor:
         """An operation of a tensor and a constant."""
         result = _each(f"{value.name}.{op.name.lower()}",
-                       lambda element: _operation(op, element, constant), value)
+                       lambda element: operation_of(op, element, constant), value)
         self._steps[result] = immediate(self.config, op, constant)
         return result
 
@@ -174,7 +179,8 @@ def _each(name: str, function: Callable[..., Expression], *sources: Tensor) -> T
         *(source[t, b, j] for source in sources)))
 
 
-def _operation(op: AluOp, left: Expression, right: Expression | int) -> Expression:
+def operation_of(op: AluOp, left: Expression, right: Expression | int) -> Expression:
+    """What an operation of the ALU computes."""
     if op in (AluOp.MIN, AluOp.MAX):
         return (minimum if op == AluOp.MIN else maximum)(left, right)
     return binary(SYMBOLS[op], left, right)

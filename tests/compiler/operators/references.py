@@ -15,6 +15,7 @@ from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
 from microtron.compiler.operators.pool.pool import Kind, Pool, division
 from microtron.isa.arithmetic import quantize_scale, requantize_array, scale_array
@@ -105,13 +106,18 @@ def elementwise(spec, left, right=0):
     a = np.asarray(left, np.int64) - spec.zero_point_left
     b = np.asarray(right, np.int64) - spec.zero_point_right
     match spec.operation:
-        case Operation.ADD:
+        case Operation.ADD | Operation.SUB:
             double = 2 * max(spec.scale_left, spec.scale_right)
+            sign = 1 if spec.operation == Operation.ADD else -1
             terms = (scale(a << 20, spec.scale_left / double)
-                     + scale(b << 20, spec.scale_right / double))
+                     + sign * scale(b << 20, spec.scale_right / double))
             result = scale(terms, double / ((1 << 20) * spec.scale_out))
         case Operation.MUL:
             result = scale(a * b, spec.scale_left * spec.scale_right / spec.scale_out)
+        case Operation.MIN:
+            result = np.minimum(a, b)
+        case Operation.MAX:
+            result = np.maximum(a, b)
         case Operation.RESCALE:
             result = scale(a, spec.scale_left / spec.scale_out)
     return np.clip(result + spec.zero_point_out, spec.low, spec.high).astype(np.int8)
@@ -210,4 +216,5 @@ def conv_separable(spec, data, weights, **parameters):
 REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, AveragedConv2d: averaged,
               ConvSeparable: conv_separable,
               Separable: separable, Depthwise: depthwise, Grouped: grouped,
-              Transposed: transposed, Dense: dense, Pool: pool, Elementwise: elementwise}
+              Transposed: transposed, Dense: dense, Pool: pool, Elementwise: elementwise,
+              Broadcast: elementwise}
