@@ -13,6 +13,7 @@ from ...isa.memory_timing import MemoryTiming
 from ..compile import resolve_config
 from ..errors import attributed_to
 from ..graph.graph import Graph
+from ..graph.operations.window import common_channel_axis
 from ..operators.choice import Cost
 from .chains import chain_layers
 from .groups import Group, groups_of
@@ -32,7 +33,9 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     fastest of a few that were timed. `require_accelerator` refuses what the CPU would compute.
     `progress` is told what is being done."""
     config = resolve_config(config)
-    compiler = LayerCompiler(config, cost, memory, progress or silent)
+    compiler = LayerCompiler(
+        config, cost, memory, progress or silent,
+        common_channel_axis(node.operation for node in graph.nodes.values()))
     tasks, decisions = tasks_of(graph, compiler)
     if require_accelerator:
         check_all(graph, decisions)

@@ -29,7 +29,7 @@ from ..operators.layout import Layout, memory_block, tile_images
 from ..operators.packing import check_operands
 from .linking.interleave_layers import halve_scratchpads
 from .linking.on_chip_analysis import input_of
-from .task import RefusalError, Task
+from .task import IMAGE_AXES, RefusalError, Task, image_axes
 
 CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules that are tried
 REMEMBERED = 16                 # layouts whose positions are kept
@@ -72,6 +72,7 @@ class LayerCompiler:
     cost: Cost | None = None
     memory: MemoryTiming | None = None
     say: Say = silent         # is told what is being done
+    channel_axis: int | None = None         # of all images of a network
 
     def __post_init__(self) -> None:
         self.kernels: dict[tuple[Any, bool, bool, frozenset[str]], Kernel] = {}
@@ -272,12 +273,18 @@ class LayerCompiler:
                        height=rows, width=tiles // rows)
 
     def natural(self, shape: Shape) -> Layout:
-        """The layout of a tensor that only element-wise operations read: its last axis in
-        lanes."""
+        """The layout of a tensor that only element-wise operations read: that of images, if it may
+        be some, or else with its last axis in lanes."""
+        block = memory_block(self.config, self.config.block_out)
+        if self.channel_axis is not None and len(shape) == len(IMAGE_AXES):
+            axes = image_axes(self.channel_axis)
+            images, channels, height, width = (shape[axis] for axis in axes)
+            return tile_images(images, channels, height, width, self.config.batch, block).on(
+                shape, axes)
         *rows, channels = shape if shape else (1,)
         count = int(np.prod(rows, dtype=np.int64))
-        return tile_images(1, channels, 1, count, self.config.batch, memory_block(
-            self.config, self.config.block_out)).on((1, 1, count, channels), (0, 3, 1, 2))
+        return tile_images(1, channels, 1, count, self.config.batch, block).on(
+            (1, 1, count, channels), image_axes(3))
 
 
 def _plain(spec: Any, config: Config) -> Form:

@@ -229,10 +229,11 @@ def planes_of(weights: Array, config: Config) -> int:
 
 def _axes(operation: Any) -> tuple[int, int, int, int]:
     """Where (image, channel, row, column) stand."""
-    return _axes_of(operation.channel_axis)
+    return image_axes(operation.channel_axis)
 
 
-def _axes_of(channel_axis: int) -> tuple[int, int, int, int]:
+def image_axes(channel_axis: int) -> tuple[int, int, int, int]:
+    """Where (image, channel, row, column) stand if channels stand here."""
     return IMAGE_AXES if channel_axis == 1 else (0, 3, 1, 2)
 
 
@@ -357,7 +358,7 @@ def _broadcast(graph: Graph, node: Node, operation: Binary, config: Config) -> T
         size if each in (0, axis) else 1 for each, size in enumerate(image.shape))), None)
     if axis is None or other.size == 1 < image.shape[1] * image.shape[3]:
         raise RefusalError("the right side is repeated to meet the other, but not for every pixel")
-    axes = _axes_of(axis)
+    axes = image_axes(axis)
     images, channels, height, width = (image.shape[each] for each in axes)
     spec = Broadcast(channels=channels, height=height, width=width, images=images,
                      **_pairwise(graph, node, operation, left, right))

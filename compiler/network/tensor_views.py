@@ -21,6 +21,7 @@ from ..graph.graph import Graph, Node
 from ..graph.operation import normalize_axis
 from ..graph.operations.data_movement.shape import Concat
 from ..graph.operations.layers.window import Conv
+from ..graph.types import Shape
 from ..operators.layout import Layout, Stage
 
 
@@ -80,16 +81,17 @@ def view_of(graph: Graph, name: str, made: Mapping[str, Layout]) -> View:
         return _slice(graph, name, node, made[node.operation.x])
     assert isinstance(node.operation, Concat), "others are no views"
     axis = normalize_axis(node.operation.axis, len(node.type.shape))
-    layouts = [made[part] for part in node.operation.parts]
-    starts = accumulate((layout.size for layout in layouts[:-1]), initial=0)
-    return View(_whole(layouts, axis, node.type.shape), {
-        part: (name, start) for part, start in zip(node.operation.parts, starts, strict=True)})
+    parts = node.operation.parts
+    stages = [_only_stage(graph, part, made[part]) for part in parts]
+    starts = accumulate((made[part].size for part in parts[:-1]), initial=0)
+    return View(_whole(stages, axis, node.type.shape), {
+        part: (name, start) for part, start in zip(parts, starts, strict=True)})
 
 
 def _slice(graph: Graph, name: str, node: Node, layout: Layout) -> View:
     """Some channels of a tensor, where they lie."""
     assert isinstance(node.operation, Conv), "whoever asks has looked"
-    stage, axis = _only_stage(layout), node.operation.channel_axis
+    stage, axis = _only_stage(graph, node.operation.x, layout), node.operation.channel_axis
     first = first_channel(graph, node)
     outer, block = _outermost(stage, axis)
     assert first is not None, "whoever asks has looked"
@@ -101,14 +103,12 @@ def _slice(graph: Graph, name: str, node: Node, layout: Layout) -> View:
                 {name: (node.operation.x, start)})
 
 
-def _whole(parts: Sequence[Layout], axis: int, shape: tuple[int, ...]) -> Layout:
+def _whole(stages: Sequence[Stage], axis: int, shape: Shape) -> Layout:
     """The layout in which a tensor lies if its parts do so one after the other."""
-    stages = [_only_stage(part) for part in parts]
     first = stages[0]
     outer, block = _outermost(first, axis)
     for stage in stages:
-        if stage.steps != first.steps or len(stage.source) != len(shape) or (
-                _without(stage, outer) != _without(first, outer)):
+        if stage.steps != first.steps or _without(stage, outer) != _without(first, outer):
             raise CompileError("its parts lie in different layouts")
     for stage in stages[:-1]:
         if stage.source[axis] % block:
@@ -117,11 +117,12 @@ def _whole(parts: Sequence[Layout], axis: int, shape: tuple[int, ...]) -> Layout
     return _with_extent(first, outer, sum(stage.shape[outer] for stage in stages), shape)
 
 
-def _only_stage(layout: Layout) -> Stage:
-    """The one stage of a layout that has nothing around the tensor."""
+def _only_stage(graph: Graph, tensor: str, layout: Layout) -> Stage:
+    """The one stage of the layout of a tensor that has nothing around it, and its own axes: where
+    only element-wise operations read it, several may lie as one."""
     stage, *others = layout.stages
-    if others or stage.fill or any(stage.starts):
-        raise CompileError("a tensor has lanes or a border that others do not have")
+    if others or stage.fill or any(stage.starts) or stage.source != graph.type_of(tensor).shape:
+        raise CompileError("a tensor does not lie in tiles of its channels alone")
     return stage
 
 
@@ -135,7 +136,7 @@ def _outermost(stage: Stage, axis: int) -> tuple[int, int]:
     return outer, stage.steps[outer][1]
 
 
-def _with_extent(stage: Stage, place: int, extent: int, source: tuple[int, ...]) -> Layout:
+def _with_extent(stage: Stage, place: int, extent: int, source: Shape) -> Layout:
     return Layout((replace(stage, source=source, shape=(
         *stage.shape[:place], extent, *stage.shape[place + 1:])),))
 

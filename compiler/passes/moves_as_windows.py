@@ -9,7 +9,14 @@ import numpy as np
 from ..graph.graph import Graph, Node
 from ..graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
 from ..graph.operations.data_movement.shape import Pad, PadMode, Slice
-from ..graph.operations.layers.window import Conv, Pair, Pool, PoolKind, TransposedConv
+from ..graph.operations.layers.window import (
+    Conv,
+    Pair,
+    Pool,
+    PoolKind,
+    TransposedConv,
+    common_channel_axis,
+)
 from ..graph.operations.pointwise.quantize import Rescale
 from ..graph.operations.vision.resize import Resize, ResizeKind
 from ..graph.types import Array, Quantization, TensorType
@@ -37,11 +44,10 @@ def moves_as_windows(graph: Graph) -> Graph:
     Only int8 becomes windows, which is what the accelerator has, and only in a graph whose windows
     all have their channels on one axis: on another one, a channel would be a row.
     """
-    axes = {node.operation.channel_axis for node in graph.nodes.values()
-            if isinstance(node.operation, Conv | TransposedConv | Pool)}
-    if len(axes) != 1:
+    axis = common_channel_axis(node.operation for node in graph.nodes.values())
+    if axis is None:
         return graph
-    change = _Change(Edit(graph), axes.pop())
+    change = _Change(Edit(graph), axis)
     for name, node in graph.nodes.items():
         if not change.replaced(name, node):
             change.edit.keep(name)

@@ -21,6 +21,7 @@ from microtron.compiler.operators.dense.dense import Dense, batch_matmul
 from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.kernel import Operator
 from microtron.compiler.operators.pool.pool import Pool, global_average
@@ -44,6 +45,7 @@ SPECS = {
     "max pool": Pool(kind="max", height=5, width=5, channels=6, kernel=2),
     "average pool": global_average(height=5, width=5, channels=6),
     "add": Elementwise(operation="add", channels=6, height=3, width=3),
+    "gate": Broadcast(operation="mul", channels=6, height=3, width=3),
 }
 
 

@@ -9,7 +9,7 @@ block; the ALU then reads its tile for every pixel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,8 +20,8 @@ from ...expression.expression import Expression, Function
 from ...expression.tensor import Tensor, compute, placeholder
 from ...nest.nest import Interleave
 from ..description import Epilogue, activation, extent, setting
-from ..form import TensorForm, blocks_of, requantized
-from ..layout import Layout, interleaves, memory_block, tiled_images, wide_tiles
+from ..form import TensorForm, blocks_of, requantize_sum
+from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import Array, Operand, pack_activations, unpack_activations
 from ..work import Work
 from .elementwise import COMBINED, HEADROOM, Elementwise, Operation
@@ -100,9 +100,9 @@ class BroadcastForm(TensorForm):
     def layouts(self) -> dict[str, Layout]:
         spec, batch = self.spec, self.config.batch
         block = memory_block(self.config, self.config.block_out)
-        image = tiled_images(spec.images, spec.channels, spec.height, spec.width, batch, block)
+        image = tile_images(spec.images, spec.channels, spec.height, spec.width, batch, block)
         return {"left": image, "output": image,
-                "right": tiled_images(spec.images, spec.channels, 1, 1, batch, block)}
+                "right": tile_images(spec.images, spec.channels, 1, 1, batch, block)}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
@@ -146,8 +146,8 @@ class _Steps:
         self.used = 0
 
     def form(self) -> BroadcastForm:
-        wide = [compute(f"{each.name}.wide", each.shape,
-                        lambda *at, each=each: each[at].cast("int32")) for each in self.given]
+        wide = [_each(f"{tensor.name}.wide", tensor, lambda element: element.cast("int32"))
+                for tensor in self.given]
         if self.spec.operation in (Operation.ADD, Operation.SUB):
             sides = [self._term(each, shifted=term.shifted)
                      for each, term in zip(wide, self.spec.pairwise().terms(), strict=True)]
@@ -182,12 +182,17 @@ class _Steps:
         return result
 
     def _with_constant(self, op: AluOp, value: Tensor, constant: int) -> Tensor:
-        result = compute(f"{value.name}.{op.name.lower()}", value.shape,
-                         lambda *at: operation_of(op, value[at], constant))
+        result = _each(f"{value.name}.{op.name.lower()}", value,
+                       lambda element: operation_of(op, element, constant))
         self.steps[result] = immediate(self.config, op, constant)
         return result
 
     def _scaled(self, name: str, function: Function, value: Tensor) -> Tensor:
         number, self.used = self.used, self.used + 1
-        return compute(name, value.shape, lambda n, c, y, x, b, j: requantized(
+        return compute(name, value.shape, lambda n, c, y, x, b, j: requantize_sum(
             function, value[n, c, y, x, b, j], self.parameters, (number,), (b, j)))
+
+
+def _each(name: str, source: Tensor, function: Callable[[Expression], Expression]) -> Tensor:
+    """A function applied to each element of a tensor."""
+    return compute(name, source.shape, lambda n, c, y, x, b, j: function(source[n, c, y, x, b, j]))

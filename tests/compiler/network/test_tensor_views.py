@@ -182,3 +182,25 @@ def test_only_rows_of_the_identity_are_slices():
                            dtype="int8", quantization=layers.builder.type_of("x").quantization)
     graph = layers.builder.graph(("slice", "scaled", "other"))
     assert [first_channel(graph, graph.nodes[name]) for name in graph.outputs] == [1, None, None]
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+def test_sums_alone_may_lie_so_too(axis):
+    layers = layers_of(axis, channels=2 * BLOCK)
+    builder = layers.builder
+    layers.add("sum", "x", "x")                     # nothing before it has a layout
+    cut(layers, "part", "sum", BLOCK, 2 * BLOCK)
+    layers.conv("y", "part", 3, 1)
+    network = checked(builder.graph(("y",)))
+    assert network.decisions["part"].where == Where.VIEW
+    assert len(network.programs) == 1
+
+
+def test_columns_of_sums_are_joined_by_the_cpu():
+    layers = layers_of(channels=2 * BLOCK)
+    layers.conv("y", "x", 3, 1)
+    layers.add("one", "x", "x")
+    layers.add("two", "one", "x")
+    concat(layers, "all", "one", "two", axis=3)
+    network = checked(layers.builder.graph(("y", "all")))
+    assert network.decisions["all"].where == Where.CPU

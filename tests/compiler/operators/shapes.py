@@ -16,7 +16,8 @@ from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.separable import Separable
-from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
+from microtron.compiler.operators.elementwise.broadcast import Broadcast
+from microtron.compiler.operators.elementwise.elementwise import EXTREMES, Elementwise, Operation
 from microtron.compiler.operators.pool.pool import Kind, Pool, global_average
 from microtron.isa.instructions import Rounding
 
@@ -94,11 +95,18 @@ def averaged(draw):
                       rounding_conv=st.sampled_from(Rounding)))
 
 
-def element_wise(operation):
-    return specs(Elementwise, operation=operation, channels=either((1, 3, 17), 20),
-                 height=st.integers(1, 5), width=st.integers(1, 9),
-                 images=st.sampled_from((1, 2, 4)), scale_left=SCALES, scale_right=SCALES,
-                 scale_out=SCALES, zero_point_left=BYTES, zero_point_right=st.just(0) | BYTES)
+@st.composite
+def element_wise(draw, operator, operation):
+    """Operations of two tensors; a minimum or a maximum has one scale and zero point."""
+    scales = {"scale_left": SCALES, "scale_right": SCALES, "scale_out": SCALES,
+              "zero_point_left": BYTES, "zero_point_right": st.just(0) | BYTES}
+    if operation in EXTREMES:
+        zero, scale = draw(BYTES), draw(SCALES)
+        scales = {"scale_left": scale, "scale_right": scale, "scale_out": scale,
+                  "zero_point_left": zero, "zero_point_right": zero, "zero_point_out": zero}
+    return draw(specs(operator, operation=operation, channels=either((1, 3, 17), 20),
+                      height=st.integers(1, 5), width=st.integers(1, 9),
+                      images=st.sampled_from((1, 2, 4)), **scales))
 
 
 ROWS = {"rows": either((1, 4), 20), "inputs": either((1, 3, 17), 40),
@@ -146,7 +154,9 @@ ANY = {
     "average pool": averages(),
     "global pool": st.builds(global_average, height=st.integers(1, 9), width=st.integers(1, 9),
                              channels=either((1, 3, 17), 18), images=st.sampled_from((1, 4))),
-    **{operation.value: element_wise(operation) for operation in Operation},
+    **{operation.value: element_wise(Elementwise, operation) for operation in Operation},
+    "broadcast": st.sampled_from([each for each in Operation if each != Operation.RESCALE]).flatmap(
+        lambda operation: element_wise(Broadcast, operation)),
 }
 
 

@@ -23,6 +23,7 @@ from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.description import LARGEST, kinds_of
+from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
 from microtron.compiler.operators.kernel import Operator
 from microtron.compiler.operators.pool.pool import Kind, Pool
@@ -45,6 +46,7 @@ VALID = {
     Dense: {"rows": 3, "inputs": 5, "outputs": 6},
     Pool: {**IMAGE, "kind": "max", "channels": 4, "kernel": 2},
     Elementwise: {"operation": "add", "channels": 4},
+    Broadcast: {"operation": "mul", "channels": 4},
 }
 
 

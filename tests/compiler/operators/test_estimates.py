@@ -17,6 +17,7 @@ from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.pool.pool import Pool
 from microtron.isa.config import small
@@ -45,6 +46,8 @@ LAYERS = {
     "add": Elementwise(operation="add", **IMAGE, channels=32),
     "mul": Elementwise(operation="mul", **IMAGE, channels=32),
     "rescale": Elementwise(operation="rescale", **IMAGE, channels=32),
+    "gate": Broadcast(operation="mul", **IMAGE, channels=32),
+    "add to channels": Broadcast(operation="add", **IMAGE, channels=32),
 }
 LEAST, MOST = 0.6, 1.5      # estimate / cycles
 TWO_LANES = replace(small, vector_cycles=4)

@@ -21,6 +21,7 @@ from microtron.compiler.operators.dense.dense import Dense, batch_matmul
 from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.pool.pool import Pool, global_average
 from microtron.compiler.operators.work import Bound, Work, rows_read
@@ -161,6 +162,9 @@ CASES = {
     "multiplication with a zero point": (
         Elementwise(operation="mul", channels=64, zero_point_left=3), base,
         Work(macs=0, products=0, bytes=192, passes=4 * 3)),
+    "multiplication of channels": (
+        Broadcast(operation="mul", channels=60, height=7, width=7, zero_point_right=3), base,
+        Work(macs=0, products=0, bytes=60 * (2 * 49 + 1), passes=4 * (49 * 2 + 1))),
     "rescale": (
         Elementwise(operation="rescale", channels=64, height=7, width=7, images=2), base,
         Work(macs=0, products=0, bytes=2 * 2 * 49 * 64, passes=2 * 49 * 4)),

@@ -6,7 +6,7 @@ Images are (n, y, x, channel), or (n, channel, y, x) with `channel_axis` 1. Weig
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from .....isa.arithmetic import quantize_scale, scale_array
 from .....isa.instructions import Rounding
-from ...operation import Value, operand
+from ...operation import Operation, Value, operand
 from ...types import Array, GraphError, Shape, TensorType
 from ..scaled import SUMS, Scaled, check_scale, subtract_zero_point
 
@@ -300,3 +300,8 @@ def check_bias(outputs: int, *bias: TensorType) -> None:
             raise GraphError(f"the bias has shape {each.shape}, but must have ({outputs},)")
 
 
+def common_channel_axis(operations: Iterable[Operation]) -> int | None:
+    """The axis on which all windows among some operations have their channels, if there is one."""
+    axes = {each.channel_axis for each in operations
+            if isinstance(each, Conv | TransposedConv | Pool)}
+    return axes.pop() if len(axes) == 1 else None

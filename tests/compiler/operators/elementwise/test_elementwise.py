@@ -11,6 +11,7 @@ import microtron
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.elementwise.elementwise import (
+    EXTREMES,
     Elementwise,
     Operation,
     form_of,
@@ -29,9 +30,11 @@ SCALES = [(1.0, 3.0, 4.0), (0.5, 0.5, 0.7), (0.013, 0.2, 0.1), (0.2, 0.013, 0.31
 
 
 def spec_for(operation, scales=SCALES[0], **fields):
-    left, right, out = scales
+    left, right, out = scales if operation not in EXTREMES else (scales[0],) * 3
     given = {"channels": 11, "height": 7, "width": 5, "images": 3, "zero_point_left": 5,
              "zero_point_right": -7, "zero_point_out": 11} | fields
+    if operation in EXTREMES:
+        given["zero_point_right"] = given["zero_point_out"] = given["zero_point_left"]
     wider = 30 if operation == Operation.MUL else 1         # products of numbers up to 128
     return Elementwise(operation=operation, scale_left=left, scale_right=right,
                        scale_out=out * wider, **given)
