@@ -160,6 +160,12 @@ ANY = {
 }
 
 
+def _scales_of(operation):
+    if operation in EXTREMES:
+        return dict.fromkeys(("zero_point_left", "zero_point_right", "zero_point_out"), 5)
+    return {"scale_left": 0.5, "scale_right": 0.3, "scale_out": 0.8, "zero_point_left": 5}
+
+
 def form_for(operator, spec, config):
     """The form to take, unless it is the operator's own choice: a first layer is folded, whether
     it pays or not, if it has taps to fold."""
@@ -252,6 +258,7 @@ CORNERS = {
     "global pool": _named(lambda fields: global_average(**{"height": 1, "width": 1} | fields),
                           TENSORS),
     **{operation.value: _named(lambda fields, which=operation: Elementwise(
-        operation=which, scale_left=0.5, scale_right=0.3, scale_out=0.8, zero_point_left=5,
-        **fields), TENSORS) for operation in Operation},
+        operation=which, **_scales_of(which), **fields), TENSORS) for operation in Operation},
+    "broadcast": _named(lambda fields: Broadcast(
+        operation=Operation.MUL, **_scales_of(Operation.MUL), **fields), TENSORS),
 }
