@@ -13,7 +13,7 @@ from ...isa.memory_timing import MemoryTiming
 from ..compile import resolve_config
 from ..errors import attributed_to
 from ..graph.graph import Graph
-from ..graph.operations.window import common_channel_axis
+from ..graph.operations.layers.window import common_channel_axis
 from ..operators.choice import Cost
 from .chains import chain_layers
 from .groups import Group, groups_of
