@@ -15,7 +15,13 @@ from typing import ClassVar
 
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp
-from ...accelerator.intrinsic import Intrinsic, element_wise, immediate, requantize, scale_function
+from ...accelerator.selection.intrinsic import (
+    Intrinsic,
+    element_wise,
+    immediate,
+    requantize,
+    scale_function,
+)
 from ...expression.expression import Expression, Function
 from ...expression.tensor import Tensor, compute, placeholder
 from ...nest.nest import Interleave
