@@ -1,100 +1,202 @@
-"""Microtron: a co-design kit for small tensor accelerators."""
+"""Microtron: a co-design kit for small tensor accelerators.
+
+    import microtron
+
+    model = microtron.compile("model.onnx", "base")     # networks
+    result = model.run(image)                           # exact cycles, bit-exact outputs
+
+    layer = microtron.Conv2d(height=28, width=28, channels_in=32, channels_out=64, pad=1)
+    kernel = microtron.compile_op(layer, "base")        # single operators
+    microtron.simulate(kernel.program).cycles
+
+docs/api.md lists all names. They are imported when they are first used, so that `import microtron`
+itself is quick. Everything else in the package is internal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .base.errors import (
+        AssemblyError,
+        ConfigError,
+        ExecutionError,
+        ImageError,
+        MicrotronError,
+        VerificationError,
+    )
+    from .base.keywords import KeywordError
+    from .compiler.compile import bound_of, schedules_of, work_of
+    from .compiler.errors import CompileError
+    from .compiler.frontends.read_model import read_model
     from .compiler.graph.graph import Graph
-    from .compiler.operators.description import Description
-    from .compiler.operators.form import Form
-    from .isa.config import Config
+    from .compiler.operators.convolution.conv2d import Conv2d
+    from .compiler.operators.convolution.conv_global_average import AveragedConv2d
+    from .compiler.operators.convolution.grouped import Grouped
+    from .compiler.operators.convolution.residual import ResidualConv2d
+    from .compiler.operators.convolution.transposed import Transposed
+    from .compiler.operators.dense.dense import Dense
+    from .compiler.operators.depthwise.conv_separable import ConvSeparable
+    from .compiler.operators.depthwise.depthwise import Depthwise
+    from .compiler.operators.depthwise.separable import Separable
+    from .compiler.operators.elementwise.elementwise import Elementwise
+    from .compiler.operators.pool.pool import Pool
+    from .isa.arithmetic import quantize_scale, requantize_array
+    from .isa.assembly.assembler import assemble
+    from .isa.assembly.disassembler import disassemble
+    from .isa.config import PRESETS, Config
+    from .isa.config_files import load_config, save_config
     from .isa.memory_timing import MemoryTiming
     from .isa.program import Program
+    from .isa.program_files import load_program, save_program
+    from .isa.verification.verifier import Verdict, verify
+    from .runtime.api import compile, compile_op, inspect, load, simulated_cost
+    from .runtime.devices.device import Device, open_device, run
     from .runtime.models.kernel import Kernel
     from .runtime.models.model import Model
+    from .runtime.models.result import Result
+    from .runtime.models.session import Session
+    from .runtime.models.tensors import InputError
+    from .runtime.monitor.client import Monitor
+    from .runtime.monitor.line import BoardLine
+    from .runtime.monitor.network import BoardNetwork
+    from .runtime.reports.layers import Inspection
+    from .runtime.reports.profile import Profile, profile
+    from .runtime.reports.show import show
+    from .sim.functional.order import Adversarial
     from .sim.parallel import Job, simulate_many
+    from .sim.report import Report
     from .sim.simulate import simulate
 
-__version__ = "0.1.0"
-__all__ = ["Job", "Model", "__version__", "compile", "compile_op", "load", "simulate",
-           "simulate_many", "simulated_cost"]
+__version__ = "0.2.0"
+__all__ = [
+    "PRESETS",
+    "Adversarial",
+    "AssemblyError",
+    "AveragedConv2d",
+    "BoardLine",
+    "BoardNetwork",
+    "CompileError",
+    "Config",
+    "ConfigError",
+    "Conv2d",
+    "ConvSeparable",
+    "Dense",
+    "Depthwise",
+    "Device",
+    "Elementwise",
+    "ExecutionError",
+    "Graph",
+    "Grouped",
+    "ImageError",
+    "InputError",
+    "Inspection",
+    "Job",
+    "Kernel",
+    "KeywordError",
+    "MemoryTiming",
+    "MicrotronError",
+    "Model",
+    "Monitor",
+    "Pool",
+    "Profile",
+    "Program",
+    "Report",
+    "ResidualConv2d",
+    "Result",
+    "Separable",
+    "Session",
+    "Transposed",
+    "Verdict",
+    "VerificationError",
+    "__version__",
+    "assemble",
+    "bound_of",
+    "compile",
+    "compile_op",
+    "disassemble",
+    "inspect",
+    "load",
+    "load_config",
+    "load_program",
+    "open_device",
+    "profile",
+    "quantize_scale",
+    "read_model",
+    "requantize_array",
+    "run",
+    "save_config",
+    "save_program",
+    "schedules_of",
+    "show",
+    "simulate",
+    "simulate_many",
+    "simulated_cost",
+    "verify",
+    "work_of",
+]
+# Where each name is.
+_MODULES = {
+    "base.errors": (
+        "AssemblyError", "ConfigError", "ExecutionError", "ImageError", "MicrotronError",
+        "VerificationError",
+    ),
+    "base.keywords": ("KeywordError",),
+    "compiler.compile": ("bound_of", "schedules_of", "work_of"),
+    "compiler.errors": ("CompileError",),
+    "compiler.frontends.read_model": ("read_model",),
+    "compiler.graph.graph": ("Graph",),
+    "compiler.operators.convolution.conv2d": ("Conv2d",),
+    "compiler.operators.convolution.conv_global_average": ("AveragedConv2d",),
+    "compiler.operators.convolution.grouped": ("Grouped",),
+    "compiler.operators.convolution.residual": ("ResidualConv2d",),
+    "compiler.operators.convolution.transposed": ("Transposed",),
+    "compiler.operators.dense.dense": ("Dense",),
+    "compiler.operators.depthwise.conv_separable": ("ConvSeparable",),
+    "compiler.operators.depthwise.depthwise": ("Depthwise",),
+    "compiler.operators.depthwise.separable": ("Separable",),
+    "compiler.operators.elementwise.elementwise": ("Elementwise",),
+    "compiler.operators.pool.pool": ("Pool",),
+    "isa.arithmetic": ("quantize_scale", "requantize_array"),
+    "isa.assembly.assembler": ("assemble",),
+    "isa.assembly.disassembler": ("disassemble",),
+    "isa.config": ("PRESETS", "Config"),
+    "isa.config_files": ("load_config", "save_config"),
+    "isa.memory_timing": ("MemoryTiming",),
+    "isa.program": ("Program",),
+    "isa.program_files": ("load_program", "save_program"),
+    "isa.verification.verifier": ("Verdict", "verify"),
+    "runtime.api": ("compile", "load", "inspect", "compile_op", "simulated_cost"),
+    "runtime.devices.device": ("Device", "open_device", "run"),
+    "runtime.models.kernel": ("Kernel",),
+    "runtime.models.model": ("Model",),
+    "runtime.models.result": ("Result",),
+    "runtime.models.session": ("Session",),
+    "runtime.models.tensors": ("InputError",),
+    "runtime.monitor.client": ("Monitor",),
+    "runtime.monitor.line": ("BoardLine",),
+    "runtime.monitor.network": ("BoardNetwork",),
+    "runtime.reports.layers": ("Inspection",),
+    "runtime.reports.profile": ("Profile", "profile"),
+    "runtime.reports.show": ("show",),
+    "sim.functional.order": ("Adversarial",),
+    "sim.parallel": ("Job", "simulate_many"),
+    "sim.report": ("Report",),
+    "sim.simulate": ("simulate",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+if not TYPE_CHECKING:                   # type checkers are to see the imports above alone
+    def __getattr__(name: str) -> object:
+        """Import a name when it is first used."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        globals()[name] = found
+        return found
 
 
-def compile(model: str | PathLike[str] | Graph, config: Config | str = "base",
-            **options: Any) -> Model:
-    """A model compiled for a configuration, and ready to run.
-
-    model       the path of a .tflite or .onnx file, or a Graph
-    config      a Config, or the name of a preset or of a file
-
-    Options:
-
-    memory      how memory will behave, a MemoryTiming; the reference system's unless given
-    shapes      of inputs that a model file leaves open: {"x": (1, 3, 224, 224)}
-    values      constants that take the place of inputs: {"rate": 16000}
-    require_accelerator     refuse a model of which the CPU would have to compute something
-    optimize    False leaves out the passes over the graph
-    cost        cycles of a program; the cycle-exact simulator with this memory unless given
-    observe     a function that gets the name of each pass and the graph after it
-    progress    a function that gets what is being done
-    """
-    from dataclasses import fields
-
-    from .base.errors import MicrotronError
-    from .runtime.models.compilation import ModelOptions, compile_model
-    from .runtime.models.model import Model
-
-    watching = {name: options.pop(name, None) for name in ("observe", "progress")}
-    known = [each.name for each in fields(ModelOptions)]
-    for name in options:
-        if name not in known:
-            raise MicrotronError(f"compile has no option {name!r}; it has "
-                                 f"{', '.join([*known, *watching])}")
-    options = {name: value for name, value in options.items()
-               if value is not None or name not in ("memory", "shapes", "values", "cost")}
-    options.setdefault("cost", simulated_cost(options.get("memory")))
-    return Model(**vars(compile_model(model, config, ModelOptions(**options),
-                                      version=__version__, **watching)))
-
-
-def load(path: str | PathLike[str]) -> Model:
-    """The model in an image that `Model.save` or `microtron compile` wrote."""
-    from .runtime.models.model import load_model
-    return load_model(path)
-
-
-def compile_op(spec: Description, config: Config | str, *, form: Form | None = None,
-               knobs: Any = None, hide_latency: bool = True,
-               cost: Callable[[Program], int] | None = None,
-               memory: MemoryTiming | None = None) -> Kernel:
-    """An operator compiled for a configuration, or the preset of that name, and ready to run; see
-    `compiler.compile.compile_op`. Unless another `cost` is given, its schedule is the fastest,
-    among a few, on the cycle-exact simulator with this memory."""
-    from .compiler.compile import compile_op as compiled
-    from .runtime.models.kernel import Kernel
-
-    found = compiled(spec, config, form=form, knobs=knobs, hide_latency=hide_latency,
-                     cost=cost or simulated_cost(memory), memory=memory)
-    return Kernel(**vars(found))
-
-
-def simulated_cost(memory: MemoryTiming | None = None) -> Callable[[Program], int]:
-    """What the compiler asks for the cycles of a program: the simulator, with this memory, which
-    knows those of programs that it has seen before."""
-    from .isa.memory_timing import MemoryTiming
-    from .sim.simulated_cost import SimulatedCost
-    return SimulatedCost(memory or MemoryTiming())
-
-
-def __getattr__(name: str) -> Any:
-    """What the package offers at its top is imported when it is asked for."""
-    if name in ("Job", "simulate", "simulate_many"):
-        from .sim import parallel as module
-        return getattr(module, name)
-    if name == "Model":
-        from .runtime.models.model import Model
-        return Model
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .files import ProgramFile, load_program, say
+from .files import ProgramFile, say
 from .model import check_unused, is_image_of_model, is_model, opened
 from .networks import numbered
 from .options import Limit, Memory, ModelInputs, ModelShapes, ModelValues
@@ -48,6 +48,7 @@ def _programs(path: Path, memory: str, name: str,
               fixed: ModelInputs) -> tuple[tuple[Program, ...], MemoryTiming]:
     """The programs in a file, and the memory that they run with."""
     from ..isa.memory_timing import parse_timing
+    from ..isa.program_files import load_program
 
     if not is_model(path):
         check_unused("", fixed, f"{path} is a program")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, ProgramFile, check_apart, load_program, tensor_files
+from .files import AsJson, ProgramFile, check_apart, tensor_files
 from .firmware import is_image, run_image
 from .model import check_unused, is_image_of_model, is_model
 from .networks import profile_model, run_model, show_profiles
@@ -83,6 +83,7 @@ def run(program: ProgramFile,
         raise MicrotronError(f"--allow-nan is for networks; {program} is a program, of integers")
     device = device or "functional"
     from ..base.atomic_files import write_together
+    from ..isa.program_files import load_program
     from ..isa.verification.verifier import verify as prove
     from ..runtime.devices.device import check_outputs, open_device
     from ..runtime.devices.device import run as execute
@@ -141,6 +142,7 @@ def profile(program: ProgramFile,
     _refuse_for_programs(program, None, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
     from ..isa.memory_timing import parse_timing
+    from ..isa.program_files import load_program
     from ..isa.verification.verifier import verify as prove
     from ..runtime.reports.profile import profile as measure
 
@@ -177,7 +179,7 @@ def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,
             raise MicrotronError(f"--seed is {seed}, but must not be negative")
         options["order"] = Adversarial(seed)
     if memory:
-        options["timing"] = parse_timing(memory)
+        options["memory"] = parse_timing(memory)
     if waveform is not None:
         options["waveform"] = waveform
     return options

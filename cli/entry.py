@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import sys
 import warnings
@@ -32,7 +33,7 @@ SPELLED = {"×": "x", "…": "...", "→": "->", "▶": ">", "─": "-", "│": 
 
 def run_command(parser: Callable[[], Any], arguments: list[str]) -> int:
     """Run the command that the arguments name. Returns the exit code."""
-    _accept_any_text()
+    _prepare_streams()
     try:
         with stopping_in_time(), warnings.catch_warnings():
             warnings.simplefilter("always", PassWarning)
@@ -84,10 +85,10 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _reason(error: OSError) -> str:
-    """What the system refused. Files of the user are named by whoever writes them."""
+    """What the system refused. Whoever writes files of the user names them; standard output names
+    itself."""
     _give_up_output()
-    place = error.filename or "standard output or a file of the cache"
-    return f"{place}: {error.strerror or error}"
+    return f"{error.filename or 'a file of the cache'}: {error.strerror or error}"
 
 
 def _flushed(code: int) -> int:
@@ -107,13 +108,31 @@ def _give_up_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _accept_any_text() -> None:
+class StandardOutput(io.FileIO):
+    """Says in errors what could not be written."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = "standard output: cannot be written"
+            raise
+
+
+def _prepare_streams() -> None:
     """Let both streams take any character, spelled out where their encoding lacks it."""
     codecs.register_error("microtron.spelled", _spelled_out)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:              # closed by whoever started us
             setattr(sys, name, open(os.devnull, "w"))   # noqa: SIM115 (for the process's life)
         getattr(sys, name).reconfigure(errors="microtron.spelled")
+    real = sys.__stdout__
+    if real is not None and sys.stdout is real:
+        real.flush()
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(StandardOutput(real.fileno(), "wb", closefd=False)),
+            encoding=real.encoding, errors="microtron.spelled",
+            line_buffering=real.line_buffering)
 
 
 def _spelled_out(error: UnicodeError) -> tuple[str, int]:

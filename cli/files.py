@@ -4,37 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..base.errors import MicrotronError
-from ..base.text_file import read_text
-
-if TYPE_CHECKING:
-    from ..isa.program import Program
 
 ProgramFile = Annotated[Path, typer.Argument(
     metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name); or a network: "
                             "a .tflite or .onnx file, or an image of one (.mt).")]
-ASSEMBLY_CHARACTERS = 1 << 28        # which take some minutes to assemble
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
-
-
-def load_program(path: Path) -> Program:
-    from ..isa.image import program_image
-    return program_image.load(path) if path.suffix == ".mt" else assembled(path)
-
-
-def assembled(path: Path) -> Program:
-    from ..isa.assembly.assembler import assemble
-    try:
-        text = read_text(path, ASSEMBLY_CHARACTERS)
-    except OSError as error:
-        raise MicrotronError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise MicrotronError(f"{path}: not UTF-8 text; images are named .mt") from None
-    return assemble(text, place=str(path))
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -16,7 +16,7 @@ from .boards import boards, build
 from .compare import compare
 from .devices import profile, run
 from .entry import BAD_INPUT, run_command
-from .files import AsJson, ProgramFile, assembled, load_program, say, write_text
+from .files import AsJson, ProgramFile, say, write_text
 from .firmware import firmware
 from .kernel import add_operators, kernels
 from .model import check_unused, compile_, inspect, is_model
@@ -54,14 +54,14 @@ def asm(source: Annotated[Path, typer.Argument(help="Assembly text.")],
 
     Example: microtron asm matmul.asm -o matmul.mt
     """
-    from ..isa.image import program_image
+    from ..isa.program_files import assemble_file, save_program
 
-    program = assembled(source)
+    program = assemble_file(source)
     if tokens:
         from ..isa.verification.derive_tokens import with_tokens
         program = with_tokens(program)
     target = output or source.with_suffix(".mt")
-    program_image.save(program, target)
+    save_program(program, target)
     say(f"{target}: {len(program.code)} instructions, {len(program.segments)} segments")
 
 
@@ -77,6 +77,7 @@ def disasm(program: ProgramFile,
     Example: microtron disasm matmul.mt
     """
     from ..isa.assembly.disassembler import disassemble
+    from ..isa.program_files import load_program
 
     if is_model(program):
         text = disassembled_model(program, name, ModelInputs(shapes, values))
@@ -97,6 +98,7 @@ def verify(program: ProgramFile,
     Every finding names the instructions, the range and the order that is missing. Exit code 2
     if there is one. Of a network, every program. Example: microtron verify matmul.mt
     """
+    from ..isa.program_files import load_program
     from ..isa.verification.verifier import inspect as judge
 
     if is_model(program):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of, ho
 
 if TYPE_CHECKING:
     from ..compiler.graph.graph import Graph
+    from ..isa.memory_timing import MemoryTiming
     from ..runtime.models.model import Model
 
 PARTS = ("graph", "passes", "placement", "plan")
@@ -185,17 +186,19 @@ def _check_is_file_of_model(path: Path) -> None:
                              f"are .tflite and .onnx files and images that microtron compile wrote")
 
 
-def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str,
-              **options: Any) -> Model:
+def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str, *,
+              require_accelerator: bool = False,
+              observe: Callable[[str, Graph], None] | None = None) -> Model:
     from .. import compile as compiled
     from ..base.progress import report_progress
 
     with report_progress(f"reading {path}") as tell:
         return compiled(path, config or "base", memory=timing_of(memory), **fixed.parsed(),
-                        progress=tell, **options)
+                        progress=tell, require_accelerator=require_accelerator,
+                        observe=observe)
 
 
-def timing_of(memory: str) -> Any:
+def timing_of(memory: str) -> MemoryTiming | None:
     """How memory behaves, as the option has it; None unless given."""
     from ..isa.memory_timing import parse_timing
     return parse_timing(memory) if memory else None

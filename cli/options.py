@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import typer
 
@@ -35,13 +35,20 @@ ModelValues = Annotated[list[str] | None, typer.Option(
     help="For a .tflite or .onnx file: a constant in the place of an input, as rate=16000.")]
 
 
+class CompileInputs(TypedDict):
+    """Options of `microtron.compile`."""
+
+    shapes: dict[str, tuple[int, ...]]
+    values: dict[str, Any]
+
+
 class ModelInputs(NamedTuple):
     """What options say about the inputs of a model file."""
 
     shapes: list[str] | None = None
     values: list[str] | None = None
 
-    def parsed(self) -> dict[str, dict[str, Any]]:
+    def parsed(self) -> CompileInputs:
         """The options of `microtron.compile`."""
         shapes = _split("--shape", self.shapes, EXTENT, "whole numbers, as in x=1,3,224,224")
         values = _split("--value", self.values, NUMBER, "numbers, as in rate=16000")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from ..isa.config import PRESETS, Config
+from ..base.checked_values import quote
+from ..base.keywords import check_keywords
+from ..isa.config import Config
+from ..isa.config_files import load_config
 from ..isa.memory_timing import MemoryTiming
 from .errors import CompileError
 from .operators.catalogue import operator_of
-from .operators.choice import Cost
+from .operators.choice import Cost, candidates
 from .operators.form import Form
 from .operators.kernel import Kernel, Options
 from .operators.work import Bound, Work
@@ -32,23 +36,47 @@ def compile_op(spec: Any, config: Config | str, *, form: Form | None = None, kno
     return operator_of(spec).compiled(spec, resolve_config(config), options)
 
 
+@check_keywords
+def schedules_of(spec: Any, config: Config | str) -> Iterator[tuple[Form, Any]]:
+    """Every schedule of an operator that fits a configuration, as a pair of a form and its knobs:
+    the design space of a tuner. The most promising form comes first. `compile_op` takes both.
+
+        for form, knobs in schedules_of(layer, "base"):
+            kernel = compile_op(layer, "base", form=form, knobs=knobs)
+    """
+    operator = operator_of(spec)
+    for form in operator.forms_of(spec, resolve_config(config)):
+        for knobs in candidates(operator.template, form):
+            yield form, knobs
+
+
+@check_keywords
 def work_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Work:
-    """The work of an operator in the form of which the least cycles are possible."""
-    config, timing = resolve_config(config), memory or MemoryTiming()
+    """The least work of an operator: MACs, tile products, bytes and ALU passes, in the form with
+    the lowest bound."""
+    config, timing = resolve_config(config), _timing(memory)
     return min((form.work for form in operator_of(spec).forms(spec, config)),
                key=lambda work: work.bound(config, timing).cycles)
 
 
+@check_keywords
 def bound_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Bound:
-    """The least cycles that an operator takes on any schedule of any of its forms."""
-    return work_of(spec, config, memory).bound(resolve_config(config), memory or MemoryTiming())
+    """The least cycles of an operator on any schedule: `cycles`, and `macs`, `memory` and `alu`, of
+    which it is the largest. `limit` names that one."""
+    return work_of(spec, config, memory).bound(resolve_config(config), _timing(memory))
 
 
 def resolve_config(config: Config | str) -> Config:
-    """A configuration, or the preset of that name."""
+    """A configuration, given as such, by the name of a preset or as a file."""
     if isinstance(config, Config):
         return config
-    if isinstance(config, str) and config in PRESETS:
-        return PRESETS[config]
-    raise CompileError(f"config is {config!r}, but must be a Config or one of "
-                       f"{', '.join(PRESETS)}; isa.config_files.load_config reads files")
+    if isinstance(config, str):
+        return load_config(config)
+    raise CompileError(f"config is {quote(config)}, but must be a Config, or a preset's or file's "
+                       f"name")
+
+
+def _timing(memory: MemoryTiming | None) -> MemoryTiming:
+    if memory is not None and not isinstance(memory, MemoryTiming):
+        raise CompileError(f"memory is {quote(memory)}, but must be a MemoryTiming")
+    return memory or MemoryTiming()

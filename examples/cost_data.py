@@ -20,22 +20,25 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from microtron import Job, compile_op, simulate_many
-from microtron.base.atomic_files import write_atomically
-from microtron.compiler.compile import work_of
-from microtron.compiler.operators.catalogue import operator_of
-from microtron.compiler.operators.choice import candidates
-from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.dense.dense import Dense
-from microtron.isa.config import base, small
-from microtron.isa.memory_timing import MemoryTiming
+from microtron import (
+    PRESETS,
+    Conv2d,
+    Dense,
+    Job,
+    MemoryTiming,
+    compile_op,
+    schedules_of,
+    simulate_many,
+    work_of,
+)
 
 LAYERS: dict[str, Any] = {
     "3x3": Conv2d(height=14, width=14, channels_in=64, channels_out=64, pad=(1, 1, 1, 1)),
     "1x1": Conv2d(height=14, width=14, channels_in=64, channels_out=128, kernel=(1, 1)),
     "classifier": Dense(rows=1, inputs=128, outputs=100),
 }
-CONFIGS = {"small": small, "base": base, "base, 128 bits": replace(base, bus_bits=128)}
+CONFIGS = {"small": PRESETS["small"], "base": PRESETS["base"],
+           "base, 128 bits": replace(PRESETS["base"], bus_bits=128)}
 MEMORIES = (MemoryTiming(), MemoryTiming(read_latency=100))
 CANDIDATES = 6              # schedules of each layer on each configuration, unless told
 
@@ -47,10 +50,8 @@ def points(most: int) -> Iterator[tuple[Row, Job]]:
     rng = random.Random(0)
     for layer, spec in LAYERS.items():
         for name, config in CONFIGS.items():
-            operator = operator_of(spec)
-            form = next(iter(operator.forms(spec, config)))
-            found = candidates(operator.template, form)
-            for knobs in rng.sample(found, min(most, len(found))):
+            found = list(schedules_of(spec, config))
+            for form, knobs in rng.sample(found, min(most, len(found))):
                 kernel = compile_op(spec, config, form=form, knobs=knobs)
                 for memory in MEMORIES:
                     work = work_of(spec, config, memory)
@@ -98,7 +99,9 @@ def main() -> None:
     if options.file.suffix not in (".csv", ".json"):
         parser.error(f"{options.file} must end with .csv or .json")
     rows = gathered(options.candidates, options.processes)
-    write_atomically(options.file, as_text(rows, options.file.suffix).encode())
+    draft = options.file.with_suffix(".tmp")
+    draft.write_text(as_text(rows, options.file.suffix), encoding="utf-8", newline="")
+    draft.replace(options.file)         # whole, or as it was
     best = min(rows, key=lambda row: row["cycles"] / _bound(row))
     part = 100 * _bound(best) / best["cycles"]
     print(f"{options.file}: {len(rows)} rows; the best, {best['layer']} on "

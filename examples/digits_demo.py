@@ -9,6 +9,7 @@ examples/digits/train.py trained the network; nothing is downloaded here.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import microtron
-from microtron.base.errors import MicrotronError
-from microtron.base.progress import report_progress
-from microtron.runtime.models.model import Model
-from microtron.runtime.reports.layers import inspected
-from microtron.runtime.reports.model_tables import show_layers
-from microtron.runtime.reports.tables import show
+from microtron import MicrotronError, Model
 
 FOLDER = Path(__file__).resolve().parent / "digits"
 MODEL, TEST = FOLDER / "digits.onnx", FOLDER / "digits_test.npz"
@@ -60,8 +56,8 @@ def digits(count: int) -> tuple[list[Array], Array]:
 def classified(model: Model, images: list[Array], labels: Array, device: str) -> Outcome:
     """Run every image, CPU and accelerator side by side."""
     start = time.perf_counter()
-    with report_progress(f"running {len(images)} digits on the {device} device"):
-        results = model.run_many(images, device)
+    say(f"running {len(images)} digits on the {device} device")
+    results = model.run_many(images, device)
     seconds = time.perf_counter() - start
     guesses = np.array([result.real().argmax() for result in results])
     return Outcome(int((guesses == labels).sum()), len(labels), results[0].cycles or 0,
@@ -84,6 +80,10 @@ def show_some(model: Model, images: list[Array], labels: Array) -> None:
                     for guess, label in zip(guesses, labels, strict=False)))
 
 
+def say(doing: str) -> None:
+    print(f"digits_demo: {doing}", file=sys.stderr)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run a trained network on held-out digits.")
     parser.add_argument("--config", default="base", help="a preset or a .toml file")
@@ -92,19 +92,18 @@ def main() -> None:
     given = parser.parse_args()
     images, labels = digits(given.digits)
     start = time.perf_counter()
-    with report_progress("compiling") as say:
-        model = microtron.compile(MODEL, given.config, progress=say)
+    model = microtron.compile(MODEL, given.config, progress=say)
     compiled = time.perf_counter() - start
     show_some(model, images, labels)
-    show_layers(f"{MODEL.name} on {given.config}", inspected(model))
+    microtron.show(microtron.inspect(model), f"{MODEL.name} on {given.config}")
     outcome = classified(model, images, labels, given.device)
-    rows = [("digits", f"{outcome.right} of {outcome.count} right: {outcome.accuracy:.1%}")]
+    print(f"\nDigits it has not seen: {outcome.right} of {outcome.count} right: "
+          f"{outcome.accuracy:.1%}")
     if outcome.cycles:
-        rows += [("cycles", f"{outcome.cycles:,} a digit, exactly those of the hardware: "
-                            f"{outcome.cycles / MEGAHERTZ:,.0f} µs at {MEGAHERTZ} MHz"),
-                 ("utilization", f"{outcome.utilization:.1%} of the MAC array while it runs")]
-    show("Held-out digits", [
-        *rows, ("this machine", f"compiled in {compiled:.1f} s, ran in {outcome.seconds:.1f} s")])
+        print(f"Cycles: {outcome.cycles:,} a digit, exactly those of the hardware: "
+              f"{outcome.cycles / MEGAHERTZ:,.0f} µs at {MEGAHERTZ} MHz")
+        print(f"Utilization: {outcome.utilization:.1%} of the MAC array while it runs")
+    print(f"This machine compiled it in {compiled:.1f} s and ran it in {outcome.seconds:.1f} s")
 
 
 if __name__ == "__main__":

@@ -16,15 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from microtron.isa import arithmetic
-from microtron.isa.assembly.assembler import assemble
-from microtron.isa.assembly.disassembler import disassemble
-from microtron.isa.image.program_image import from_bytes, to_bytes
-from microtron.isa.verification.verifier import inspect, verify
-from microtron.runtime.devices.device import run
-from microtron.runtime.devices.functional import FunctionalDevice
-from microtron.runtime.reports.tables import report_rows, show
-from microtron.sim.functional.order import Adversarial
+import microtron
+from microtron import Adversarial, VerificationError
 
 SOURCE = Path(__file__).with_suffix(".asm")
 ORDERS = 20
@@ -38,12 +31,12 @@ def operands() -> tuple[dict[str, Array], Array]:
     a = rng.integers(-128, 128, (128, 64), np.int8)
     b = rng.integers(-128, 128, (64, 64), np.int8)
     bias = rng.integers(-5000, 5000, 64, np.int32)
-    multiplier, shift = zip(*(arithmetic.quantize_scale(each) for each in rng.uniform(
+    multiplier, shift = zip(*(microtron.quantize_scale(each) for each in rng.uniform(
         0.0005, 0.002, 64)), strict=True)
     params = np.stack([bias, multiplier, shift]).astype(np.int32)
     inputs = {"a": a, "b": b.reshape(4, 16, 4, 16).swapaxes(1, 2),
               "params": params.reshape(3, 4, 16).swapaxes(0, 1)}
-    return inputs, arithmetic.requantize_array(a.astype(np.int32) @ b.T.astype(np.int32), *params)
+    return inputs, microtron.requantize_array(a.astype(np.int32) @ b.T.astype(np.int32), *params)
 
 
 def save(folder: Path) -> None:
@@ -54,27 +47,29 @@ def save(folder: Path) -> None:
 
 def demonstrate() -> None:
     text = SOURCE.read_text(encoding="utf-8")
-    program = from_bytes(to_bytes(assemble(text, place=SOURCE.name)))
-    verdict = verify(program)
+    program = microtron.assemble(text, place=SOURCE.name)
+    verdict = microtron.verify(program)
 
     inputs, expected = operands()
-    outputs, report = run(program, inputs)
+    outputs, report = microtron.run(program, inputs)
     assert np.array_equal(outputs["c"], expected), "the accelerator and NumPy disagree"
     for seed in range(ORDERS):
-        others, _ = run(program, inputs, FunctionalDevice(order=Adversarial(seed)))
+        device = microtron.open_device("functional", order=Adversarial(seed))
+        others, _ = microtron.run(program, inputs, device)
         assert np.array_equal(others["c"], expected), f"order {seed} gives another result"
 
-    broken = re.sub(r"requantize wait=gemm\|store params", "requantize wait=gemm params", text)
-    complaint = inspect(assemble(broken)).findings[0]
-
-    listing = disassemble(program)
+    listing = microtron.disassemble(program)
     print(listing[listing.index("block_0:"):listing.index("block_1:")].rstrip(), "\n")
-    show(f"{SOURCE.name}: C = requantize(A·Bᵀ + bias), 128×64×64 on base", [
-        ("verified", f"{verdict.instructions} instructions, {verdict.tokens} tokens, no race, no "
-                     f"deadlock"),
-        ("result", f"equal to NumPy in program order and in {ORDERS} adversarial orders"),
-        *report_rows(report),
-        ("without one token", complaint)])
+    print(f"Verified: {verdict.instructions} instructions, {verdict.tokens} tokens, no race, no "
+          f"deadlock.")
+    print(f"Result equal to NumPy's in program order and in {ORDERS} adversarial orders.")
+    microtron.show(report, f"{SOURCE.name}: C = requantize(A·Bᵀ + bias), 128×64×64 on base")
+
+    broken = re.sub(r"requantize wait=gemm\|store params", "requantize wait=gemm params", text)
+    try:
+        microtron.verify(microtron.assemble(broken))
+    except VerificationError as race:
+        print(f"Without one token: {race}")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from microtron import Config, load_config, run, verify
 from microtron.compiler.accelerator.lower_schedule import build
 from microtron.compiler.accelerator.selection.instruction_rules import Loops
 from microtron.compiler.accelerator.selection.instructions import alus
@@ -21,10 +22,7 @@ from microtron.compiler.expression.evaluate import evaluate
 from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.nest import Scope
 from microtron.compiler.schedule.schedule import Schedule
-from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import AluI, AluOp, Engine, Instruction
-from microtron.isa.verification.verifier import verify
-from microtron.runtime.devices.device import run
 
 TILES = 24
 
@@ -48,7 +46,7 @@ def rule(loops: Loops) -> Iterator[Instruction]:
 
 
 def main() -> None:
-    config = tiny
+    config = load_config("tiny")
     shape = (TILES, config.batch, config.block_out)
     x, y = placeholder("x", shape, "int32"), placeholder("y", shape, "int32")
     z = compute("z", shape, lambda t, b, o: (x[t, b, o] + y[t, b, o] + 1) >> 1)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.errors import MicrotronError
+from ..base.keywords import check_keywords
 from .instructions import AluOp, Rounding
 
 INT32_LOW, INT32_HIGH = -(1 << 31), (1 << 31) - 1
@@ -90,6 +91,7 @@ def requantize(value: int, bias: int, multiplier: int, shift: int, *, zero_point
     return saturate(scale(wrap(value + bias), multiplier, shift, rounding) + zero_point, low, high)
 
 
+@check_keywords
 def quantize_scale(real: float) -> tuple[int, int]:
     """The multiplier and shift that stand for a real scale, as TFLite chooses them.
 
@@ -166,6 +168,7 @@ def _saturate_to_8_bits(values: npt.NDArray[np.int64]) -> Lanes:
     return lanes
 
 
+@check_keywords
 def requantize_array(value: npt.ArrayLike, bias: npt.ArrayLike, multiplier: npt.ArrayLike,
                      shift: npt.ArrayLike, *, zero_point: int = 0, low: int = -128,
                      high: int = 127, rounding: int = TWICE) -> npt.NDArray[np.int8]:

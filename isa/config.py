@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.checked_values import SHOWN_BITS, integer, quote
 from ..base.errors import ConfigError
+from ..base.keywords import KeywordsChecked
 from .instructions import (
     ISA,
     SCRATCHPADS,
@@ -34,11 +35,12 @@ def choice(default: int, doc: str, *, later: bool = False, tacit: bool = False) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """What a person chooses is a field, what follows from it is a property.
+class Config(KeywordsChecked):
+    """The parameters of an accelerator: hardware, compiler, simulator and runtime share them.
 
-    A tile product multiplies a batch × block_in activation tile by a block_out × block_in weight
-    tile. Impossible combinations are refused here, before anything is built from them.
+    What a person chooses is a field, what follows from it is a property. A tile product multiplies
+    a batch × block_in activation tile by a block_out × block_in weight tile. Impossible
+    combinations are refused here, before anything is built from them.
     """
 
     batch: int = choice(1, "rows of an activation tile")

@@ -11,6 +11,7 @@ from typing import Any
 from ..base.atomic_files import write_atomically
 from ..base.checked_values import integer, list_names, quote
 from ..base.errors import ConfigError
+from ..base.keywords import check_keywords
 from ..base.near_misses import hint, near
 from ..base.text_file import read_text
 from .config import PRESETS, Config
@@ -27,8 +28,9 @@ VTA_FIELDS = {"batch", "block_in", "block_out", "out_bits", "out_bytes", *VTA_BI
 VTA_LOG_LIMIT = 30          # the largest exponent taken from a file: 1 GiB
 
 
+@check_keywords
 def load_config(name: str | Path) -> Config:
-    """A preset's name, a `.toml` file of ours or a `.json` file of VTA's."""
+    """Load a configuration: the name of a preset, a .toml file, or VTA's vta_config.json."""
     return load_with_notes(name)[0]
 
 
@@ -82,7 +84,9 @@ def format_toml(config: Config) -> str:
                    for field in dataclasses.fields(config))
 
 
+@check_keywords
 def save_config(config: Config, path: str | Path) -> None:
+    """Write a configuration as TOML, for `load_config` and --config."""
     write_atomically(Path(path), format_toml(config).encode())
 
 

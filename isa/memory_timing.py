@@ -32,6 +32,7 @@ from typing import Any
 
 from ..base.checked_values import integer, quote
 from ..base.errors import ConfigError
+from ..base.keywords import KeywordsChecked
 
 
 class Channel(IntEnum):
@@ -54,8 +55,11 @@ def choice(default: bool, doc: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryTiming:
-    """The defaults are those of the reference system: a beat a cycle, 32 cycles of latency."""
+class MemoryTiming(KeywordsChecked):
+    """Timing of the DRAM behind the accelerator, for the simulator and the RTL alike.
+
+    The defaults are the reference system: one beat a cycle, 32 cycles of read latency.
+    """
 
     read_latency: int = setting(32, 1, 10_000, "cycles from a read's address to its first beat")
     write_latency: int = setting(16, 1, 10_000, "cycles from a write's last beat to its answer")

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 from ..base.errors import MicrotronError
+from ..base.keywords import KeywordsChecked, check_keywords
 from ..isa.config import Config, tiny
 from ..isa.instructions import Sync
 from ..isa.memory_timing import MemoryTiming
@@ -34,8 +35,8 @@ REFRESH = 0.1               # seconds from one state of the progress bar to the 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """One of many simulations. Its name is in its report, and in the error if it fails."""
+class Job(KeywordsChecked):
+    """One simulation of `simulate_many`. Its name appears in its report and in errors."""
 
     program: Program
     config: Config | str | None = None
@@ -51,15 +52,17 @@ class Job:
         check_limit(self.limit)
 
 
+@check_keywords
 def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
                   progress: bool = True) -> list[Report]:
-    """Simulate every job and report in the order of the jobs, without timelines.
+    """Simulate many programs in parallel. Reports come in the order of the jobs, without timelines.
 
-    The result does not depend on the number of processes. By default there is one for each
-    processor; with `processes=1`, everything is done in the caller. Jobs may come from a generator
-    and are taken as needed. The first job that fails, in order, ends everything with an error that
-    names it. So does Ctrl-C: no further job starts, and no process stays behind. Progress is shown
-    on terminals only.
+    jobs        programs or Jobs, also from a generator
+    processes   one per processor unless given; 1 does everything in the caller
+    progress    show a progress bar if standard error is a terminal
+
+    The result does not depend on the number of processes. The first job that fails, in order, ends
+    everything with an error that names it. So does Ctrl-C: no process stays behind.
     """
     workers = _processors() if processes is None else check_positive("processes", processes)
     total = len(jobs) if isinstance(jobs, Sized) else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from ..base.keywords import check_keywords
 from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
@@ -21,17 +22,18 @@ from .report import Report
 DEVICE = "cycle"            # what the reports say: the device of that name takes the same cycles
 
 
+@check_keywords
 def simulate(program: Program, config: Config | str | None = None,
              memory: MemoryTiming | None = None, *, limit: int | None = None) -> Report:
-    """What a program costs: its cycles and counters, equal to the hardware's.
+    """Simulate a program without data: exact cycles and counters, equal to the hardware's.
 
-    config      another accelerator than the program's own, or the name of a preset; it must have
-                the same tiles and scratchpads
-    memory      the reference system's unless given
+    config      another configuration than the program's own, with the same tiles and scratchpads:
+                a Config, the name of a preset, or the path of a .toml file
+    memory      timing of the DRAM; the reference system unless given
     limit       cycles after which to give up; 10,000,000,000 unless given
 
-    Raises ExecutionError if the program does not reach its end. One that needs more cycles than
-    the limit is refused before it begins, as far as its work tells.
+    Raises ExecutionError if the program does not end. One whose work alone exceeds the limit is
+    refused before it starts.
     """
     check_program(program)
     check_memory(memory)

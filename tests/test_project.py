@@ -45,11 +45,11 @@ for rooms in ("facts", "firmware", "build", "soc", "ecp5", "gowin", "zynq", "ven
     ROOMS["boards"][rooms] = set(ROOMS["boards"])
 for rooms in ("faults", "memory_timing", "record", "instructions", "arithmetic", "config",
               "config_files", "declarations", "stream", "registers", "program", "program_key",
-              "address_map", "verification", "assembly", "image", "c_header", "manual_prose",
-              "manual"):
+              "address_map", "verification", "assembly", "image", "program_files", "c_header",
+              "manual_prose", "manual"):
     ROOMS["isa"][rooms] = set(ROOMS["isa"])
 for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "models", "times",
-              "reports", "aot", "monitor"):
+              "reports", "aot", "monitor", "api"):
     ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "compiler", "runtime", "testing", "boards", "cli")

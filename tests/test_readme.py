@@ -1,4 +1,5 @@
-"""What the README shows works as it is written, in a folder that has nothing but the examples."""
+"""What the README and the tour of the command line show works as it is written, in a folder that
+has nothing but the examples."""
 
 from __future__ import annotations
 
@@ -20,8 +21,10 @@ from microtron.runtime.devices.rtl_build import library
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SHOWN = re.findall(r"^    \$ (.+)\n((?:    (?!\$ ).+\n)*)", README, re.MULTILINE)
-PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+TOUR = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+SHOWN = list(dict.fromkeys(re.findall(r"^    \$ (.+)\n((?:    (?!\$ ).+\n)*)", README + TOUR,
+                                      re.MULTILINE)))
+PYTHON = re.findall(r"^```python\n(.*?)^```$", README + TOUR, re.MULTILINE | re.DOTALL)
 SLOW = re.compile(r"microtron verilog")         # seconds of Amaranth, which other tests spend too
 
 
@@ -84,7 +87,7 @@ def test_every_block_of_python_runs(code):
 
 def test_the_layer_that_is_shown_is_computed_right():
     found: dict[str, object] = {}
-    [code] = [each for each in PYTHON if "compile_op" in each]
+    [code] = [each for each in PYTHON if "kernel.run" in each]
     exec(compile(code, "README.md", "exec"), found)
     functional, _ = found["kernel"].run(found["inputs"])
     assert np.array_equal(found["result"], functional)
@@ -95,5 +98,14 @@ def test_the_layer_that_is_shown_is_computed_right():
 def test_the_race_that_is_shown_is_the_one_that_is_found():
     text = (ROOT / "examples" / "matmul.asm").read_text(encoding="utf-8")
     broken = text.replace("requantize wait=gemm|store params", "requantize wait=gemm params", 1)
-    shown = re.search(r"^    (instruction 13 .*?)\n\n", README, re.MULTILINE | re.DOTALL)[1]
+    shown = re.search(r"^    (instruction 13 .*?)\n\n", TOUR, re.MULTILINE | re.DOTALL)[1]
     assert inspect(assemble(broken)).findings[0] == re.sub(r"\s+", " ", shown)
+
+
+def test_the_readme_has_ten_figures_that_the_page_of_measurements_has_too():
+    measured = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!what)[^|]+ \| (.+) \|$", README, re.MULTILINE)
+    assert len(rows) == 10
+    for row in rows:
+        for figure in re.findall(r"\d[\d,.]*\d", row):
+            assert re.search(rf"(?<![\d,.]){re.escape(figure)}(?![\d])", measured), figure

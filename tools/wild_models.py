@@ -130,7 +130,7 @@ def _compiled(path: Path, config: str) -> tuple[Any, dict[str, Any]]:
     for option, text in zip(words[::2], words[1::2], strict=True):
         given[option].append(text)
     options = ModelInputs(given["--shape"], given["--value"]).parsed()
-    return microtron.compile(path, config, **options), options
+    return microtron.compile(path, config, **options), dict(options)
 
 
 def random_inputs(types: Any, seed: int) -> dict[str, Any]:

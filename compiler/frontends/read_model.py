@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.checked_values import quote, show_name
+from ...base.keywords import check_keywords
 from ..graph.graph import Graph
 from ..graph.types import GraphError
 
@@ -14,10 +15,11 @@ LARGEST_FILE = 1 << 31          # bytes; flatbuffers and protobuf end there too
 TFLITE_IDENTIFIER = b"TFL3"     # at byte 4
 
 
+@check_keywords
 def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = None,
                values: Mapping[str, Any] | None = None) -> Graph:
-    """The graph of a TFLite or an ONNX file. `shapes` fixes the shapes of inputs that the model
-    leaves open, `values` are constants that take the place of inputs."""
+    """Read a TFLite or ONNX file into a Graph. `shapes` fixes dynamic inputs, `values` replaces
+    inputs by constants; both are as in `compile`."""
     path = Path(path)
     data = contents(path)
     try:

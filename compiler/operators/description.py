@@ -16,6 +16,7 @@ from math import isfinite
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ...base.checked_values import integer, quote
+from ...base.keywords import KeywordsChecked
 from ...isa.instructions import Rounding
 from ..accelerator.selection.intrinsic import Requantization, requantize_function, scale_function
 from ..errors import CompileError
@@ -49,7 +50,7 @@ def activation(doc: str, default: int = 0) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Description:
+class Description(KeywordsChecked):
     """How every description checks and converts its fields."""
 
     operator: ClassVar[str] = "operator"        # what messages and the command line call it

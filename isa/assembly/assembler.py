@@ -13,6 +13,7 @@ import numpy as np
 
 from ...base.checked_values import quote, show_name
 from ...base.errors import AssemblyError, MicrotronError
+from ...base.keywords import check_keywords
 from ...base.near_misses import hint
 from ..config import PRESETS, Config, base
 from ..config_files import from_dict
@@ -29,8 +30,9 @@ NO_CODE = encode(())
 Instructions = Sequence[type[Instruction]]
 
 
+@check_keywords
 def assemble(text: str, *, place: str = "<text>", instructions: Instructions = ISA) -> Program:
-    """The program a text describes. An error says `place:line: what is wrong`."""
+    """Assemble a text into a Program. Errors say `place:line: what is wrong`."""
     assembler = _Assembler(instructions)
     try:
         for assembler.line, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):

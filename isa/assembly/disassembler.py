@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import IsaError
+from ...base.keywords import check_keywords
 from ..config import PRESETS, Config
 from ..instructions import ISA, Instruction
 from ..program import Program, Segment, Tensor
@@ -27,9 +28,11 @@ def format_instruction(instruction: Instruction, segments: Sequence[Segment] = (
     return " ".join(part for part in parts_of(instruction, segments) if part)
 
 
+@check_keywords
 def disassemble(program: Program, *,
                 instructions: Sequence[type[Instruction]] = ISA) -> str:
-    """A program as text. Words that are not instructions appear as `.word` with their bytes."""
+    """Disassemble a Program into text that assembles to the same one. Words that are not
+    instructions appear as `.word` with their bytes."""
     decoded = _decode(program.code, instructions)
     blocks = [[_config(program.config)],
               [f".provenance {quote_name(key)} {quote_string(value)}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...base.errors import ExecutionError, VerificationError
+from ...base.keywords import check_keywords
 from ..address_map import place_windows
 from ..instructions import Buffer, Engine
 from ..program import Program
@@ -43,8 +44,10 @@ class Verdict:
     most_tokens: dict[str, int] = field(default_factory=dict)   # of each counter, at any time
 
 
+@check_keywords
 def verify(program: Program) -> Verdict:
-    """The verdict on a safe program. Raises VerificationError with the first finding otherwise."""
+    """Prove that a program cannot deadlock, race, overflow a token counter or leave its buffers,
+    under any timing. Raises VerificationError with the first finding otherwise."""
     verdict = inspect(program)
     if verdict.findings:
         raise VerificationError(verdict.findings[0])

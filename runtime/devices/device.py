@@ -12,13 +12,15 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ...base.checked_values import quote
 from ...base.errors import ExecutionError, MicrotronError
+from ...base.keywords import check_keywords
 from ...isa.config import Config, tiny
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Access, Program, Tensor
@@ -26,11 +28,15 @@ from ...sim.arguments import check_program, check_type, resolve_config
 from ...sim.functional.memory import from_bytes, to_bytes
 from ...sim.report import Report
 
+if TYPE_CHECKING:
+    from ...sim.functional.order import Order
+
 # Name → module beside this one and class in it.
 DEVICES = {"functional": ("functional", "FunctionalDevice"), "cycle": ("cycle", "CycleDevice"),
            "rtl": ("rtl", "RtlDevice")}
 # Boards are known by what they are called and where they are: board:pynq_z2@/dev/uio0.
 BOARD, BOARD_FORM = "board:", "board:NAME@ADDRESS"
+PARAMETERS = {"memory": "timing"}       # options that constructors of devices call otherwise
 
 Bytes = npt.NDArray[np.uint8]
 Values = npt.NDArray[np.integer[Any]]
@@ -45,7 +51,7 @@ class Address:
 
 
 class Device(Protocol):
-    """Runs one program at a time."""
+    """Anything that runs programs, one at a time: a simulator, the RTL, a board."""
 
     @property
     def name(self) -> str:
@@ -67,9 +73,21 @@ class Device(Protocol):
         """Run the loaded program to its end, or raise ExecutionError."""
 
 
-def open_device(name: str, config: Config | str | None = None, **options: Any) -> Device:
-    """The device of that name, for one configuration or, where possible, for any. Its class
-    explains the other options: `open_device("cycle", "base", limit=1000)`."""
+@check_keywords
+def open_device(name: str, config: Config | str | None = None, *,
+                memory: MemoryTiming | None = None, limit: int | None = None,
+                order: Order | None = None, waveform: Path | str | None = None) -> Device:
+    """Open a device: "functional", "cycle", "rtl" or a board, such as
+    "board:ulx3s@/dev/ttyUSB0".
+
+    config      the configuration that it has; any that a program asks for unless given
+    memory      timing of the DRAM (cycle, rtl); the reference system unless given
+    limit       cycles after which a run is given up; steps of the functional device
+    order       in which engines take turns (functional): `Adversarial(seed)`
+    waveform    .vcd or .fst file to write (rtl)
+
+    An option that the device does not have is refused.
+    """
     fixed: dict[str, Any] = {}
     if isinstance(name, str) and name.startswith(BOARD):
         module, kind = ".board.board_device", "BoardDevice"
@@ -81,21 +99,29 @@ def open_device(name: str, config: Config | str | None = None, **options: Any) -
         raise MicrotronError(f"there is no device {quote(name)}; there are {', '.join(DEVICES)} "
                              f"and {BOARD_FORM}{f'; did you mean {near[0]}?' if near else ''}")
     make = getattr(import_module(f".{module}", __package__), kind)
-    known_options = [each for each in list(inspect.signature(make).parameters)[1:]
-                     if each not in fixed]
-    for option in options:
-        if option not in known_options:
+    given = {"memory": memory, "limit": limit, "order": order, "waveform": waveform}
+    known = [each for each in given if PARAMETERS.get(each, each)
+             in inspect.signature(make).parameters]
+    for option, value in given.items():
+        if value is not None and option not in known:
             raise MicrotronError(f"the {name} device has no option {option!r}; it has "
-                                 f"{', '.join(known_options)}")
-    device: Device = make(config, **fixed, **options)
+                                 f"{', '.join(known)}")
+    device: Device = make(config, **fixed, **{PARAMETERS.get(each, each): given[each]
+                                              for each in known})
     return device
 
 
+@check_keywords
 def run(program: Program, inputs: Mapping[str, npt.ArrayLike],
         device: str | Device = "functional") -> tuple[dict[str, Values], Report]:
-    """Write inputs, run, and read every tensor that lies where the accelerator may write.
+    """Run a program on a device: write the inputs, run, read every tensor that the accelerator
+    may write.
 
-    Inputs that are not given keep what the program's image holds.
+    inputs      arrays by the names of the program's tensors; those that are not given keep what
+                the image holds
+    device      the name of a device, or one that `open_device` returned
+
+    Returns the outputs by name, and a Report.
     """
     check_program(program)
     check_type("inputs", inputs, Mapping, "a mapping from tensors' names to their values")
@@ -149,7 +175,7 @@ def device_timing(timing: MemoryTiming | None) -> MemoryTiming:
     """How memory behaves; the reference system unless told otherwise."""
     if timing is None:
         return MemoryTiming()
-    check_type("timing", timing, MemoryTiming, "a MemoryTiming")
+    check_type("memory", timing, MemoryTiming, "a MemoryTiming")
     return timing
 
 

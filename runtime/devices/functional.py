@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...base.errors import ExecutionError
+from ...base.checked_values import quote
+from ...base.errors import ExecutionError, MicrotronError
 from ...isa.address_map import place_windows
 from ...isa.config import Config
 from ...isa.program import Program
@@ -27,6 +28,9 @@ class FunctionalDevice:
     def __init__(self, config: Config | str | None = None, *, order: Order | None = None,
                  limit: int | None = None):
         self.config = device_config(config)
+        if order is not None and not callable(getattr(order, "drive", None)):
+            raise MicrotronError(f"order is {quote(order)}, but must be an Order, such as "
+                                 f"Adversarial(seed)")
         self.order = order
         self.limit = check_limit(limit, DEFAULT_WORK)
         self._machine: Functional | None = None

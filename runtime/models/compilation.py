@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ...base.checked_values import integer, quote, show_name
+from ...base.checked_values import integer, printable, quote, show_name
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.errors import InternalError, PassWarning, attributed_to
 from ...compiler.frontends.given_inputs import number_array
@@ -103,18 +103,19 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
     say, see = progress or _silent, observe or _unseen
     target = load_config(config) if isinstance(config, str) else config
     check_type("config", target, Config, "a Config, or a preset's or file's name")
-    provenance = {"microtron": version, "config": target.digest, "options": options.text()}
+    provenance = {"microtron": version, "config": target.digest,
+                  "options": printable(options.text())}
     if isinstance(model, Graph):
         if options.shapes or options.values:
             raise MicrotronError("shapes and values are for models that are read from a file: a "
                                  "graph has its own")
         graph = model
-        provenance["model"] = graph.name or "a graph"
+        provenance["model"] = printable(graph.name) or "a graph"
     elif isinstance(model, str | PathLike):
         path = Path(model)
         say(f"reading {path.name}")
         graph = read_model(path, options.shapes, options.values)
-        provenance |= {"model": path.name, "sha256": file_digest(path)}
+        provenance |= {"model": printable(path.name), "sha256": file_digest(path)}
     else:
         raise MicrotronError(f"model is {quote(model)}, but must be a Graph or the path of a "
                              f".tflite or .onnx file")

@@ -94,8 +94,8 @@ class LoadedProgram:
 def stages_of(model: CompiledModel, device: str, backend: HostBackend,
               options: Mapping[str, Any]) -> tuple[Stage, ...]:
     """The stages of a model, with devices that hold its programs."""
-    if device in TIMED:
-        options = {"timing": model.memory, **options}
+    if device in TIMED and options.get("memory") is None:
+        options = {**options, "memory": model.memory}
     stages: list[Stage] = []
     for step in model.steps:
         if isinstance(step, HostStep):

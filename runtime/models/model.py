@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ...base.checked_values import show_name
+from ...base.keywords import check_keywords
+from ...isa.memory_timing import MemoryTiming
 from .compiled_model import CompiledModel
 from .host import HostBackend
 from .result import Result
 from .session import Session
+
+if TYPE_CHECKING:
+    from ...sim.functional.order import Order
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,34 +33,49 @@ class Model(CompiledModel):
                 f"{len(self.programs)} programs, {len(self.host_nodes)} of {len(self.nodes)} nodes "
                 f"on the CPU>")
 
-    def run(self, inputs: Any, device: str = "cycle", **options: Any) -> Result:
-        """The outputs for some inputs, and what the run did.
+    @check_keywords
+    def run(self, inputs: Any, device: str = "cycle", *, backend: HostBackend | None = None,
+            allow_nan: bool = False, memory: MemoryTiming | None = None, limit: int | None = None,
+            order: Order | None = None, waveform: Path | str | None = None) -> Result:
+        """Run one inference.
 
-        Inputs are a mapping from names to arrays, or the only input alone: arrays of NumPy, or of
-        anything with `__dlpack__` or `__array__`. They have the types of `inputs`; real numbers
-        for a quantized input are quantized by its own scale. `options` are those of the session
-        (`backend`, `allow_nan`) and of the device: `limit`, or another `timing` than the one that
-        the model was compiled for.
+        inputs      an array for a model with one input, else a mapping from names to arrays:
+                    NumPy's, or anything with `__dlpack__` or `__array__`
+        device      "functional", "cycle", "rtl" or a board, as `open_device` takes it
+        backend     runs what falls back to the CPU; machine code unless given
+        allow_nan   accept inputs with NaN
+        memory, limit, order, waveform      options of the device, as `open_device` has them
+
+        Arrays have the types of `Model.inputs`. Real numbers for a quantized input are quantized
+        with its scale.
         """
-        with self.session(device, **options) as session:
+        with self.session(device, backend=backend, allow_nan=allow_nan, memory=memory, limit=limit,
+                          order=order, waveform=waveform) as session:
             return session.run(inputs)
 
-    def run_many(self, batches: Iterable[Any], device: str = "cycle",
-                 **options: Any) -> list[Result]:
-        """The results for many inputs, in their order. The accelerator runs one inference while
-        the CPU works on its neighbours."""
-        with self.session(device, **options) as session:
+    @check_keywords
+    def run_many(self, batches: Iterable[Any], device: str = "cycle", *,
+                 backend: HostBackend | None = None, allow_nan: bool = False,
+                 memory: MemoryTiming | None = None, limit: int | None = None,
+                 order: Order | None = None, waveform: Path | str | None = None) -> list[Result]:
+        """Run many inferences; results in the order of the inputs. The accelerator runs one while
+        the CPU works on its neighbours. Options are those of `run`."""
+        with self.session(device, backend=backend, allow_nan=allow_nan, memory=memory, limit=limit,
+                          order=order, waveform=waveform) as session:
             return session.run_many(batches)
 
+    @check_keywords
     def session(self, device: str = "cycle", *, backend: HostBackend | None = None,
-                allow_nan: bool = False, **options: Any) -> Session:
-        """The model loaded on a device, for repeated inference. `backend` runs what the CPU
-        computes; inputs with NaN are refused unless `allow_nan`."""
-        return Session(self, device, backend=backend, allow_nan=allow_nan, **options)
+                allow_nan: bool = False, memory: MemoryTiming | None = None,
+                limit: int | None = None, order: Order | None = None,
+                waveform: Path | str | None = None) -> Session:
+        """Load the model on a device, for repeated inference. Options are those of `run`."""
+        return Session(self, device, backend=backend, allow_nan=allow_nan, memory=memory,
+                       limit=limit, order=order, waveform=waveform)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a model image, which `microtron.load` and the commands take. What was at `path`
-        stays until the new file is complete."""
+        """Write a model image (.mt) for `microtron.load` and the command line. The file is replaced
+        atomically."""
         from .model_image import save
         save(self, path)
 

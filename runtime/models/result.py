@@ -18,8 +18,8 @@ from .tensors import real
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """One inference. Outputs have the model's own types: `real` gives the numbers that quantized
-    ones stand for."""
+    """The result of one inference: `result["name"]` is an output in the model's own type,
+    `result.real("name")` the same as real numbers."""
 
     outputs: Mapping[str, Array]
     types: Mapping[str, TensorType]

@@ -12,17 +12,23 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base.errors import MicrotronError
+from ...base.keywords import check_keywords
+from ...isa.memory_timing import MemoryTiming
 from ...sim.arguments import check_type
 from .compiled_model import CompiledModel
 from .host import HostBackend
 from .inference import Inference, Unit, stages_of
 from .result import Result
 from .tensors import taken
+
+if TYPE_CHECKING:
+    from ...sim.functional.order import Order
 
 AHEAD = 4                   # inferences that `run_many` keeps in flight
 
@@ -37,20 +43,29 @@ class _Submitted:
 
 
 class Session:
-    """Programs loaded on devices of one kind. Close it, or use it with `with`."""
+    """A model loaded on a device, for repeated inference. Close it, or use it with `with`."""
 
+    @check_keywords
     def __init__(self, model: CompiledModel, device: str = "cycle", *,
                  backend: HostBackend | None = None, allow_nan: bool = False,
-                 **options: Any) -> None:
-        """`options` are those of the device, such as `limit`; `backend` runs the CPU's nodes: by
-        default as machine code, with as many threads as MICROTRON_THREADS says. Inputs with NaN
-        are refused unless `allow_nan`."""
+                 memory: MemoryTiming | None = None, limit: int | None = None,
+                 order: Order | None = None, waveform: Path | str | None = None) -> None:
+        """Load a model on a device.
+
+        backend     runs what falls back to the CPU; machine code unless given, with as many
+                    threads as MICROTRON_THREADS says
+        allow_nan   accept inputs with NaN
+
+        The other options are those of `open_device`. Memory behaves as the model was compiled
+        for unless given.
+        """
         check_type("allow_nan", allow_nan, bool, "True or False")
         self.model = model
         self.allow_nan = allow_nan
         self.device = device
         self.backend = _compiled() if backend is None else backend
-        self._stages = stages_of(model, device, self.backend, options)
+        self._stages = stages_of(model, device, self.backend, {
+            "memory": memory, "limit": limit, "order": order, "waveform": waveform})
         self._turns = {unit: threading.Lock() for unit in Unit}
         self._queues: dict[Unit, SimpleQueue[_Submitted | None]] = {}
         self._threads: list[threading.Thread] = []
@@ -60,7 +75,7 @@ class Session:
         self._is_abandoned = False          # what has not begun a stage will not
 
     def run(self, inputs: Any) -> Result:
-        """The outputs for some inputs, computed here and now."""
+        """Run one inference and wait for it."""
         self._check_open()
         inference = self._begun(inputs)
         for stage in self._stages:
@@ -69,8 +84,8 @@ class Session:
         return self._result(inference)
 
     def submit(self, inputs: Any) -> Future[Result]:
-        """The same, later: a future that will have the result, or the error. Wrong inputs are
-        refused at once."""
+        """Queue one inference. The future has the result or the error. Wrong inputs are refused at
+        once."""
         submitted = _Submitted(self._begun(inputs), Future())
         with self._state:
             self._check_open()
@@ -80,8 +95,8 @@ class Session:
         return submitted.future
 
     def run_many(self, batches: Iterable[Any]) -> list[Result]:
-        """The results for many inputs, in their order, CPU and accelerator working side by side.
-        The first error ends it."""
+        """Run many inferences, CPU and accelerator in parallel; results in the order of the
+        inputs. The first error ends it."""
         results: list[Result] = []
         waiting: deque[Future[Result]] = deque()
         try:
@@ -97,7 +112,7 @@ class Session:
         return results
 
     def close(self) -> None:
-        """Wait for what was submitted, then let go of everything."""
+        """Wait for what was submitted, then release the devices."""
         with self._state:
             self._is_closed = True
             self._state.wait_for(lambda: not self._in_flight)

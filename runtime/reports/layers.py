@@ -67,7 +67,7 @@ class LayerCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """A model, layer by layer, and in total."""
+    """The cost of a network, layer by layer and in total."""
 
     model: CompiledModel
     layers: tuple[LayerCost, ...]       # a line for each node, in the order of the network

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...base.keywords import check_keywords
 from ...isa.instructions import Engine
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program, engines_of
@@ -64,6 +65,8 @@ class Roofline:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
+    """Where the cycles of a program went."""
+
     report: Report
     engines: tuple[EngineProfile, ...]
     roofline: Roofline
@@ -76,10 +79,11 @@ class Profile:
                 "waits": [dataclasses.asdict(each) for each in self.waits]}
 
 
+@check_keywords
 def profile(program: Program, memory: MemoryTiming | None = None, *,
             limit: int | None = None) -> Profile:
-    """Simulate a program, without data, and say where its cycles went. `limit` is as `simulate`
-    has it."""
+    """Simulate a program without data and say where its cycles went: what each engine did and
+    waited for, the roofline, the most expensive waits. Arguments are those of `simulate`."""
     memory = memory or MemoryTiming()
     report = simulate(program, memory=memory, limit=limit)
     assert report.timeline is not None

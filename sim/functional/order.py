@@ -48,7 +48,7 @@ class ProgramOrder:
 
 @dataclass(frozen=True)
 class Adversarial:
-    """An order that looks for trouble, reproducible from its seed.
+    """An interleaving of the engines that looks for trouble, reproducible from its seed.
 
     Consecutive seeds take turns with the strategies below. With half of the seeds an instruction
     reads when it starts and writes when it completes, with others in between; with the other half

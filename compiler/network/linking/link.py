@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ....base.checked_values import printable
 from ....isa.config import INDEX_BITS, Config
 from ....isa.instructions import (
     SCRATCHPADS,
@@ -45,6 +46,7 @@ INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can 
 MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
 NAMES = ("micro_ops", "constants", "inputs", "outputs", "arena")
 REMEMBERED = 128            # programs of layers
+LABEL_LENGTH = 1000         # characters
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,9 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
 
 
 def _fresh(name: str, taken: Mapping[str, int]) -> str:
+    """A label for a layer, which has any name that its model gave it. Images hold printable ones
+    of limited length."""
+    name = printable(name)[:LABEL_LENGTH]
     number, found = 1, name
     while found in taken:
         number, found = number + 1, f"{name}.{number + 1}"

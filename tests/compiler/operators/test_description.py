@@ -219,7 +219,7 @@ LAYER = Dense(**VALID[Dense])
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"config": "huge"}, "config is 'huge', but must be a Config or one of micro, mini, tiny"),
+    ({"config": "huge"}, "configuration 'huge' is neither a preset"),
     ({"config": None}, "config is None"),
     ({"hide_latency": "no"}, "hide_latency is 'no', but must be a bool"),
     ({"memory": "slow"}, "memory is 'slow', but must be a MemoryTiming"),
@@ -228,7 +228,7 @@ LAYER = Dense(**VALID[Dense])
     ({"form": LAYER}, "form is Dense.*, but must be a Form"),
 ])
 def test_wrong_options_are_refused(options, message):
-    with pytest.raises(CompileError, match=message):
+    with pytest.raises(MicrotronError, match=message):
         compile_op(LAYER, **{"config": tiny} | options)
 
 

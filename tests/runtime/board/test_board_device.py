@@ -219,7 +219,7 @@ def test_an_interrupted_wait_stops_the_hardware():
     ("board:ulx3s@/dev/ttyUSB987:1000000", {}, "/dev/ttyUSB987: cannot be opened"),
     ("board:ulx3s@no.such.host.invalid", {}, "no.such.host.invalid: there is no way to the board"),
     ("board:ulx3s@localhost:port", {}, "the port is 'port', but must be a number to 65535"),
-    ("board:ulx3s@/dev/null", {"seed": 1}, "has no option 'seed'; it has limit, link"),
+    ("board:ulx3s@/dev/null", {"waveform": "x.vcd"}, "has no option 'waveform'; it has limit"),
     ("board:ulx3s@/dev/null", {"limit": 0}, "limit is 0, but must be an integer of 1 or more"),
     ("board", {}, "there is no device 'board'; there are functional, cycle, rtl and board:NAME@"),
 ])

@@ -9,6 +9,7 @@ import pytest
 from microtron.base.errors import ExecutionError, IsaError, MicrotronError
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import AluI, Buffer, Engines, Load, Store, Sync
+from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.program import Access, Program, Segment, Tensor
 from microtron.isa.stream import encode
 from microtron.runtime.devices.device import DEVICES, Address, open_device, run
@@ -104,11 +105,14 @@ def test_an_unknown_device_is_answered_with_the_known_ones():
     (lambda: open_device(3), "there is no device 3; there are functional, cycle, rtl"),
     (lambda: open_device("cycle", "bse"), "'bse' is neither a preset"),
     (lambda: open_device("cycle", 7), "config is 7, but must be a Config"),
-    (lambda: open_device("functional", seed=3),
-     "the functional device has no option 'seed'; it has order, limit"),
+    (lambda: open_device("functional", seed=3), r"open_device\(\) has no keyword 'seed'; known"),
+    (lambda: open_device("functional", memory=MemoryTiming()),
+     "the functional device has no option 'memory'; it has limit, order"),
+    (lambda: open_device("functional", order="random"),
+     "order is 'random', but must be an Order, such as Adversarial"),
     (lambda: open_device("cycle", waveform="x.vcd"), "the cycle device has no option 'waveform'"),
-    (lambda: open_device("cycle", timing="fast"), "timing is 'fast', but must be a MemoryTiming"),
-    (lambda: open_device("rtl", timing=3), "timing is 3, but must be a MemoryTiming"),
+    (lambda: open_device("cycle", memory="fast"), "memory is 'fast', but must be a MemoryTiming"),
+    (lambda: open_device("rtl", memory=3), "memory is 3, but must be a MemoryTiming"),
     (lambda: open_device("rtl", waveform="x.txt"), "must end in .vcd or .fst"),
     (lambda: open_device("cycle", limit=0), "limit is 0, but must be an integer of 1 or more"),
     (lambda: open_device("cycle", limit="x"), "limit is 'x', but must be an integer"),

@@ -47,7 +47,7 @@ def test_cycles_are_those_of_all_programs(model):
     assert result.cycles == sum(simulate(program).cycles for program in model.programs)
     assert 0 < result.utilization < 1
     assert model.run(image(), "functional").cycles is None
-    slow = model.run(image(), timing=MemoryTiming(read_latency=500))
+    slow = model.run(image(), memory=MemoryTiming(read_latency=500))
     assert slow.cycles > result.cycles + 400
 
 
@@ -197,10 +197,12 @@ def test_nan_is_refused_unless_allowed_and_so_is_what_a_type_has_no_room_for():
     ("cycles", {}, "there is no device 'cycles'; there are functional, cycle, rtl and "
      "board:NAME@ADDRESS; did you mean"),
     (None, {}, "there is no device None"),
-    ("cycle", {"speed": 3}, "the cycle device has no option 'speed'; it has timing, limit"),
-    ("functional", {"timing": MemoryTiming()}, "the functional device has no option 'timing'"),
+    ("cycle", {"speed": 3}, r"^run\(\) has no keyword 'speed'; known are inputs, device, backend"),
+    ("cycle", {"memry": None}, r"^run\(\) has no keyword 'memry'; did you mean memory\?$"),
+    ("cycle", {"waveform": "x.vcd"}, "the cycle device has no option 'waveform'; it has memory, l"),
+    ("functional", {"memory": MemoryTiming()}, "the functional device has no option 'memory'"),
     ("cycle", {"limit": 10}, "the program takes .* cycles or more|.*limit"),
-    ("cycle", {"timing": 3}, "timing is 3, but must be a MemoryTiming"),
+    ("cycle", {"memory": 3}, "memory is 3, but must be a MemoryTiming"),
 ])
 def test_wrong_devices_are_refused_in_one_line(model, device, options, message):
     with pytest.raises(MicrotronError, match=message) as refusal:
@@ -213,7 +215,8 @@ def test_wrong_devices_are_refused_in_one_line(model, device, options, message):
     ("nowhere.tflite", "tiny", {}, "nowhere.tflite: No such file"),
     (small_graph(), "huge", {}, "configuration 'huge' is neither a preset"),
     (small_graph(), None, {}, "config is None, but must be a Config"),
-    (small_graph(), "tiny", {"optimise": False}, "compile has no option 'optimise'; it has memory"),
+    (small_graph(), "tiny", {"optimise": False},
+     r"compile\(\) has no keyword 'optimise'; did you mean optimize\?$"),
     (small_graph(), "tiny", {"memory": 3}, "memory is 3, but must be a MemoryTiming"),
     (small_graph(), "tiny", {"shapes": 3}, "shapes is 3, but must be a mapping"),
     (small_graph(), "tiny", {"shapes": {"image": 3}}, "the shape of image is 3, but must be whole"),
@@ -223,7 +226,7 @@ def test_wrong_devices_are_refused_in_one_line(model, device, options, message):
     (small_graph(), "tiny", {"require_accelerator": "no"}, "require_accelerator is 'no', but"),
     (small_graph(), "tiny", {"require_accelerator": True},
      "the accelerator does not take 1 of 6 nodes: 1 for: no table .*, as TABLE 2"),
-    (small_graph(), "tiny", {"cost": 3}, "cost is 3, but must be a function of a program"),
+    (small_graph(), "tiny", {"cost": 3}, "cost is 3, but must be a function from a Program"),
 ])
 def test_wrong_options_of_compile_are_refused_in_one_line(given, config, options, message):
     with pytest.raises(MicrotronError, match=message) as refusal:

@@ -19,9 +19,11 @@ import microtron
 from microtron.base.errors import ImageError, MicrotronError
 from microtron.compiler.graph import types
 from microtron.compiler.graph.builder import Builder
+from microtron.compiler.graph.operations.matrix import MatMul
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.image import program_image, sections
 from microtron.isa.image.sections import Section, pack, unpack
+from microtron.isa.instructions import Rounding
 from microtron.isa.program import SEGMENT_BYTES_LIMIT
 from microtron.runtime.models import model_checks, model_image, model_text
 from microtron.runtime.models.compiled_model import CompiledModel
@@ -35,6 +37,32 @@ MODEL = microtron.compile(small_graph(), "tiny")
 IMAGE = to_bytes(MODEL)
 TEXT, PROGRAMS, ARRAYS = unpack(np.frombuffer(IMAGE, np.uint8))
 DATA = json.loads(TEXT.content.tobytes())
+
+
+def odd_graph(odd):
+    """Two layers whose names have something odd in them."""
+    builder = Builder(odd)
+    builder.input(f"x{odd}", TensorType((1, 4), "int8", Quantization((0.1,))))
+    for number, name in enumerate((f"{odd}y", f"{odd}z")):
+        weights = builder.constant(f"w{number}", np.full((4, 4), number + 1, np.int8),
+                                   Quantization((0.1,)))
+        builder.add(name, MatMul(left=f"{odd}y" if number else f"x{odd}", right=weights,
+                                 scales=(0.5,), rounding=Rounding.TWICE), dtype="int8",
+                    quantization=Quantization((0.1,)))
+    return builder.graph((f"{odd}z",))
+
+
+@pytest.mark.parametrize("odd", ["\x1b[31m", "a\nb", "\0", "\u202e", "\xa0", "\U000e0001",
+                                 "n" * 3000])
+def test_models_with_any_names_are_saved(odd, tmp_path):
+    model = microtron.compile(odd_graph(odd), "tiny")
+    assert len(model.programs[0].labels) == 2
+    model.save(tmp_path / "odd.mt")
+    again = microtron.load(tmp_path / "odd.mt")
+    assert list(again.inputs) == [f"x{odd}"]
+    inputs = {f"x{odd}": np.arange(4, dtype=np.int8)[None]}
+    assert again.run(inputs)[f"{odd}z"].tolist() == model.run(inputs)[f"{odd}z"].tolist()
+    assert len(microtron.inspect(again).layers) == 2
 
 
 def repacked(text=None, programs=None, arrays=None):
