@@ -19,7 +19,7 @@ import microtron
 from microtron.base.errors import ImageError, MicrotronError
 from microtron.compiler.graph import types
 from microtron.compiler.graph.builder import Builder
-from microtron.compiler.graph.operations.matrix import MatMul
+from microtron.compiler.graph.operations.layers.matmul import MatMul
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.isa.image import program_image, sections
 from microtron.isa.image.sections import Section, pack, unpack
