@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .isa.program import Program
     from .isa.program_files import load_program, save_program
     from .isa.verification.verifier import Verdict, verify
+    from .quantization.quantize import QuantizedModel, quantize
     from .runtime.api import compile, compile_op, inspect, load, simulated_cost
     from .runtime.devices.device import Device, open_device, run
     from .runtime.models.kernel import Kernel
@@ -103,6 +104,7 @@ __all__ = [
     "Pool",
     "Profile",
     "Program",
+    "QuantizedModel",
     "Report",
     "ResidualConv2d",
     "Result",
@@ -123,6 +125,7 @@ __all__ = [
     "load_program",
     "open_device",
     "profile",
+    "quantize",
     "quantize_scale",
     "read_model",
     "requantize_array",
@@ -168,6 +171,7 @@ _MODULES = {
     "isa.program": ("Program",),
     "isa.program_files": ("load_program", "save_program"),
     "isa.verification.verifier": ("Verdict", "verify"),
+    "quantization.quantize": ("QuantizedModel", "quantize"),
     "runtime.api": ("compile", "load", "inspect", "compile_op", "simulated_cost"),
     "runtime.devices.device": ("Device", "open_device", "run"),
     "runtime.models.kernel": ("Kernel",),

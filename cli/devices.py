@@ -14,6 +14,7 @@ from .firmware import is_image, run_image
 from .model import check_unused, is_image_of_model, is_model
 from .networks import profile_model, run_model, show_profiles
 from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .quantization import Preprocess, RandomData, SampleData
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of
 
 if TYPE_CHECKING:
@@ -122,6 +123,9 @@ def profile(program: ProgramFile,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
             values: ModelValues = None,
+            data: SampleData = None,
+            random_data: RandomData = False,
+            preprocess: Preprocess = "",
             board: OnBoard = "",
             mhz: ClockMhz = None,
             all_reasons: AllReasons = False,
@@ -131,7 +135,7 @@ def profile(program: ProgramFile,
     What cannot be proven safe is refused. For a network, each of its programs, and the time of an
     inference with what the CPU adds. Example: microtron profile matmul.mt --memory read_latency=64
     """
-    fixed = ModelInputs(shapes, values)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess)
     chosen, memory = board_and_memory(board, memory)
     if is_model(program):
         if chosen is not None and not is_image_of_model(program):

@@ -22,6 +22,7 @@ from .kernel import add_operators, kernels
 from .model import check_unused, compile_, inspect, is_model
 from .networks import disassembled_model, verdicts_of_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .quantization import quantize
 
 if TYPE_CHECKING:
     from ..isa.verification.verifier import Verdict
@@ -123,6 +124,7 @@ def verify(program: ProgramFile,
 
 app.command("compile")(compile_)
 app.command()(inspect)
+app.command()(quantize)
 app.command()(run)
 app.command()(profile)
 app.command()(compare)

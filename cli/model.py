@@ -14,6 +14,7 @@ from ..base.errors import MicrotronError
 from .files import AsJson, say, write_text
 from .objects import check_objects, write_network, written_objects
 from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .quantization import Preprocess, RandomData, SampleData, quantized_graph
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of, host_timer
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def compile_(
         name: ModelConfig = "",
         shapes: ModelShapes = None,
         values: ModelValues = None,
+        data: SampleData = None,
+        random_data: RandomData = False,
+        preprocess: Preprocess = "",
         require_accelerator: Annotated[bool, typer.Option(
             "--require-accelerator", help="Refuse a network of which the CPU would have to "
                                           "compute something.")] = False,
@@ -58,7 +62,7 @@ def compile_(
     Example: microtron compile model.tflite -o model.mt --config base
     """
     check_objects(cpu, objects)
-    fixed = ModelInputs(shapes, values)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess)
     parts = [part for part in show.split(",") if part]
     for part in parts:
         if part not in PARTS:
@@ -101,6 +105,9 @@ def inspect(model: ModelFile,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
             values: ModelValues = None,
+            data: SampleData = None,
+            random_data: RandomData = False,
+            preprocess: Preprocess = "",
             memory: Memory = "",
             limit: Limit = None,
             board: OnBoard = "",
@@ -120,7 +127,8 @@ def inspect(model: ModelFile,
     chosen, memory = board_and_memory(board, memory)
     if chosen is not None and not name and not is_image_of_model(model):
         name = chosen.preset
-    loaded = opened(model, name, ModelInputs(shapes, values), memory)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess)
+    loaded = opened(model, name, fixed, memory)
     clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
     from ..base.progress import report_progress
     from ..runtime.reports.layers import inspected
@@ -164,7 +172,9 @@ def opened(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
 def check_unused(config: str, fixed: ModelInputs, reason: str) -> None:
     """Refuse options for model files where there is none."""
     for option, given in (("--config", config), ("--shape", fixed.shapes),
-                          ("--value", fixed.values)):
+                          ("--value", fixed.values), ("--data", fixed.data is not None),
+                          ("--random-data", fixed.random_data),
+                          ("--preprocess", fixed.preprocess)):
         if given:
             raise MicrotronError(f"{option} is for .tflite and .onnx files; {reason}")
 
@@ -193,6 +203,9 @@ def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str, *,
     from ..base.progress import report_progress
 
     with report_progress(f"reading {path}") as tell:
+        if fixed.quantizes:
+            return compiled(quantized_graph(path, fixed, tell), config or "base",
+                            memory=timing_of(memory), progress=tell, **options)
         return compiled(path, config or "base", memory=timing_of(memory), **fixed.parsed(),
                         progress=tell, require_accelerator=require_accelerator,
                         observe=observe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 import typer
@@ -47,6 +48,13 @@ class ModelInputs(NamedTuple):
 
     shapes: list[str] | None = None
     values: list[str] | None = None
+    data: Path | None = None            # samples, to quantize a float model first
+    random_data: bool = False
+    preprocess: str = ""
+
+    @property
+    def quantizes(self) -> bool:
+        return self.data is not None or self.random_data or bool(self.preprocess)
 
     def parsed(self) -> CompileInputs:
         """The options of `microtron.compile`."""

@@ -23,13 +23,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compiler": {"base", "isa"},
     "runtime": {"base", "isa", "sim", "compiler"},
     "testing": {"base", "isa", "sim", "runtime"},
+    "quantization": {"base", "isa", "sim", "compiler", "runtime"},
     "boards": {"base", "isa", "hw", "runtime"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 # Inside a folder, each room and what it may import of the others; rooms further down are built on
 # those above. A file beside the rooms is a room of its own.
 ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}, "hw": {}, "boards": {},
-                                         "isa": {}, "runtime": {}}
+                                         "isa": {}, "runtime": {}, "quantization": {}}
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
               "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
@@ -51,6 +52,10 @@ for rooms in ("faults", "memory_timing", "record", "instructions", "arithmetic",
 for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "models", "times",
               "reports", "aot", "monitor", "api"):
     ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
+for rooms in ("parameters", "channels_first", "prepare", "selection", "samples", "images",
+              "simulation", "statistics", "ranges", "options", "evaluation", "insertion", "layers",
+              "rounding", "pipeline", "export", "report", "quantize", "tables"):
+    ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "compiler", "runtime", "testing", "boards", "cli")
 MOST_FILES = 18                 # Python files in one folder

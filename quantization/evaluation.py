@@ -1,0 +1,108 @@
+"""How far a quantized model is from its float model, measured on samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .parameters import Array, Parameters
+from .selection import Selection
+from .simulation import Simulator
+from .statistics import Say
+
+MOST_BYTES = 1 << 28            # of float results that are kept in memory
+PERFECT = 200.0                 # decibels: what rounding in float leaves of no error at all
+
+
+@dataclass
+class Errors:
+    """Sums of squares of one tensor, and of its error."""
+
+    signal: float = 0.0
+    noise: float = 0.0
+
+    def add(self, right: Array, found: Array) -> None:
+        wide = right.astype(np.float64)
+        self.signal += float(np.sum(np.square(wide)))
+        self.noise += float(np.sum(np.square(wide - found)))
+
+    @property
+    def ratio(self) -> float:
+        """Noise to signal; of a signal that is nothing but zeros, 0 if there is no noise."""
+        if not self.signal:
+            return float(self.noise > 0)
+        return self.noise / self.signal
+
+    @property
+    def decibels(self) -> float:
+        """Signal to quantization noise (SQNR)."""
+        return float(np.clip(-10 * np.log10(max(self.ratio, 1e-30)), -PERFECT, PERFECT))
+
+
+@dataclass
+class Evaluator:
+    """Compares parameters with the float model on a few samples, whose float results it keeps."""
+
+    simulator: Simulator
+    samples: list[dict[str, Array]] = field(default_factory=list)
+    expected: list[dict[str, Array]] = field(default_factory=list)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """What counts: float outputs, and the last tensors that integer nodes make, since outputs
+        such as probabilities hide errors."""
+        return judged_tensors(self.simulator.selection)
+
+    def prepare(self, samples: Iterable[dict[str, Array]], most: int, say: Say) -> None:
+        taken = 0
+        for number, sample in enumerate(samples):
+            if number >= most or taken > MOST_BYTES:
+                break
+            say(f"computing the float model, sample {number + 1}")
+            values = self.simulator.run(sample)
+            kept = {name: values[name] for name in self.judged}
+            taken += sum(array.nbytes for array in (*kept.values(), *sample.values()))
+            self.samples.append(sample)
+            self.expected.append(kept)
+
+    def loss(self, parameters: Parameters) -> float:
+        """Noise to signal of all that is judged, in the mean."""
+        errors = {name: Errors() for name in self.judged}
+        for sample, right in zip(self.samples, self.expected, strict=True):
+            found = self.simulator.run(sample, parameters)
+            for name, each in errors.items():
+                each.add(right[name], found[name])
+        return float(np.mean([each.ratio for each in errors.values()]))
+
+
+def judged_tensors(selection: Selection) -> tuple[str, ...]:
+    graph = selection.graph
+    last = [name for name in selection.nodes if name in selection.groups
+            and not any(each in selection.nodes for each in graph.readers.get(name, ()))]
+    outputs = [name for name in graph.outputs if graph.type_of(name).is_float]
+    order = {name: number for number, name in enumerate(graph.nodes)}
+    return tuple(sorted({*last, *(each for each in outputs if each in order)},
+                        key=order.__getitem__))
+
+
+def layer_errors(simulator: Simulator, samples: Iterable[dict[str, Array]],
+                 parameters: Parameters) -> dict[str, Errors]:
+    """The error of every point that a node computes, and of every float output."""
+    selection = simulator.selection
+    names = [name for name in (*selection.groups, *selection.graph.outputs)
+             if name in selection.graph.nodes and selection.graph.type_of(name).is_float]
+    errors = {name: Errors() for name in names}
+    for sample in samples:
+        right, found = simulator.run(sample), simulator.run(sample, parameters)
+        for name, each in errors.items():
+            each.add(right[name], found[name])
+    return errors
+
+
+def accuracy(outputs: Iterable[Mapping[str, Array]], labels: Array, name: str) -> float:
+    """Samples whose largest output is that of the label, in percent."""
+    right = [int(np.argmax(each[name])) == int(label)
+             for each, label in zip(outputs, labels, strict=False)]
+    return 100 * float(np.mean(right)) if right else float("nan")

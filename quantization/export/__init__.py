@@ -1,0 +1,1 @@
+"""Graphs written as ONNX models."""
