@@ -205,7 +205,8 @@ def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str, *,
     with report_progress(f"reading {path}") as tell:
         if fixed.quantizes:
             return compiled(quantized_graph(path, fixed, tell), config or "base",
-                            memory=timing_of(memory), progress=tell, **options)
+                            memory=timing_of(memory), progress=tell,
+                            require_accelerator=require_accelerator, observe=observe)
         return compiled(path, config or "base", memory=timing_of(memory), **fixed.parsed(),
                         progress=tell, require_accelerator=require_accelerator,
                         observe=observe)

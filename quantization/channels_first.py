@@ -9,18 +9,22 @@ import numpy as np
 
 from ..compiler.graph.graph import Graph, Node
 from ..compiler.graph.operation import Operation, normalize_axis
-from ..compiler.graph.operations.blocks import DepthToSpace, SpaceToDepth
-from ..compiler.graph.operations.elementwise import Binary
-from ..compiler.graph.operations.functions import Cast, Unary
-from ..compiler.graph.operations.logic import Compare, Where
-from ..compiler.graph.operations.normalization import BatchNorm, InstanceNorm, LocalResponseNorm
-from ..compiler.graph.operations.quantize import Clamp
-from ..compiler.graph.operations.reduction import Reduce
-from ..compiler.graph.operations.resize import Resize
-from ..compiler.graph.operations.shape import Concat, Pad, Slice, Transpose
-from ..compiler.graph.operations.window import _Window
+from ..compiler.graph.operations.data_movement.blocks import DepthToSpace, SpaceToDepth
+from ..compiler.graph.operations.data_movement.shape import Concat, Pad, Slice, Transpose
+from ..compiler.graph.operations.layers.normalization import (
+    BatchNorm,
+    InstanceNorm,
+    LocalResponseNorm,
+)
+from ..compiler.graph.operations.layers.reduction import Reduce
+from ..compiler.graph.operations.layers.window import _Window
+from ..compiler.graph.operations.pointwise.binary import Binary
+from ..compiler.graph.operations.pointwise.logic import Compare, Where
+from ..compiler.graph.operations.pointwise.quantize import Clamp
+from ..compiler.graph.operations.pointwise.unary import Cast, Unary
+from ..compiler.graph.operations.vision.resize import Resize
 from ..compiler.graph.types import TensorType
-from ..compiler.passes.rewrite import Edit
+from ..compiler.passes.graph_edit import Edit
 
 TO_FIRST, TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 WITH_CHANNELS = (_Window, BatchNorm, InstanceNorm, LocalResponseNorm, DepthToSpace, SpaceToDepth)

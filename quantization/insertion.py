@@ -8,12 +8,12 @@ import numpy as np
 
 from ..compiler.graph.graph import Graph
 from ..compiler.graph.operation import Operation
-from ..compiler.graph.operations.matrix import MatMul
-from ..compiler.graph.operations.quantize import Dequantize, Quantize
+from ..compiler.graph.operations.layers.matmul import MatMul
+from ..compiler.graph.operations.pointwise.quantize import Dequantize, Quantize
 from ..compiler.graph.types import Quantization, TensorType
-from ..compiler.graph.verify import verify_graph
+from ..compiler.graph.verify_graph import verify_graph
+from ..compiler.passes.graph_edit import Edit
 from ..compiler.passes.remove_dead import remove_dead
-from ..compiler.passes.rewrite import Edit
 from .parameters import Parameters, Scale
 from .prepare import PRODUCTS
 from .selection import Selection, data_of

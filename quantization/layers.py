@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiler.graph.operations.matrix import MatMul
-from ..compiler.graph.operations.window import TransposedConv
+from ..compiler.graph.operations.layers.matmul import MatMul
+from ..compiler.graph.operations.layers.window import TransposedConv
 from .parameters import Array, Weights
 from .selection import Selection
 from .simulation import float_layer

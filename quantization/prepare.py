@@ -11,21 +11,21 @@ import numpy as np
 from ..base.checked_values import show_name
 from ..base.errors import MicrotronError
 from ..compiler.graph.graph import Constant, Graph, Node
-from ..compiler.graph.operations.elementwise import Binary, BinaryKind
-from ..compiler.graph.operations.functions import Cast
-from ..compiler.graph.operations.matrix import MatMul
-from ..compiler.graph.operations.quantize import Clamp
+from ..compiler.graph.operations.layers.matmul import MatMul
 from ..compiler.graph.operations.scaled import Clamped
-from ..compiler.graph.operations.window import Conv, TransposedConv
+from ..compiler.graph.operations.layers.window import Conv, TransposedConv
+from ..compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from ..compiler.graph.operations.pointwise.quantize import Clamp
+from ..compiler.graph.operations.pointwise.unary import Cast
 from ..compiler.graph.types import TensorType
-from ..compiler.graph.verify import verify_graph
+from ..compiler.graph.verify_graph import verify_graph
 from ..compiler.passes.fold_batch_norm import fold_batch_norm
 from ..compiler.passes.fold_constants import fold_constants, fold_dequantized
 from ..compiler.passes.fold_pad import fold_pad
+from ..compiler.passes.graph_edit import Edit
 from ..compiler.passes.merge_equal import merge_equal
 from ..compiler.passes.normalize import normalize
 from ..compiler.passes.remove_dead import remove_dead
-from ..compiler.passes.rewrite import Edit
 from ..compiler.passes.simplify_shape import simplify_shape
 from .channels_first import channels_first
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..compiler.graph.operations.matrix import MatMul
-from ..compiler.graph.operations.window import Conv
+from ..compiler.graph.operations.layers.matmul import MatMul
+from ..compiler.graph.operations.layers.window import Conv
 from .parameters import Array, Parameters, Weights
 from .selection import Selection, data_of
 from .simulation import Simulator

@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..compiler.graph.graph import Graph, Node
-from ..compiler.graph.operations.elementwise import Binary, BinaryKind
-from ..compiler.graph.operations.functions import Cast, Unary
-from ..compiler.graph.operations.indexing import Gather, GatherNd
-from ..compiler.graph.operations.logic import Compare, Where
-from ..compiler.graph.operations.matrix import MatMul
-from ..compiler.graph.operations.quantize import Clamp
-from ..compiler.graph.operations.reduction import Reduce, ReduceKind
-from ..compiler.graph.operations.resize import Resize, ResizeKind
-from ..compiler.graph.operations.window import Pool, PoolKind
+from ..compiler.graph.operations.data_movement.indexing import Gather, GatherNd
+from ..compiler.graph.operations.layers.matmul import MatMul
+from ..compiler.graph.operations.layers.reduction import Reduce, ReduceKind
+from ..compiler.graph.operations.layers.window import Pool, PoolKind
+from ..compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from ..compiler.graph.operations.pointwise.logic import Compare, Where
+from ..compiler.graph.operations.pointwise.quantize import Clamp
+from ..compiler.graph.operations.pointwise.unary import Cast, Unary
+from ..compiler.graph.operations.vision.resize import Resize, ResizeKind
 from ..compiler.passes.integer_moves import moved_operands
 from .prepare import PRODUCTS, Product
 

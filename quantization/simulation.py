@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..compiler.graph.graph import Graph
-from ..compiler.graph.operations.elementwise import Binary, BinaryKind
-from ..compiler.graph.operations.functions import Unary, UnaryKind
-from ..compiler.graph.operations.logic import Where
-from ..compiler.graph.operations.matrix import MatMul
+from ..compiler.graph.operations.layers.matmul import MatMul
+from ..compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from ..compiler.graph.operations.pointwise.logic import Where
+from ..compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from ..compiler.graph.types import TensorType
-from ..compiler.passes.rewrite import Edit
+from ..compiler.passes.graph_edit import Edit
 from ..runtime.models.compiled_host import CompiledBackend
 from .parameters import HIGH, LOW, Array, Parameters, Scale
 from .prepare import PRODUCTS

@@ -7,17 +7,7 @@ from math import isfinite
 import numpy as np
 
 from ...base.errors import MicrotronError
-from ...compiler.graph.operations.elementwise import Binary, BinaryKind
-from ...compiler.graph.operations.functions import Cast, Unary, UnaryKind
-from ...compiler.graph.operations.logic import (
-    Compare,
-    CompareKind,
-    Logical,
-    LogicKind,
-    Not,
-    Where,
-)
-from ...compiler.graph.operations.normalization import (
+from ...compiler.graph.operations.layers.normalization import (
     BatchNorm,
     InstanceNorm,
     LayerNorm,
@@ -25,9 +15,19 @@ from ...compiler.graph.operations.normalization import (
     LogSoftmax,
     Softmax,
 )
-from ...compiler.graph.operations.quantize import Clamp
-from ...compiler.graph.operations.recurrent import Activation, Gru, Lstm, Recurrent
-from ...compiler.graph.operations.reduction import Arg, Reduce, ReduceKind
+from ...compiler.graph.operations.layers.recurrent import Activation, Gru, Lstm, Recurrent
+from ...compiler.graph.operations.layers.reduction import Arg, Reduce, ReduceKind
+from ...compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from ...compiler.graph.operations.pointwise.logic import (
+    Compare,
+    CompareKind,
+    Logical,
+    LogicKind,
+    Not,
+    Where,
+)
+from ...compiler.graph.operations.pointwise.quantize import Clamp
+from ...compiler.graph.operations.pointwise.unary import Cast, Unary, UnaryKind
 from .writer import Writer, rule
 
 BINARY = {BinaryKind.ADD: "Add", BinaryKind.SUB: "Sub", BinaryKind.MUL: "Mul",

@@ -6,14 +6,14 @@ from math import prod
 from typing import Any
 
 from ...base.errors import MicrotronError
-from ...compiler.graph.operations.blocks import (
+from ...compiler.graph.operations.data_movement.blocks import (
     BatchToSpace,
     DepthOrder,
     DepthToSpace,
     SpaceToBatch,
     SpaceToDepth,
 )
-from ...compiler.graph.operations.indexing import (
+from ...compiler.graph.operations.data_movement.indexing import (
     Expand,
     Gather,
     GatherElements,
@@ -21,11 +21,22 @@ from ...compiler.graph.operations.indexing import (
     OneHot,
     Tile,
 )
-from ...compiler.graph.operations.order import Cumulative, CumulativeKind, TopK
-from ...compiler.graph.operations.resize import Resize, ResizeKind
-from ...compiler.graph.operations.sampling import GridSample
-from ...compiler.graph.operations.scatter import ScatterElements, ScatterKind, ScatterNd
-from ...compiler.graph.operations.shape import Concat, Pad, PadMode, Reshape, Slice, Transpose
+from ...compiler.graph.operations.data_movement.scatter import (
+    ScatterElements,
+    ScatterKind,
+    ScatterNd,
+)
+from ...compiler.graph.operations.data_movement.shape import (
+    Concat,
+    Pad,
+    PadMode,
+    Reshape,
+    Slice,
+    Transpose,
+)
+from ...compiler.graph.operations.layers.scan import Cumulative, CumulativeKind, TopK
+from ...compiler.graph.operations.vision.resize import Resize, ResizeKind
+from ...compiler.graph.operations.vision.sampling import GridSample
 from .float_rules import as_integers
 from .writer import Writer, rule
 

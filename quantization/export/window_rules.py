@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import MicrotronError
-from ...compiler.graph.operations.matrix import MatMul
-from ...compiler.graph.operations.quantize import Dequantize, Quantize
-from ...compiler.graph.operations.window import Conv, Pool, PoolKind, TransposedConv
-from ...compiler.graph.operations.window_places import MaxPlace
+from ...compiler.graph.operations.layers.matmul import MatMul
+from ...compiler.graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from ...compiler.graph.operations.layers.window_places import MaxPlace
+from ...compiler.graph.operations.pointwise.quantize import Dequantize, Quantize
 from ...compiler.graph.types import Array, Quantization
 from .float_rules import as_integers
 from .writer import Writer, rule
