@@ -12,11 +12,11 @@ from ..base.checked_values import show_name
 from ..base.errors import MicrotronError
 from ..compiler.graph.graph import Constant, Graph, Node
 from ..compiler.graph.operations.layers.matmul import MatMul
-from ..compiler.graph.operations.scaled import Clamped
 from ..compiler.graph.operations.layers.window import Conv, TransposedConv
 from ..compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from ..compiler.graph.operations.pointwise.quantize import Clamp
 from ..compiler.graph.operations.pointwise.unary import Cast
+from ..compiler.graph.operations.scaled import Clamped
 from ..compiler.graph.types import TensorType
 from ..compiler.graph.verify_graph import verify_graph
 from ..compiler.passes.fold_batch_norm import fold_batch_norm
