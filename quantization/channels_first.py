@@ -66,7 +66,7 @@ class _Move:
         operation = node.operation
         operands = operation.operands()
         if isinstance(operation, WITH_CHANNELS) and _is_last(node):
-            moved: Operation = replace(operation, channel_axis=1)     # type: ignore[call-arg]
+            moved: Operation = replace(operation, channel_axis=1)
             self._put_first(name, node, moved, {operands[0]: self._to_first(operands[0])})
         elif self._follows(node) and (changed := self._turned(node)) is not None:
             names = {each: self._to_first(each) for each in operands

@@ -3,7 +3,7 @@ insert integers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -67,7 +67,7 @@ def quantize_selection(selection: Selection, samples: Samples, options: Quantize
                      tuple(trial.steps), statistics.samples, samples.random)
 
 
-def layers_named(graph: Graph, names: tuple[str, ...]) -> set[str]:
+def layers_named(graph: Graph, names: Sequence[str]) -> set[str]:
     """Layers by the name of their result, or by what the model calls them."""
     found = set()
     products = {name: node for name, node in graph.nodes.items()

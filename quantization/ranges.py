@@ -91,7 +91,7 @@ def squared_error(histogram: Histogram, low: float, high: float) -> float:
     clipped = np.clip(centres, scale.low, scale.high)
     outside = float(np.dot(counts, np.square(centres - clipped)))
     rounds = float(counts[centres == clipped].sum()) - histogram.zeros
-    return (outside + max(rounds, 0) * scale.scale ** 2 / 12) / max(counts.sum(), 1)
+    return (outside + max(rounds, 0) * scale.scale ** 2 / 12) / max(float(counts.sum()), 1)
 
 
 METHODS: dict[str, Callable[[Histogram], tuple[float, float]]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +101,7 @@ class IntegerModel:
 
 
 def measure(found: Quantized, samples: Samples, labels: Array | None, model: str,
-            kept_float: tuple[str, ...], say: Say) -> QuantizationReport:
+            kept_float: Sequence[str], say: Say) -> QuantizationReport:
     """Run the float and the integer model side by side."""
     say("measuring the error of each layer")
     errors = layer_errors(found.simulator, found.evaluator.samples, found.parameters)
@@ -130,7 +130,7 @@ def measure(found: Quantized, samples: Samples, labels: Array | None, model: str
         model=model, samples=found.samples, random=found.random,
         layers=tuple(_layers(found, errors)),
         outputs={each: total.decibels for each, total in totals.items()},
-        techniques=found.steps, kept_float=kept_float,
+        techniques=found.steps, kept_float=tuple(kept_float),
         accuracy=None if labels is None else (100 * hits[0] / count, 100 * hits[1] / count))
 
 

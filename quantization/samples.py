@@ -206,10 +206,10 @@ class _Stream:
     """An array in an archive, read from its beginning, some rows at a time."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        version = np.lib.format.read_magic(file)        # type: ignore[no-untyped-call]
+        version = np.lib.format.read_magic(file)
         header = (np.lib.format.read_array_header_1_0 if version == (1, 0)
                   else np.lib.format.read_array_header_2_0)
-        self.shape, by_column, self.dtype = header(file)    # type: ignore[no-untyped-call]
+        self.shape, by_column, self.dtype = header(file)
         if self.dtype.hasobject:
             raise ValueError("it holds Python objects")
         if by_column and len(self.shape) > 1:

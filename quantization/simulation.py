@@ -105,7 +105,7 @@ def simulated_graph(selection: Selection) -> Graph:
             weights, bias = arrays
             operation = (replace(operation, right=weights, bias=bias)
                          if isinstance(operation, MatMul)
-                         else replace(operation, weights=weights, bias=bias))
+                         else replace(operation, weights=weights, bias=bias))  # type: ignore[call-arg]
         edit.put(name, operation, node.type, node.origin)
         if name in selection.groups:
             rounded[name] = _round(edit, selection, name)

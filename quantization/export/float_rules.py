@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -217,7 +218,7 @@ def recurrent(writer: Writer, name: str, operation: Recurrent | Gru | Lstm) -> N
     operands = [operation.x, writer.constant(np.eye(gates, dtype=dtype)[None]),
                 leading(operation.weights), bias, lengths, leading(operation.state)]
     names = (operation.activation,) if isinstance(operation, Recurrent) else operation.activations
-    attributes = {"hidden_size": hidden, "activations": [ACTIVATIONS[each] for each in names],
+    attributes: dict[str, Any] = {"hidden_size": hidden, "activations": [ACTIVATIONS[each] for each in names],
                   "direction": "reverse" if operation.reverse else "forward"}
     if operation.clip is not None:
         attributes["clip"] = operation.clip
