@@ -218,8 +218,9 @@ def recurrent(writer: Writer, name: str, operation: Recurrent | Gru | Lstm) -> N
     operands = [operation.x, writer.constant(np.eye(gates, dtype=dtype)[None]),
                 leading(operation.weights), bias, lengths, leading(operation.state)]
     names = (operation.activation,) if isinstance(operation, Recurrent) else operation.activations
-    attributes: dict[str, Any] = {"hidden_size": hidden, "activations": [ACTIVATIONS[each] for each in names],
-                  "direction": "reverse" if operation.reverse else "forward"}
+    attributes: dict[str, Any] = {
+        "hidden_size": hidden, "activations": [ACTIVATIONS[each] for each in names],
+        "direction": "reverse" if operation.reverse else "forward"}
     if operation.clip is not None:
         attributes["clip"] = operation.clip
     if not isinstance(operation, Lstm):
