@@ -11,6 +11,7 @@ import typer
 from ..base.errors import MicrotronError
 from .files import AsJson, ProgramFile, check_apart, tensor_files
 from .firmware import is_image, run_image
+from .frames import AllFrames, FrameOptions, StatesIn, StatesOut
 from .model import check_unused, is_image_of_model, is_model
 from .networks import profile_model, run_model, show_profiles
 from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
@@ -53,22 +54,27 @@ def run(program: ProgramFile,
         allow_nan: Annotated[bool, typer.Option(
             "--allow-nan", help="Compute with inputs of a network that hold NaN, which are refused "
                                 "otherwise.")] = False,
+        all_frames: AllFrames = False,
+        states_in: StatesIn = None,
+        states_out: StatesOut = None,
         mhz: ClockMhz = None,
         all_reasons: AllReasons = False,
         as_json: AsJson = False) -> None:
     """Run a program or a network on a device and print what it gave and did.
 
     A network's only input or output may be a file alone, as in `microtron run model.tflite -i
-    image.npy`. A .bin file is firmware, and runs on a board's soft processor.
+    image.npy`. A .bin file is firmware, and runs on a board's soft processor. A network that
+    remembers is run on a sequence of inputs with --frames.
     Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """
     fixed = ModelInputs(shapes, values)
+    frames = FrameOptions(all_frames, states_in, states_out)
     if is_image(program):
         check_unused(name, fixed, f"{program} was compiled already")
         if device:              # without one, that is what has to be said
             _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit)
         run_image(program, device=device, limit=limit, inputs=inputs, outputs=outputs,
-                  allow_nan=allow_nan, as_json=as_json)
+                  allow_nan=allow_nan, as_json=as_json, frames=frames)
         return
     if is_model(program):
         device = device or "cycle"
@@ -76,10 +82,11 @@ def run(program: ProgramFile,
                            limit=limit) | {"allow_nan": allow_nan}
         run_model(program, device=device, options=options, inputs=inputs, outputs=outputs,
                   trace=trace, config=name, fixed=fixed, memory=memory, check=check,
-                  mhz=mhz, all_reasons=all_reasons, as_json=as_json)
+                  mhz=mhz, all_reasons=all_reasons, as_json=as_json, frames=frames)
         return
     _refuse_for_programs(program, mhz, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
+    frames.check_unused(f"{program} is a program")
     if allow_nan:
         raise MicrotronError(f"--allow-nan is for networks; {program} is a program, of integers")
     device = device or "functional"

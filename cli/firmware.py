@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..base.errors import MicrotronError
 from .boards import BoardName
 from .files import AsJson, check_apart, say
+from .frames import FrameOptions
 from .model import ModelFile, check_readable, is_model, opened
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
-from .tensors import output_files, read_inputs
+from .tensors import output_files
 
 if TYPE_CHECKING:
     from ..boards.facts.board import Board
@@ -70,9 +71,12 @@ def is_image(path: Path) -> bool:
 
 
 def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] | None,
-              outputs: list[str] | None, allow_nan: bool, as_json: bool) -> None:
+              outputs: list[str] | None, allow_nan: bool, as_json: bool,
+              frames: FrameOptions) -> None:
     """What `microtron run` does with firmware: all that can be wrong with it is found out before
     the board is asked, since loading it takes its time."""
+    import numpy as np
+
     from ..base.atomic_files import write_together
     from ..base.progress import report_progress
     from ..runtime.board.places import place_of
@@ -95,19 +99,34 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
         raise MicrotronError(f"{path}: needs {image.needed:,} bytes of memory, but {place.board} "
                              f"has {place.memory_bytes:,}")
     wanted = output_files(outputs, image.outputs)
-    check_apart(wanted.values())
+    held = {name: each.type for name, each in image.states.items()}
+    kept, states = frames.files_out(held), frames.read_states(held)
+    check_apart((*wanted.values(), *kept.values()))
     types = {name: each.type for name, each in image.inputs.items()}
-    given = taken(types, read_inputs(inputs, types), allow_nan=allow_nan)
+    count, arrays = frames.read_frames(inputs, types)
+    given = [taken(types, each, allow_nan=allow_nan)
+             for each in frames.split(count, arrays)]
     timeout = None if limit is None else check_limit(limit)
     with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,
           report_progress(f"loading {path}") as tell):
         network = BoardNetwork(Monitor(line, address), image.content)
-        tell("running")
-        found, outcome = network.run(given, timeout=timeout, allow_nan=allow_nan)
-    write_together({file: array_content(found[name]) for name, file in wanted.items()})
+        for name, array in states.items():
+            network.write_state(name, array, allow_nan=allow_nan)
+        found: dict[str, list[Any]] = {name: [] for name in wanted}
+        for number, frame in enumerate(given, 1):
+            tell(f"running{f' frame {number} of {count}' if count > 1 else ''}")
+            results, outcome = network.run(frame, timeout=timeout, allow_nan=allow_nan)
+            for name, each in found.items():
+                each.append(results[name])
+        after = {name: network.read_state(name) for name in kept}
+    write_together({
+        **{file: array_content(np.stack(found[name]) if frames.all_frames else found[name][0])
+           for name, file in wanted.items()},
+        **{file: array_content(after[name]) for name, file in kept.items()}})
     if as_json:
         typer.echo(json.dumps({"device": device, "cycles": outcome.cycles,
                                "accelerator_cycles": outcome.accelerator_cycles,
+                               "frames": count,
                                "clock_hz": network.clock_hz}))
         return
     from ..base.checked_values import show_name

@@ -10,8 +10,9 @@ import typer
 
 from ..base.errors import MicrotronError
 from .files import check_apart
+from .frames import FrameOptions, run_frames
 from .model import opened, timing_of
-from .tensors import output_files, read_inputs
+from .tensors import output_files
 from .times import clock_of, host_timer
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[str] | None,
               outputs: list[str] | None, trace: Path | None, config: str,
               fixed: ModelInputs, memory: str, check: bool, mhz: float | None,
-              all_reasons: bool, as_json: bool) -> None:
+              all_reasons: bool, as_json: bool, frames: FrameOptions) -> None:
     """What `microtron run` does with a network."""
     from ..base.atomic_files import write_together
     from ..base.progress import report_progress
@@ -38,20 +39,25 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
 
     model = opened(path, config, fixed, memory)
     wanted = output_files(outputs, model.outputs)
-    check_apart((*wanted.values(), trace))
+    kept = frames.files_out({name: each.type for name, each in model.states.items()})
+    check_apart((*wanted.values(), *kept.values(), trace))
+    if frames.all_frames and (trace is not None or "waveform" in options):
+        raise MicrotronError("--trace and --waveform show one frame, without --frames")
     if (trace is not None or "waveform" in options) and len(model.programs) != 1:
         raise MicrotronError(f"--trace and --waveform show one program, but {path} has "
                              f"{len(model.programs)}")
     if trace is not None:
         format_for(trace)
     clock = _clock_of_device(device, mhz, model)
-    given = read_inputs(inputs, model.inputs)
+    given = frames.read_frames(inputs, model.inputs)
     if check:
         check_safe(model)
-    with report_progress(f"running on {device}"):
-        result = model.run(given, device, **options)
-    files: dict[Path, Content] = {file: array_content(result[name])
-                                  for name, file in wanted.items()}
+    with report_progress(f"running on {device}") as tell:
+        found_frames = run_frames(model, device, options, frames, given, tell)
+    result = found_frames.last
+    files: dict[Path, Content] = {
+        **{file: array_content(found_frames.outputs[name]) for name, file in wanted.items()},
+        **{file: array_content(found_frames.states[name]) for name, file in kept.items()}}
     if trace is not None:
         files[trace] = trace_content(trace, model.programs[0], result.reports[0])
     write_together(files)
@@ -59,12 +65,18 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
     if as_json:
         seconds = {name: (each.seconds, each.source.value)
                    for name, each in time.host.nodes.items()}
-        found = {**result.to_dict(), **time.to_dict()}
+        found = {**result.to_dict(), **time.to_dict(), "frames": given[0],
+                 "cycles_of_all_frames": found_frames.cycles}
         for each in found["nodes"]:
             each["seconds"], each["time_source"] = seconds.get(each["name"], (None, ""))
         typer.echo(json.dumps(found))
     else:
-        show_result(f"{path} on {device}", model, result, time, all_reasons=all_reasons)
+        place = f"{path} on {device}"
+        if frames.all_frames:
+            cycles = found_frames.cycles
+            place += f", the last of {given[0]:,} frames"
+            place += f" in {cycles:,} cycles" if cycles is not None else ""
+        show_result(place, model, result, time, all_reasons=all_reasons)
 
 
 def _clock_of_device(device: str, mhz: float | None, model: Model) -> Clock:

@@ -11,9 +11,14 @@ from ..base.errors import MicrotronError
 if TYPE_CHECKING:
     from ..compiler.graph.types import TensorType
 
+KINDS = {"--input": "input", "--output": "output", "--state-in": "state", "--state-out": "state"}
+READ = ("--input", "--state-in")            # options whose files are there before
 
-def read_inputs(given: list[str] | None, types: Mapping[str, TensorType]) -> dict[str, Any]:
-    """The inputs that the option names, as arrays that the model takes.
+
+def read_inputs(given: list[str] | None, types: Mapping[str, TensorType],
+                option: str = "--input", *, frames: bool = False) -> dict[str, Any]:
+    """The inputs that the option names, as arrays that the model takes; with `frames`, each has an
+    axis before its own.
 
         image.npy           the only input
         x=x.npy             one of several
@@ -21,35 +26,36 @@ def read_inputs(given: list[str] | None, types: Mapping[str, TensorType]) -> dic
         inputs.npz          all arrays of a file, each for the input of its name
     """
     found: dict[str, Any] = {}
-    for name, file in _named_files(given, types):
-        for each, array in _arrays(file, name, types):
+    for name, file in _named_files(option, given, types):
+        for each, array in _arrays(option, file, name, types, frames=frames):
             if each in found:
-                raise _twice("--input", each)
+                raise _twice(option, each)
             found[each] = array
     return found
 
 
-def output_files(given: list[str] | None, types: Iterable[str]) -> dict[str, Path]:
+def output_files(given: list[str] | None, types: Iterable[str],
+                 option: str = "--output") -> dict[str, Path]:
     """Files for outputs: y=y.npy, or y.npy if there is only one."""
     names = list(types)
     found: dict[str, Path] = {}
     for each in given or []:
-        name, file = _split("--output", each, names)
+        name, file = _split(option, each, names)
         if name is None or not file:
-            raise _malformed("--output", each, names)
+            raise _malformed(option, each, names)
         if name in found:
-            raise _twice("--output", name)
+            raise _twice(option, name)
         found[name] = Path(file)
     return found
 
 
-def _named_files(given: list[str] | None,
+def _named_files(option: str, given: list[str] | None,
                  types: Mapping[str, TensorType]) -> Iterable[tuple[str | None, Path]]:
     names = list(types)
     for each in given or []:
-        name, file = _split("--input", each, names)
+        name, file = _split(option, each, names)
         if not file or (name is None and not file.endswith(".npz")):
-            raise _malformed("--input", each, names)
+            raise _malformed(option, each, names)
         yield name, Path(file)
 
 
@@ -61,22 +67,22 @@ def _split(option: str, given: str, names: list[str]) -> tuple[str | None, str]:
         name = max(fitting, key=len)
         return name, given[len(name) + 1:]
     before, equals, _ = given.partition("=")
-    if equals and not (option == "--input" and Path(given).is_file()):
+    if equals and not (option in READ and Path(given).is_file()):
         raise _unknown(option, before, names)
-    if given.endswith(".npz") and option == "--input":
+    if given.endswith(".npz") and option in READ:
         return None, given
     if len(names) == 1 and given.endswith(".npy"):
         return names[0], given
     return None, given
 
 
-def _arrays(file: Path, name: str | None,
-            types: Mapping[str, TensorType]) -> Iterable[tuple[str, Any]]:
+def _arrays(option: str, file: Path, name: str | None, types: Mapping[str, TensorType], *,
+            frames: bool) -> Iterable[tuple[str, Any]]:
     from ..runtime.models.tensor_files import npz_names, read_array, read_npz_array
 
     if file.suffix != ".npz":
         assert name is not None, "only .npz files have names of their own"
-        yield name, read_array(file, *_wanted(name, types[name]))
+        yield name, read_array(file, *_wanted(option, name, types[name], frames=frames))
         return
     members = npz_names(file)
     if name is not None:
@@ -86,10 +92,11 @@ def _arrays(file: Path, name: str | None,
     else:
         for each in members:
             if each not in types:
-                raise _unknown(f"{file}", each, list(types))
+                raise _unknown(option, each, list(types), f"{file}")
         chosen = {each: each for each in members}
     for each, member in chosen.items():
-        yield each, read_npz_array(file, member, *_wanted(each, types[each]))
+        yield each, read_npz_array(file, member,
+                                   *_wanted(option, each, types[each], frames=frames))
 
 
 def _member(file: Path, name: str, members: list[str]) -> str:
@@ -103,22 +110,24 @@ def _member(file: Path, name: str, members: list[str]) -> str:
                          f"{list_names([show_name(each) for each in members]) or 'none'}")
 
 
-def _wanted(name: str, type_: TensorType) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+def _wanted(option: str, name: str, type_: TensorType, *,
+            frames: bool) -> tuple[str, tuple[int | None, ...], tuple[str, ...]]:
     """What a file must hold for an input: its place, its shape and its types."""
     from ..base.checked_values import show_name
     from ..runtime.models.tensors import taken_types
-    return f"input {show_name(name)}", type_.shape, taken_types(type_)
+    shape = (None, *type_.shape) if frames else type_.shape
+    return f"{KINDS[option]} {show_name(name)}", shape, taken_types(type_)
 
 
-def _unknown(place: str, name: str, names: list[str]) -> MicrotronError:
+def _unknown(option: str, name: str, names: list[str], place: str = "") -> MicrotronError:
     """What resembles the name comes first."""
     import difflib
 
     from ..base.checked_values import list_names, show_name
-    kind = "output" if place == "--output" else "input"
+    kind = KINDS[option]
     near = difflib.get_close_matches(name, names, 3, 0.5)
     order = [*near, *(each for each in names if each not in near)]
-    return MicrotronError(f"{place}: there is no {kind} {show_name(name)}; the model has "
+    return MicrotronError(f"{place or option}: there is no {kind} {show_name(name)}; the model has "
                           f"{list_names([show_name(each) for each in order]) or 'none'}"
                           f"{f'; did you mean {show_name(near[0])}?' if near else ''}")
 
@@ -127,8 +136,8 @@ def _malformed(option: str, given: str, names: list[str]) -> MicrotronError:
     from ..base.checked_values import list_names, show_name
     example = next(iter(names), "x")
     return MicrotronError(f"{option} {show_name(given)} must be a tensor and a file, as in "
-                          f"{show_name(example)}={option.strip('-')}.npy; the model has "
-                          f"{list_names([show_name(name) for name in names])}")
+                          f"{show_name(example)}={KINDS[option]}.npy; the model has "
+                          f"{list_names([show_name(name) for name in names]) or 'none'}")
 
 
 def _twice(option: str, name: str) -> MicrotronError:

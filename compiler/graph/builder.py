@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...base.checked_values import show_name
-from .graph import Constant, Graph, Node
+from .graph import Constant, Graph, Node, State
 from .operation import Operation
 from .types import Array, GraphError, Quantization, TensorType
 from .verify_graph import verify_graph
@@ -21,6 +21,7 @@ class Builder:
     inputs: dict[str, TensorType] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict, repr=False)   # of the last like a name
 
     def input(self, name: str, type_: TensorType) -> str:
@@ -77,8 +78,10 @@ class Builder:
         return found
 
     def graph(self, outputs: tuple[str, ...]) -> Graph:
-        """The finished graph."""
-        graph = Graph(dict(self.inputs), dict(self.constants), dict(self.nodes), outputs, self.name)
+        """The finished graph. Results of states are outputs after all others."""
+        results = (each.result for each in self.states.values())
+        graph = Graph(dict(self.inputs), dict(self.constants), dict(self.nodes),
+                      (*outputs, *results), self.name, dict(self.states))
         verify_graph(graph)
         return graph
 

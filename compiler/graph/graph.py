@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -40,15 +40,45 @@ class Node:
     origin: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class State:
+    """What an input holds that is remembered from one inference to the next: `initial` before the
+    first, and then `result`, a node that is an output, of the inference before."""
+
+    result: str
+    initial: Array
+
+    def __post_init__(self) -> None:
+        frozen = np.array(self.initial, order="C")
+        frozen.flags.writeable = False
+        object.__setattr__(self, "initial", frozen)
+
+
 @dataclass(frozen=True)
 class Graph:
-    """A network. Names of tensors are those of the model, wherever it has one."""
+    """A network. Names of tensors are those of the model, wherever it has one.
+
+    Inputs and outputs include those of states, so that a graph alone is one inference, without
+    memory. `states` is by names of inputs.
+    """
 
     inputs: Mapping[str, TensorType]
     constants: Mapping[str, Constant]
     nodes: Mapping[str, Node]
     outputs: tuple[str, ...]
     name: str = ""
+    states: Mapping[str, State] = field(default_factory=dict)
+
+    @property
+    def user_inputs(self) -> dict[str, TensorType]:
+        """What whoever runs the network gives."""
+        return {name: type_ for name, type_ in self.inputs.items() if name not in self.states}
+
+    @property
+    def user_outputs(self) -> tuple[str, ...]:
+        """What whoever runs the network gets."""
+        results = {each.result for each in self.states.values()}
+        return tuple(name for name in self.outputs if name not in results)
 
     def type_of(self, tensor: str) -> TensorType:
         """The type of any tensor."""
@@ -85,10 +115,11 @@ class Graph:
     def lines(self) -> Iterator[str]:
         """The graph as a program, a line for each tensor that is not constant."""
         for name, type_ in self.inputs.items():
-            yield printable(f"{name}: {type_} = input")
+            kind = f"state, then {self.states[name].result}" if name in self.states else "input"
+            yield printable(f"{name}: {type_} = {kind}")
         for name, node in self.nodes.items():
             yield printable(f"{name}: {node.type} = {describe_operation(node.operation)}")
-        yield printable(f"output {', '.join(self.outputs)}")
+        yield printable(f"output {', '.join(self.user_outputs)}")
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -10,6 +10,8 @@
      "constants": [{"name": …, "type": …, "array": index into arrays}, …],
      "nodes": [{"name": …, "operation": {"operator": "Conv", "x": …}, "type": …, "origin": …}, …]}
 
+A graph with states is not stored: models keep states beside the graphs of their parts.
+
 What is loaded may come from strangers. It gives a graph that passes the verifier or a GraphError.
 """
 
@@ -20,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.checked_values import integer, quote, show_name
+from ...base.checked_values import integer, list_names, quote, show_name
 from ...base.errors import MicrotronError
 from .graph import Constant, Graph, Node
 from .records import objects, plain, record
@@ -32,6 +34,9 @@ FIELDS = ("name", "inputs", "constants", "nodes", "outputs")
 
 def save_graph(graph: Graph) -> tuple[dict[str, Any], list[Array]]:
     """A graph as plain data and arrays. Constants that are one array in memory stay one."""
+    if graph.states:
+        names = list_names([show_name(name) for name in graph.states])
+        raise GraphError(f"a graph with states ({names}) cannot be stored; a compiled model can")
     arrays: list[Array] = []
     places: dict[tuple[int, str, tuple[int, ...]], int] = {}
     constants = []

@@ -3,6 +3,8 @@ gets what it can work with."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...base.checked_values import show_name
 from .graph import Graph
 from .types import GraphError
@@ -33,3 +35,22 @@ def verify_graph(graph: Graph) -> None:
     for name in graph.outputs:
         if name not in known:
             raise GraphError(f"the output {show_name(name)} is not computed")
+    _verify_states(graph)
+
+
+def _verify_states(graph: Graph) -> None:
+    results = [each.result for each in graph.states.values()]
+    for name, state in graph.states.items():
+        type_ = graph.inputs.get(name)
+        if type_ is None:
+            raise GraphError(f"the state {show_name(name)} is no input of the graph")
+        if state.initial.shape != type_.shape or state.initial.dtype != np.dtype(type_.dtype):
+            raise GraphError(f"the state {show_name(name)} is {type_.plain()}, but begins with "
+                             f"{state.initial.dtype} of shape {state.initial.shape}")
+        if state.result not in graph.nodes or graph.outputs.count(state.result) != 1 or (
+                results.count(state.result) != 1):
+            raise GraphError(f"the state {show_name(name)} becomes {show_name(state.result)}, but "
+                             f"must become a node that is one output, and nothing else's state")
+        if graph.nodes[state.result].type != type_:
+            raise GraphError(f"the state {show_name(name)} is {type_}, but becomes "
+                             f"{graph.nodes[state.result].type}")

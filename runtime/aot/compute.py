@@ -7,15 +7,17 @@ from ...compiler.network.linking.memory_plan import Plan
 from ..models.compiled_model import CompiledModel
 from .names import compute_symbol, constant_symbol
 from .parts import tensors_of
-from .stages import Constants, Stage, bytes_of
+from .stages import Constants, Remember, Stage, bytes_of
 
 
 def compute_text(model: CompiledModel, number: int, stage: Stage, part: Part | None,
                  plan: Plan) -> str:
     """The function of a stage."""
-    if part is None:
-        assert isinstance(stage, Constants)
+    if isinstance(stage, Constants):
         return _copies(model, number, stage, plan)
+    if isinstance(stage, Remember):
+        return _remembers(model, number, stage, plan)
+    assert part is not None
     symbol = compute_symbol(model, number)
     constants = {place: constant_symbol(model, number, place) for place in part.constants}
     lines = [f"extern const uint8_t {each}[];" for each in constants.values()]
@@ -45,7 +47,21 @@ def _copies(model: CompiledModel, number: int, stage: Constants, plan: Plan) -> 
     lines = [f"extern const uint8_t {each}[];" for each in symbols.values()]
     lines += ["", f"static int {compute_symbol(model, number)}(uint8_t *memory)", "{"]
     for name, symbol in symbols.items():
-        size = bytes_of(model.constants[name].type)
-        lines += [f"    for (size_t place = 0; place < {size}u; place++)",
-                  f"        memory[{plan.offsets[name]}u + place] = {symbol}[place];"]
+        lines += _copy(bytes_of(model.constants[name].type), plan.offsets[name],
+                       f"{symbol}[place]")
     return "\n".join([*lines, "    return 0;", "}\n"])
+
+
+def _remembers(model: CompiledModel, number: int, stage: Remember, plan: Plan) -> str:
+    """What states become, to where they are."""
+    lines = [f"static int {compute_symbol(model, number)}(uint8_t *memory)", "{"]
+    for name, result in stage.pairs:
+        lines += _copy(bytes_of(model.states[name].type), plan.offsets[name],
+                       f"memory[{plan.offsets[result]}u + place]")
+    return "\n".join([*lines, "    return 0;", "}\n"])
+
+
+def _copy(size: int, offset: int, source: str) -> list[str]:
+    """A loop over bytes."""
+    return [f"    for (size_t place = 0; place < {size}u; place++)",
+            f"        memory[{offset}u + place] = {source};"]

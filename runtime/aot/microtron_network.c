@@ -1,5 +1,14 @@
 #include "microtron_network.h"
 
+void microtron_reset(const struct microtron_network *network, uint8_t *memory)
+{
+    for (unsigned number = 0; number < network->state_count; number++) {
+        const struct microtron_tensor *state = &network->states[number];
+        for (size_t place = 0; place < state->bytes; place++)
+            memory[state->offset + place] = network->initials[number][place];
+    }
+}
+
 int microtron_run(const struct microtron_network *network, uint8_t *memory,
                   microtron_accelerator accelerator, void *context, unsigned *failed)
 {

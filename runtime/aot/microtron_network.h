@@ -73,14 +73,21 @@ struct microtron_network {
     unsigned output_count;
     const struct microtron_stage *stages;
     unsigned stage_count;
+    const struct microtron_tensor *states;      /* kept in memory from one inference to the next */
+    const uint8_t *const *initials;             /* what each holds before the first */
+    unsigned state_count;
 };
 
 /* Runs a program on the network's memory. Anything but 0 ends the inference. */
 typedef int (*microtron_accelerator)(void *context, const struct microtron_program *program,
                                      uint8_t *memory);
 
+/* States as they are before the first inference. To be called once before it, if the network has
+   states, and whenever what was before is to be forgotten. */
+void microtron_reset(const struct microtron_network *network, uint8_t *memory);
+
 /* One inference: inputs are in `memory` before, outputs after. 0, or what a stage returned that
-   failed; then `failed`, unless it is null, receives its number. */
+   failed; then `failed`, unless it is null, receives its number, and states are what they were. */
 int microtron_run(const struct microtron_network *network, uint8_t *memory,
                   microtron_accelerator accelerator, void *context, unsigned *failed);
 

@@ -25,3 +25,8 @@ def program_symbol(model: CompiledModel, number: int) -> str:
 def constant_symbol(model: CompiledModel, number: int, place: int | str) -> str:
     """A constant of a stage."""
     return f"{compute_symbol(model, number)}_constant_{place}"
+
+
+def state_symbol(model: CompiledModel, number: int) -> str:
+    """What a state holds first."""
+    return f"{symbol_of(model.name)}_state_{number}"

@@ -23,10 +23,10 @@ from ...compiler.cpu.lower_node import NotLoweredError
 from ...isa.config import PAGE_BYTES
 from ..models.compiled_model import CompiledModel
 from .data import data_module
-from .names import compute_symbol, constant_symbol, program_symbol, symbol_of
+from .names import compute_symbol, constant_symbol, program_symbol, state_symbol, symbol_of
 from .overwrite import check_overwrites, note_written
 from .parts import StageParts, module_of, parts_of
-from .stages import Constants, Run, Stage, memory_plan, stages_of
+from .stages import Constants, Remember, Run, Stage, memory_plan, stages_of
 from .table import header_text, table_text
 
 COMMON = ("microtron_network.h", "microtron_network.c", "microtron_math.c")
@@ -91,7 +91,9 @@ def _data(model: CompiledModel, stages: Sequence[Stage], parts: StageParts) -> M
             blocks |= {f"{symbol}_segment_{place}": segment.data.tobytes()
                        for place, segment in enumerate(program.segments)
                        if segment.data is not None}
-        else:
+        elif not isinstance(stage, Remember):
             blocks |= {constant_symbol(model, number, place): array.tobytes()
                        for place, array in parts[number].constants.items()}
+    blocks |= {state_symbol(model, number): np.ascontiguousarray(each.initial.array).tobytes()
+               for number, each in enumerate(model.states.values())}
     return blocks

@@ -72,7 +72,19 @@ class Run:
     writes: tuple[str, ...]
 
 
-Stage = Constants | Nodes | Move | Run
+@dataclass(frozen=True)
+class Remember:
+    """The last stage: what states become, copied to where the next inference looks for them."""
+
+    pairs: tuple[tuple[str, str], ...]      # a state, and the tensor that it becomes
+    writes: tuple[str, ...] = ()            # nothing that an inference reads later
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(result for _, result in self.pairs)
+
+
+Stage = Constants | Nodes | Move | Run | Remember
 
 
 def stages_of(model: CompiledModel) -> tuple[Stage, ...]:
@@ -94,6 +106,8 @@ def _stages(model: CompiledModel) -> Iterator[Stage]:
         yield Run(number, step, tuple(into), tuple(out))
         yield from (Move(each, tiles, packs=False) for tiles, each in out.items())
         number += 1
+    if model.states:
+        yield Remember(tuple((name, each.result) for name, each in model.states.items()))
 
 
 def bytes_of(type_: TensorType) -> int:
@@ -103,7 +117,7 @@ def bytes_of(type_: TensorType) -> int:
 def memory_plan(model: CompiledModel, stages: tuple[Stage, ...],
                 workspaces: Mapping[int, int]) -> Plan:
     """Places for inputs, outputs, everything between stages, and the workspace that some stages
-    have, by number (`workspace 3`)."""
+    have, by number (`workspace 3`). States live for ever."""
     sizes = {name: bytes_of(type_) for name, type_ in model.inputs.items()}
     first, last = dict.fromkeys(model.inputs, 0), dict.fromkeys(model.inputs, 0)
     for number, stage in enumerate(stages):
@@ -113,7 +127,9 @@ def memory_plan(model: CompiledModel, stages: tuple[Stage, ...],
             last.setdefault(name, number)
         for name in stage.reads:
             last[name] = number
-    for name in model.outputs:
+    for name, state in model.states.items():
+        sizes[name], first[name] = bytes_of(state.type), 0
+    for name in (*model.outputs, *model.states):
         last[name] = len(stages)
     lives = {name: Life(max(1, size), first[name], last[name]) for name, size in sizes.items()}
     lives |= {f"workspace {number}": Life(size, number, number)
@@ -135,6 +151,8 @@ def _written(model: CompiledModel, stage: Stage) -> dict[str, int]:
         case Run():
             return {name: _tiles(each)
                     for name, each in zip(stage.writes, stage.step.outputs, strict=True)}
+        case Remember():
+            return {}
 
 
 def _tiles(port: Port) -> int:

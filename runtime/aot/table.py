@@ -10,9 +10,9 @@ from ...compiler.network.linking.memory_plan import Plan
 from ...isa.program import Access, Program
 from ..models.compiled_model import CompiledModel, Port
 from .compute import compute_text
-from .names import compute_symbol, program_symbol, symbol_of
+from .names import compute_symbol, program_symbol, state_symbol, symbol_of
 from .parts import StageParts
-from .stages import ALIGNMENT, Constants, Move, Nodes, Run, Stage, bytes_of
+from .stages import ALIGNMENT, Constants, Move, Nodes, Remember, Run, Stage, bytes_of
 
 HEADER = """\
 /* {title}: {bytes} bytes of memory. */
@@ -42,7 +42,8 @@ def header_text(model: CompiledModel, plan: Plan) -> str:
     """The header that names the network and where its inputs and outputs lie."""
     stem = symbol_of(model.name).upper()
     lines = [f"#define {stem}_{kind}_{number} {plan.offsets[name]}u     /* {_comment(name)} */"
-             for kind, names in (("INPUT", model.inputs), ("OUTPUT", model.outputs))
+             for kind, names in (("INPUT", model.inputs), ("OUTPUT", model.outputs),
+                                 ("STATE", model.states))
              for number, name in enumerate(names)]
     return HEADER.format(title=_comment(model.name), bytes=memory_bytes(plan), guard=f"{stem}_H",
                          guard_stem=stem, alignment=ALIGNMENT, symbol=symbol_of(model.name),
@@ -63,6 +64,10 @@ def table_text(model: CompiledModel, stages: Sequence[Stage], parts: StageParts,
         blocks += _program(run, plan, program_symbol(model, run.number))
     blocks += _tensors("inputs", model.inputs, plan)
     blocks += _tensors("outputs", model.outputs, plan)
+    blocks += _tensors("states", {name: each.type for name, each in model.states.items()}, plan)
+    initials = [state_symbol(model, number) for number in range(len(model.states))]
+    blocks += [f"extern const uint8_t {each}[];" for each in initials]
+    blocks.append(f"static const uint8_t *const initials[] = {{ {', '.join(initials) or '0'} }};\n")
     blocks += [compute_text(model, number, stage, parts.get(number), plan)
                for number, stage in enumerate(stages) if not isinstance(stage, Run)]
     blocks.append(_array("struct microtron_stage", "stages",
@@ -73,7 +78,8 @@ def table_text(model: CompiledModel, stages: Sequence[Stage], parts: StageParts,
         f"const struct microtron_network {symbol} = {{\n"
         f"    {_string(model.name)}, {_string(configuration)}, {memory_bytes(plan)},\n"
         f"    inputs, {len(model.inputs)}, outputs, {len(model.outputs)}, "
-        f"stages, {len(stages)},\n}};")
+        f"stages, {len(stages)},\n"
+        f"    states, initials, {len(model.states)},\n}};")
     return "\n".join(blocks) + "\n"
 
 
@@ -95,6 +101,8 @@ def _title(stage: Stage) -> str:
             return f"{'pack' if stage.packs else 'unpack'} {stage.port.tensor}"
         case Run():
             return f"program {stage.number}"
+        case Remember():
+            return "states"
 
 
 def _program(run: Run, plan: Plan, symbol: str) -> Iterator[str]:

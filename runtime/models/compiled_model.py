@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from ...compiler.graph.graph import Constant, Graph, Node
@@ -79,6 +79,19 @@ class NodeReport:
 
 
 @dataclass(frozen=True, eq=False)
+class ModelState:
+    """A tensor that is remembered from one inference to the next: `initial` before the first, and
+    then what `result`, which a step computes, was in the inference before."""
+
+    initial: Constant
+    result: str
+
+    @property
+    def type(self) -> TensorType:
+        return self.initial.type
+
+
+@dataclass(frozen=True, eq=False)
 class CompiledModel:
     """Everything about a compiled network that runtimes and reports need."""
 
@@ -91,6 +104,7 @@ class CompiledModel:
     steps: tuple[Step, ...]
     nodes: tuple[NodeReport, ...]
     provenance: Mapping[str, str]           # where it came from, in words
+    states: Mapping[str, ModelState] = field(default_factory=dict)  # by name, beside the inputs
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -109,11 +123,13 @@ def compiled_model(network: Network, memory: MemoryTiming) -> CompiledModel:
             for each in step.inputs}
     steps = tuple(_step(graph, step, read) for step in network.steps)
     return CompiledModel(
-        name=graph.name, config=network.config, memory=memory, inputs=dict(graph.inputs),
-        outputs={name: graph.type_of(name) for name in graph.outputs},
+        name=graph.name, config=network.config, memory=memory, inputs=graph.user_inputs,
+        outputs={name: graph.type_of(name) for name in graph.user_outputs},
         constants={name: each for name, each in graph.constants.items()
                    if name in read or name in graph.outputs},
-        steps=steps, nodes=tuple(_reports(network)), provenance=dict(network.provenance))
+        steps=steps, nodes=tuple(_reports(network)), provenance=dict(network.provenance),
+        states={name: ModelState(Constant(graph.inputs[name], each.initial), each.result)
+                for name, each in graph.states.items()})
 
 
 def _step(graph: Graph, step: AcceleratorStep | NetworkHostStep, read: AbstractSet[str]) -> Step:

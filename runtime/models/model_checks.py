@@ -23,6 +23,7 @@ READ, WRITTEN = ("int8",), ("int8", "int32")        # types of what programs rea
 def check_model(model: CompiledModel) -> None:
     """Refuse a model of which a step cannot have what it reads, with the first thing wrong."""
     known: dict[str, TensorType] = dict(model.inputs)
+    _add(known, {name: each.type for name, each in model.states.items()}, "states")
     _add(known, {name: each.type for name, each in model.constants.items()}, "constants")
     for number, step in enumerate(model.steps):
         place = f"step {number}"
@@ -35,10 +36,21 @@ def check_model(model: CompiledModel) -> None:
             if step.program.config != model.config:
                 raise ImageError(f"{place}: its program is for another configuration than the "
                                  f"model")
-    if not model.outputs:
+    if not model.outputs and not model.states:
         raise ImageError("the model has no output")
     _check_reads(known, model.outputs, "outputs")
+    _check_states(model, known)
     _check_nodes(model)
+
+
+def _check_states(model: CompiledModel, known: Mapping[str, TensorType]) -> None:
+    """States become tensors of their type that steps compute: what is copied last into one is not
+    another one, which may have been copied into before."""
+    for name, state in model.states.items():
+        _check_reads(known, {state.result: state.type}, f"state {show_name(name)}")
+        if state.result in model.inputs or state.result in model.states:
+            raise ImageError(f"state {show_name(name)} becomes {show_name(state.result)}, which no "
+                             f"step computes")
 
 
 def _add(known: dict[str, TensorType], found: dict[str, TensorType], place: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ...base.checked_values import integer, quote, show_name
 from ...base.errors import ImageError
-from ...compiler.graph.graph import Graph
+from ...compiler.graph.graph import Constant, Graph
 from ...compiler.graph.records import plain, record
 from ...compiler.graph.saved import load_graph, save_graph
 from ...compiler.graph.types import Array, TensorType
@@ -22,7 +22,15 @@ from ...isa.config import Config
 from ...isa.image.sections import Octets
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import SEGMENT_BYTES_LIMIT, Program
-from .compiled_model import CompiledModel, HostStep, NodeReport, Port, ProgramStep, Step
+from .compiled_model import (
+    CompiledModel,
+    HostStep,
+    ModelState,
+    NodeReport,
+    Port,
+    ProgramStep,
+    Step,
+)
 
 TEXT_LIMIT = 16 << 20               # bytes; parsed, they take up to forty times as much
 DIGITS_LIMIT = 20                   # of a whole number, its sign included
@@ -75,6 +83,7 @@ def described(model: CompiledModel, sizes: Sizes) -> dict[str, object]:
     return {
         "name": model.name, "config": plain(model.config), "memory": plain(model.memory),
         "inputs": _types(model.inputs), "outputs": _types(model.outputs),
+        "states": [{"name": name, "result": each.result} for name, each in model.states.items()],
         "constants": save_graph(_given(model))[0], "arrays": list(sizes.arrays),
         "steps": [_described_step(step, programs) for step in model.steps],
         "nodes": [plain(each) for each in model.nodes], "provenance": dict(model.provenance)}
@@ -85,8 +94,10 @@ def _types(types: Any) -> list[dict[str, object]]:
 
 
 def _given(model: CompiledModel) -> Graph:
-    """The constants of a model, as a graph of which each is an output."""
-    return Graph({}, model.constants, {}, tuple(model.constants))
+    """The constants of a model, and what its states hold first, as a graph of which each is an
+    output."""
+    constants = {**model.constants, **{name: each.initial for name, each in model.states.items()}}
+    return Graph({}, constants, {}, tuple(constants))
 
 
 def _described_step(step: Step, programs: Iterator[int]) -> dict[str, object]:
@@ -119,7 +130,8 @@ def built(data: dict[str, Any], programs: Sequence[Program],
           arrays: Sequence[Octets]) -> CompiledModel:
     """The model that these make. Each part of it is sound; whether they fit is another question."""
     left, streams = list(arrays), iter(programs)
-    constants = _graph(data["constants"], left, "constants").constants
+    constants = dict(_graph(data["constants"], left, "constants").constants)
+    states = dict(_states(data["states"], constants))
     steps = tuple(_step(each, f"step {number}", streams, left)
                   for number, each in enumerate(data["steps"]))
     if left:
@@ -132,7 +144,19 @@ def built(data: dict[str, Any], programs: Sequence[Program],
         nodes=tuple(record(NodeReport, each, f"node {number}")
                     for number, each in enumerate(_list(data["nodes"], "nodes"))),
         provenance={name: _text(each, f"provenance {show_name(name)}")
-                    for name, each in _object(data["provenance"], "provenance").items()})
+                    for name, each in _object(data["provenance"], "provenance").items()},
+        states=states)
+
+
+def _states(data: Any, constants: dict[str, Constant]) -> Iterator[tuple[str, ModelState]]:
+    """States, with what they hold first, which is taken away from the constants."""
+    for each in _list(data, "states"):
+        entries = _object(each, "states", ("name", "result"))
+        name = _text(entries["name"], "states: name")
+        if name not in constants:
+            raise ImageError(f"state {show_name(name)}: there is no constant of that name that it "
+                             f"holds first")
+        yield name, ModelState(constants.pop(name), _text(entries["result"], "states: result"))
 
 
 def _step(data: Any, place: str, programs: Iterator[Program], arrays: list[Octets]) -> Step:

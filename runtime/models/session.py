@@ -2,7 +2,8 @@
 
 Each unit, the CPU and the accelerator, has a queue of its own: while the accelerator runs a program
 for one inference, the CPU prepares the next and finishes the last. Inferences pass each stage in
-the order in which they were submitted.
+the order in which they were submitted. Of a model with states, an inference begins when the one
+before has ended.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,6 +27,8 @@ from .compiled_model import CompiledModel
 from .host import HostBackend
 from .inference import Inference, Unit, stages_of
 from .result import Result
+from .state.session_state import SessionState
+from .state.turns import Turns
 from .tensors import taken
 
 if TYPE_CHECKING:
@@ -73,14 +77,29 @@ class Session:
         self._state = threading.Condition()
         self._is_closed = False
         self._is_abandoned = False          # what has not begun a stage will not
+        self._frames = Turns()              # of a model with states, one after the other
+        self._memory = SessionState(model, self._frames.wait, allow_nan=allow_nan)
+
+    @property
+    def state(self) -> SessionState:
+        """What is remembered from one inference to the next, by name: to be read and set."""
+        return self._memory
+
+    def reset(self) -> None:
+        """Forget what was before: states are what the model begins with."""
+        self._check_open()
+        self._memory.reset()
 
     def run(self, inputs: Any) -> Result:
-        """Run one inference and wait for it."""
+        """Run one inference and wait for it. After an error, states are what they were before."""
         self._check_open()
         inference = self._begun(inputs)
-        for stage in self._stages:
-            with self._turns[stage.unit]:
-                stage.run(inference)
+        with self._frames.turn() if self.model.states else nullcontext():
+            inference.values |= self._memory.arrays()
+            for stage in self._stages:
+                with self._turns[stage.unit]:
+                    stage.run(inference)
+            self._memory.keep(inference.values)
         return self._result(inference)
 
     def submit(self, inputs: Any) -> Future[Result]:
@@ -91,7 +110,10 @@ class Session:
             self._check_open()
             self._start()
             self._in_flight += 1
-        self._pass_on(submitted)
+        if self.model.states:
+            self._frames.call_in_turn(lambda: self._pass_on(submitted))
+        else:
+            self._pass_on(submitted)
         return submitted.future
 
     def run_many(self, batches: Iterable[Any]) -> list[Result]:
@@ -163,13 +185,16 @@ class Session:
 
     def _serve(self, unit: Unit) -> None:
         while (submitted := self._queues[unit].get()) is not None:
-            if submitted.stage == 0 and not submitted.future.set_running_or_notify_cancel():
-                self._finished()
-                continue
+            if submitted.stage == 0:
+                if not submitted.future.set_running_or_notify_cancel():
+                    self._finished()
+                    continue
+                submitted.inference.values |= self._memory.arrays()
             try:
                 if self._advance(submitted, unit):
                     self._pass_on(submitted)
                     continue
+                self._memory.keep(submitted.inference.values)
                 result = self._result(submitted.inference)
             except BaseException as error:      # whoever waits is to know
                 submitted.future.set_exception(error)
@@ -191,6 +216,8 @@ class Session:
         return False
 
     def _finished(self) -> None:
+        if self.model.states:
+            self._frames.end_turn()
         with self._state:
             self._in_flight -= 1
             self._state.notify_all()

@@ -24,6 +24,7 @@ from ...isa.program import Tensor
 
 Array = npt.NDArray[Any]
 
+Sizes = tuple[int | None, ...]  # a shape, None where any size is right
 ZIP = b"PK\x03\x04"             # how .npz files begin
 
 
@@ -32,9 +33,9 @@ def read_tensor(path: Path, tensor: Tensor) -> Array:
     return read_array(path, f"tensor {tensor.name}", tensor.shape, (tensor.dtype,))
 
 
-def read_array(path: Path, place: str, wanted: tuple[int, ...], dtypes: tuple[str, ...]) -> Array:
+def read_array(path: Path, place: str, wanted: Sizes, dtypes: tuple[str, ...]) -> Array:
     """The array in a file, which must have a shape and one of some types. That is seen before any
-    data is read: a file may claim to hold more than there is memory."""
+    data is read: a file may claim to hold more than there is memory. Sizes of None are open."""
     try:
         with path.open("rb") as file:
             return _read(file, str(path), place, wanted, dtypes)
@@ -48,7 +49,7 @@ def npz_names(path: Path) -> list[str]:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
-def read_npz_array(path: Path, name: str, place: str, wanted: tuple[int, ...],
+def read_npz_array(path: Path, name: str, place: str, wanted: Sizes,
                    dtypes: tuple[str, ...]) -> Array:
     """One array of a file that holds several, checked as `read_array` does."""
     with _archive(path) as archive:
@@ -73,13 +74,14 @@ def _archive(path: Path) -> Iterator[ZipFile]:
         raise MicrotronError(f"{path}: not a .npz file, or a damaged one: {reason}") from None
 
 
-def _read(file: IO[bytes], origin: str, place: str, wanted: tuple[int, ...],
+def _read(file: IO[bytes], origin: str, place: str, wanted: Sizes,
           dtypes: tuple[str, ...]) -> Array:
     """The array that a file holds from here on."""
     shape, column_major, dtype = _header(file, origin)
-    if shape != wanted or dtype.newbyteorder("=") not in [np.dtype(each) for each in dtypes]:
+    right = dtype.newbyteorder("=") in [np.dtype(each) for each in dtypes]
+    if not right or not _fits(shape, wanted):
         raise MicrotronError(f"{origin}: holds {dtype} of shape {shape}, but {place} is "
-                             f"{' or '.join(dtypes)} of shape {wanted}")
+                             f"{' or '.join(dtypes)} of shape {_shape_text(shape, wanted)}")
     size = prod(shape) * dtype.itemsize
     data = file.read(size)
     if len(data) < size:
@@ -87,6 +89,18 @@ def _read(file: IO[bytes], origin: str, place: str, wanted: tuple[int, ...],
                              f"{shape} takes {size}")
     array = np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False)
     return array.reshape(shape, order="F" if column_major else "C")
+
+
+def _fits(shape: tuple[int, ...], wanted: Sizes) -> bool:
+    return len(shape) == len(wanted) and all(
+        size in (None, extent) for extent, size in zip(shape, wanted, strict=True))
+
+
+def _shape_text(shape: tuple[int, ...], wanted: Sizes) -> str:
+    if None in wanted:
+        return f"({', '.join('frames' if size is None else str(size) for size in wanted)})"
+    frames = "; --frames runs one after the other" if shape[1:] == wanted != () else ""
+    return f"{wanted}{frames}"
 
 
 def array_content(array: npt.NDArray[Any]) -> bytes:

@@ -45,11 +45,12 @@ def taken(types: Mapping[str, TensorType], given: Any, *,
                           type_) for name, type_ in types.items()}
     if not allow_nan:
         for name, array in found.items():
-            _refuse_nan(f"input {show_name(name)}", array)
+            refuse_nan(f"input {show_name(name)}", array)
     return found
 
 
-def _refuse_nan(place: str, array: Array) -> None:
+def refuse_nan(place: str, array: Array) -> None:
+    """Refuse an array with NaN, and say where."""
     if array.dtype.kind == "f" and (nan := np.isnan(array)).any():
         raise InputError(f"{place} holds NaN at {_first(nan)}, {np.count_nonzero(nan):,} of "
                          f"{array.size:,} numbers; allow_nan=True, or --allow-nan, computes with "

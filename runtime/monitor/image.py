@@ -16,9 +16,9 @@ from ...base.errors import ImageError, MicrotronError
 from ...compiler.graph.types import Quantization, TensorType
 
 MAGIC = 0x4D49544D              # "MTIM"
-VERSION = 1                     # of the header, and of what the monitor offers
+VERSION = 2                     # of the header, and of what the monitor offers
 HEADER = struct.Struct("<8I")   # struct image: boards/firmware/source/services.h
-NETWORK = struct.Struct("<9I")  # struct microtron_network: runtime/aot/microtron_network.h
+NETWORK = struct.Struct("<12I") # struct microtron_network: runtime/aot/microtron_network.h
 STAGE_BYTES = 12
 TENSOR = struct.Struct("<6Idi4x")
 
@@ -60,7 +60,7 @@ class NetworkImage:
                              f"this is version {VERSION}, and {len(self.content):,} are there")
         # All of it now: a damaged file is refused before a board is asked.
         self._check(self.stage_address(0), STAGE_BYTES * self.stages)
-        _ = self.name, self.inputs, self.outputs
+        _ = self.name, self.inputs, self.outputs, self.initials
 
     @property
     def needed(self) -> int:
@@ -82,6 +82,18 @@ class NetworkImage:
     @cached_property
     def outputs(self) -> dict[str, Place]:
         return self._tensors(self._network[5], self._network[6])
+
+    @cached_property
+    def states(self) -> dict[str, Place]:
+        """What is kept from one inference to the next."""
+        return self._tensors(self._network[9], self._network[11])
+
+    @cached_property
+    def initials(self) -> dict[str, bytes]:
+        """What states hold before the first inference."""
+        addresses = self._numbers(self._network[10], self._network[11])
+        return {name: self._bytes(address, place.bytes) for (name, place), address
+                in zip(self.states.items(), addresses, strict=True)}
 
     def stage(self, number: int) -> str:
         """What a stage is called."""
@@ -119,6 +131,10 @@ class NetworkImage:
                              f"outside of the {self.needed:,} bytes of memory from "
                              f"{self.base:#x} on")
         return place
+
+    def _bytes(self, address: int, size: int) -> bytes:
+        start = self._check(address, size)
+        return self.content[start:start + size]
 
     def _numbers(self, address: int, count: int) -> tuple[int, ...]:
         return struct.unpack_from(f"<{count}I", self.content, self._check(address, 4 * count))

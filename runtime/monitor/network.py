@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...base.checked_values import list_names, show_name
 from ...base.errors import ExecutionError
 from ...isa.faults import Fault
 from ...isa.registers import register_map
@@ -34,6 +35,28 @@ class BoardNetwork:
         self.monitor, self.clock_hz = monitor, hello.clock_hz
         self.image = NetworkImage(content, hello.memory)
         monitor.load(content, self.image.needed, hello.memory)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was before: states are what the network begins with."""
+        for name, content in self.image.initials.items():
+            self.monitor.write(self.image.states[name].address, content)
+
+    def read_state(self, name: str) -> npt.NDArray[Any]:
+        """What a state holds after the last inference."""
+        return self._read(self._state(name))
+
+    def write_state(self, name: str, value: Any, *, allow_nan: bool = False) -> None:
+        """What a state holds for the next inference, checked as an input is."""
+        place = self._state(name)
+        array = taken({name: place.type}, {name: value}, allow_nan=allow_nan)[name]
+        self.monitor.write(place.address, array.tobytes())
+
+    def _state(self, name: str) -> Place:
+        if name not in self.image.states:
+            raise ExecutionError(f"there is no state {show_name(name)}; the network has "
+                                 f"{list_names(list(map(show_name, self.image.states))) or 'none'}")
+        return self.image.states[name]
 
     def run(self, inputs: Mapping[str, npt.NDArray[Any]], *, timeout: int | None = None,
             patience: int | None = None, allow_nan: bool = False) -> tuple[Arrays, Outcome]:

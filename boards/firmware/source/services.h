@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define SERVICES_VERSION 1
+#define SERVICES_VERSION 2
 #define IMAGE_MAGIC 0x4D49544Du         /* "MTIM" */
 
 /* How a run ended. Sent over the serial line as it lies here. */

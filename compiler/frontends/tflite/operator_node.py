@@ -24,7 +24,10 @@ from ...graph.operations.pointwise.binary import Binary
 from ...graph.operations.pointwise.unary import Cast, Unary
 from ...graph.types import Array, GraphError, Quantization, Shape, TensorType
 from .tflite_file import DTYPES, NO_TENSOR, Model, Operator, Tensor, damage_is_an_error
+from .variables import Variables
 
+HANDLE = "RESOURCE"             # the type of a variable's handle
+NOT_IN_GRAPHS = ("float16", "int4")     # only constants may be of these types
 MOST_FOLDED = 1 << 12           # elements of a result that is computed while reading
 # What computes shapes; windows and borders could be large whatever their operands.
 FOLDED = (Reshape, Transpose, Concat, Slice, Gather, Binary, Unary, Cast, Reduce)
@@ -69,9 +72,21 @@ class Reading:
     copied: int = 0                                         # bytes of constants stored anew
     used: dict[str, int] = field(default_factory=dict)      # names that were made, and how often
     reserved: frozenset[str] = frozenset()                  # names of what the file computes
+    variables: Variables = field(default_factory=Variables)
 
     def __post_init__(self) -> None:
-        self.reserved = frozenset(each.name for each in self.model.tensors if each.data is None)
+        self.reserved = frozenset(each.name for each in self.model.tensors
+                                  if each.data is None and each.dtype != HANDLE)
+
+    def read_operators(self) -> None:
+        """All operators of the subgraph, in order."""
+        for operator in self.model.operators:
+            node = Node(self, operator, RULES[operator.name])
+            try:
+                node.check_counts()
+                node.rule.function(node)
+            except GraphError as error:
+                raise GraphError(node.placed(str(error))) from None
 
     def fresh(self, name: str) -> str:
         """A name that no tensor has yet, nor will have: one step for each that was made."""
@@ -123,6 +138,31 @@ class Node:
     reading: Reading
     operator: Operator
     rule: Rule
+
+    def placed(self, message: str) -> str:
+        """A message with the operator that it is about, which the builder may have named."""
+        place = f"{self.operator.name} {self.operator.number}"
+        result = self.operator.outputs[:1]
+        text = message.removeprefix(f"{place}: ")
+        of = f" ({self.reading.model.tensors[result[0]].title})" if result else ""
+        return f"{place}{of}: {text}"
+
+    def check_counts(self) -> None:
+        """Refuse an operator with the wrong number of inputs or results."""
+        least, most = self.rule.inputs
+        count, results = len(self.operator.inputs), len(self.operator.outputs)
+        if not least <= count <= most:
+            raise GraphError(f"there are {count} inputs, but must be "
+                             f"{least if least == most else f'{least} to {most}'}")
+        if results != self.rule.outputs and (self.rule.outputs is not None or not results):
+            raise GraphError(f"there are {results} results, but must be "
+                             f"{'some' if self.rule.outputs is None else self.rule.outputs}")
+        for position in range(results):
+            tensor = self.declared(position)
+            if tensor.dtype != HANDLE and (
+                    tensor.dtype not in DTYPES.values() or tensor.dtype in NOT_IN_GRAPHS):
+                raise GraphError(f"the result {tensor.title} is {tensor.dtype}, which is "
+                                 f"not supported")
 
     def has(self, position: int) -> bool:
         """Whether an optional input is there."""

@@ -13,7 +13,7 @@ from ...graph.graph import Graph
 from ...graph.types import GraphError, Shape, TensorType
 from ..given_inputs import GivenInputs, check_shape, sizes_text, value_array
 from ..proposals import OpenInput, options_text, working_proposal
-from .operator_node import RULES, Node, Reading
+from .operator_node import NOT_IN_GRAPHS, RULES, Reading
 from .rules import (
     translate_convolution,
     translate_elementwise,
@@ -26,14 +26,14 @@ from .rules import (
     translate_slices,
     translate_softmax,
     translate_unary,
+    translate_variables,
 )
 from .tflite_file import DTYPES, OPEN, Model, decode_model
 
 # Importing them declares their rules.
 READERS = (translate_convolution, translate_elementwise, translate_images, translate_matmul,
            translate_pool, translate_reduction, translate_sequential, translate_shape,
-           translate_slices, translate_softmax, translate_unary)
-NOT_IN_GRAPHS = ("float16", "int4")     # only constants may be of these types
+           translate_slices, translate_softmax, translate_unary, translate_variables)
 
 
 def read_tflite(data: bytes, name: str, shapes: Mapping[str, Shape] | None = None,
@@ -76,9 +76,10 @@ def _read_or_propose(model: Model, name: str, given: GivenInputs) -> Graph:
 def check_operators(model: Model) -> None:
     """Refuse a model with all of the operators that are not supported."""
     unknown: dict[str, int] = {}
-    for operator in model.operators:
-        if operator.name not in RULES:
-            unknown.setdefault(operator.name, operator.number)
+    for subgraph in translate_variables.subgraphs_of(model):
+        for operator in subgraph.operators:
+            if operator.name not in RULES:
+                unknown.setdefault(operator.name, operator.number)
     if unknown:
         places = [f"{show_name(each)} (operator {number})" for each, number in unknown.items()]
         raise GraphError(f"{list_names(places)}: not supported; docs/models.md lists the operators "
@@ -97,23 +98,11 @@ class _Reader:
         self.given.check_names(self.model.tensors[index].name for index in self.model.inputs)
         for index in self.model.inputs:
             self._input(index)
-        for operator in self.model.operators:
-            node = Node(self.reading, operator, RULES[operator.name])
-            try:
-                self._counted(node)
-                node.rule.function(node)
-            except GraphError as error:
-                raise GraphError(self._placed(node, str(error))) from None
+        translate_variables.find_handles(self.reading)
+        self.reading.read_operators()
         outputs = tuple(self.reading.name_of(index) for index in self.model.outputs)
+        self.reading.variables.finish(self.reading.builder, outputs)
         return self.reading.builder.graph(outputs)
-
-    def _placed(self, node: Node, message: str) -> str:
-        """A message with the operator that it is about, which the builder may have named."""
-        place = f"{node.operator.name} {node.operator.number}"
-        result = node.operator.outputs[:1]
-        text = message.removeprefix(f"{place}: ")
-        of = f" ({self.model.tensors[result[0]].title})" if result else ""
-        return f"{place}{of}: {text}"
 
     def _input(self, index: int) -> None:
         tensor = self.model.tensors[index]
@@ -134,20 +123,3 @@ class _Reader:
             raise GraphError(f"the input {tensor.title} has no fixed shape")
         type_ = TensorType(shape or tensor.shape, tensor.dtype, tensor.quantization)
         self.reading.names[index] = builder.input(name, type_)
-
-    def _counted(self, node: Node) -> None:
-        """Refuse an operator with the wrong number of inputs or results."""
-        least, most = node.rule.inputs
-        count, results = len(node.operator.inputs), len(node.operator.outputs)
-        if not least <= count <= most:
-            raise GraphError(f"there are {count} inputs, but must be "
-                             f"{least if least == most else f'{least} to {most}'}")
-        if results < 1 or node.rule.outputs not in (None, results):
-            raise GraphError(f"there are {results} results, but must be "
-                             f"{node.rule.outputs or 'some'}")
-        for position in range(results):
-            tensor = node.declared(position)
-            if tensor.dtype not in DTYPES.values() or (
-                    tensor.dtype in NOT_IN_GRAPHS):
-                raise GraphError(f"the result {tensor.title} is {tensor.dtype}, which is "
-                                 f"not supported")

@@ -8,9 +8,9 @@ can name the same long vector very often: `Budget` bounds the sum.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeVar
 
@@ -19,11 +19,13 @@ import tflite
 
 from ....base.checked_values import show_name
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
+from .sparse import densified
 from .verifier import verify_flatbuffer
 
 IDENTIFIER = b"TFL3"
 VERSION = 3
 SMALLEST = 8                    # bytes: the root's offset and the identifier
+CALL_ONCE, DENSIFY = "CALL_ONCE", "DENSIFY"
 NO_TENSOR = -1                  # stands for an optional input that is not there
 OPEN = -1                       # a size that is known when the model runs
 DAMAGE = (struct.error, ValueError, TypeError, IndexError, OverflowError, AssertionError)
@@ -39,6 +41,8 @@ OPERATOR_NAMES = {value: name for name, value in vars(tflite.BuiltinOperator).it
                   if isinstance(value, int)}
 OPTION_NAMES = {value: name for name, value in vars(tflite.BuiltinOptions).items()
                 if isinstance(value, int)}
+DENSE_AT_LEAST = 1 << 24        # elements that a sparse constant may have when it is dense,
+MOST_DENSE = 64                 # and for each byte of the file
 QUANTIZED = ("int4", "int8", "uint8", "int16")      # scales of wider integers say nothing new
 
 Item = TypeVar("Item")
@@ -75,13 +79,15 @@ class Operator:
 
 @dataclass(frozen=True)
 class Model:
-    """The first subgraph of a file, which is the network; others are bodies of loops."""
+    """A subgraph of a file. The first one is the network; `initializers` are those that it calls
+    once, by number. Others are bodies of loops."""
 
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     size: int                   # bytes of the file
+    initializers: Mapping[int, Model] = field(default_factory=dict)
 
 
 @dataclass
@@ -130,7 +136,16 @@ class _Decoder:
     def model(self) -> Model:
         if not self.root.SubgraphsLength():
             raise GraphError("it has no subgraph")
-        graph = self.root.Subgraphs(0)
+        main = self._subgraph(0)
+        numbers = dict.fromkeys(_called(each) for each in main.operators if each.name == CALL_ONCE)
+        for number in numbers:
+            if not 0 < number < self.root.SubgraphsLength():
+                raise GraphError(f"{CALL_ONCE} names subgraph {number}, but must name one from 1 "
+                                 f"to {self.root.SubgraphsLength() - 1}")
+        return replace(main, initializers={number: self._subgraph(number) for number in numbers})
+
+    def _subgraph(self, number: int) -> Model:
+        graph = self.root.Subgraphs(number)
         tensors = self._items(graph.TensorsLength(),
                               lambda index: self._tensor(graph.Tensors(index), index))
         codes = self._items(self.root.OperatorCodesLength(),
@@ -138,7 +153,8 @@ class _Decoder:
         operators = self._items(
             graph.OperatorsLength(),
             lambda index: self._operator(graph.Operators(index), index, codes, len(tensors)))
-        place = "the subgraph"
+        place = f"subgraph {number}"
+        tensors, operators = _densify(tensors, operators)
         return Model(tensors, operators,
                      self._indices(graph, "Inputs", len(tensors), place),
                      self._indices(graph, "Outputs", len(tensors), place), self.size)
@@ -231,13 +247,54 @@ class _Decoder:
         found = buffer.DataAsNumpy()
         if index == 0 or isinstance(found, int) or (found.size == 0 and prod(shape) > 0):
             return None
-        if tensor.Sparsity() is not None:
-            raise GraphError("its numbers are sparse, which is not supported")
         if dtype not in DTYPES.values():
             return None                     # refused where it is read
+        if (sparsity := tensor.Sparsity()) is not None:
+            return self._sparse(sparsity, found, shape, dtype)
         if dtype in ("int4", "bool"):
             self.budget.spend(found.size)   # these are copied
         return _numbers(found, shape, dtype)
+
+    def _sparse(self, sparsity: Any, stored: Array, shape: Shape, dtype: str) -> Array:
+        """Sparse numbers, dense. A budget of its own bounds what a small file can grow into."""
+        if dtype in ("int4", "bool"):
+            raise GraphError(f"its numbers are sparse {dtype}, which is not supported")
+        if OPEN in shape:
+            raise GraphError(f"its numbers are sparse, but its shape {shape} is open")
+        if stored.size % np.dtype(dtype).itemsize:
+            raise GraphError(f"it stores {stored.size} bytes, which are no whole {dtype}")
+        most = DENSE_AT_LEAST + MOST_DENSE * self.size
+        if prod(shape) > most:
+            raise GraphError(f"its {prod(shape)} sparse numbers, dense, are too many for a file of "
+                             f"{self.size} bytes")
+        return densified(sparsity, stored.view(dtype), shape, Budget(4 * most))
+
+
+def _densify(tensors: tuple[Tensor, ...],
+             operators: tuple[Operator, ...]) -> tuple[tuple[Tensor, ...], tuple[Operator, ...]]:
+    """Results of DENSIFY as constants: what it makes dense is dense when it has been read."""
+    found, left = list(tensors), []
+    for each in operators:
+        ends = (*each.inputs, *each.outputs)
+        if each.name != DENSIFY or len(ends) != 2 or NO_TENSOR in ends or (
+                found[ends[0]].data is None):
+            left.append(each)
+            continue
+        sparse, dense = found[ends[0]], found[ends[1]]
+        if (sparse.shape, sparse.dtype) != (dense.shape, dense.dtype) or dense.data is not None:
+            raise GraphError(f"{DENSIFY} {each.number} makes {dense.dtype} of shape {dense.shape} "
+                             f"of {sparse.dtype} of shape {sparse.shape}")
+        found[ends[1]] = replace(dense, data=sparse.data)
+    return tuple(found), tuple(left)
+
+
+def _called(operator: Operator) -> int:
+    """The subgraph that CALL_ONCE runs."""
+    options = tflite.CallOnceOptions()
+    if operator.options is None or operator.options_kind != "CallOnceOptions":
+        raise GraphError(f"{CALL_ONCE} {operator.number} does not say which subgraph")
+    options.Init(operator.options.Bytes, operator.options.Pos)
+    return int(options.InitSubgraphIndex())
 
 
 def _numbers(stored: Array, shape: Shape, dtype: str) -> Array:

@@ -15,7 +15,27 @@ TYPES = {"float32": tflite.TensorType.FLOAT32, "float16": tflite.TensorType.FLOA
          "uint8": tflite.TensorType.UINT8,
          "int16": tflite.TensorType.INT16, "int32": tflite.TensorType.INT32,
          "int64": tflite.TensorType.INT64, "bool": tflite.TensorType.BOOL,
-         "string": tflite.TensorType.STRING}
+         "string": tflite.TensorType.STRING, "resource": tflite.TensorType.RESOURCE}
+
+
+@dataclass
+class Sparsity:
+    """How a tensor is stored that is not dense. A level is a size, or segments and indices."""
+
+    order: Sequence[int]
+    levels: Sequence[int | tuple[Sequence[int], Sequence[int]]]
+    blocks: Sequence[int] = ()
+    vector: str = "Int32Vector"             # the type of segments and indices
+
+
+@dataclass
+class Subgraph:
+    """Tensors and operators on them, by their numbers."""
+
+    tensors: Sequence[Tensor]
+    operators: Sequence[Operator]
+    inputs: Sequence[int] = ()
+    outputs: Sequence[int] = ()
 
 
 @dataclass
@@ -31,6 +51,7 @@ class Tensor:
     name: str | bytes = ""
     signature: Sequence[int] = ()           # the shape with its open sizes
     data_offset: int = 0                    # in the file, if the data is behind the flatbuffer
+    sparsity: Sparsity | None = None
 
     @classmethod
     def constant(cls, data: Any, dtype: str = "int32", **settings: Any) -> Tensor:
@@ -76,26 +97,60 @@ def single(*parts: Any, **options: Any) -> bytes:
 def file_of(tensors: Sequence[Tensor], operators: Sequence[Operator], inputs: Sequence[int],
             outputs: Sequence[int], version: int = 3) -> bytes:
     """The bytes of a model."""
+    return file_of_subgraphs([Subgraph(tensors, operators, inputs, outputs)], version)
+
+
+def file_of_subgraphs(subgraphs: Sequence[Subgraph], version: int = 3) -> bytes:
+    """The bytes of a model; the first subgraph is the network."""
     builder = flatbuffers.Builder(1024)
     buffers = [_buffer(builder, b"")]
-    tables = []
-    for number, each in enumerate(tensors):
-        if each.data is not None:
-            buffers.append(_buffer(builder, np.asarray(each.data).tobytes(), each.data_offset))
-        tables.append(_tensor(builder, each, len(buffers) - 1 if each.data is not None else 0,
-                              number))
-    names = list(dict.fromkeys((each.name, each.custom) for each in operators))
+    names = list(dict.fromkeys((each.name, each.custom) for subgraph in subgraphs
+                               for each in subgraph.operators))
     codes = [_code(builder, *each) for each in names]
-    steps = [_operator(builder, each, names.index((each.name, each.custom)))
-             for each in operators]
-    parts = {"Tensors": _tables(builder, tables), "Operators": _tables(builder, steps),
-             "Inputs": _integers(builder, inputs), "Outputs": _integers(builder, outputs)}
-    graph = _table(builder, "SubGraph", parts)
-    whole = {"Subgraphs": _tables(builder, [graph]), "OperatorCodes": _tables(builder, codes),
+    graphs = [_subgraph(builder, each, buffers, names) for each in subgraphs]
+    whole = {"Subgraphs": _tables(builder, graphs), "OperatorCodes": _tables(builder, codes),
              "Buffers": _tables(builder, buffers)}
     root = _table(builder, "Model", {"Version": version, **whole})
     builder.Finish(root, b"TFL3")
     return bytes(builder.Output())
+
+
+def _subgraph(builder: Any, subgraph: Subgraph, buffers: list[int],
+              names: Sequence[tuple[str, str]]) -> int:
+    tables = []
+    for number, each in enumerate(subgraph.tensors):
+        if each.data is not None:
+            buffers.append(_buffer(builder, np.asarray(each.data).tobytes(), each.data_offset))
+        tables.append(_tensor(builder, each, len(buffers) - 1 if each.data is not None else 0,
+                              number))
+    steps = [_operator(builder, each, names.index((each.name, each.custom)))
+             for each in subgraph.operators]
+    return _table(builder, "SubGraph", {
+        "Tensors": _tables(builder, tables), "Operators": _tables(builder, steps),
+        "Inputs": _integers(builder, subgraph.inputs),
+        "Outputs": _integers(builder, subgraph.outputs)})
+
+
+def _sparsity(builder: Any, sparsity: Sparsity) -> int:
+    kind = getattr(tflite.SparseIndexVector, sparsity.vector)
+    number = {"Int32Vector": np.int32, "Uint16Vector": np.uint16, "Uint8Vector": np.uint8}[
+        sparsity.vector]
+    levels = []
+    for each in sparsity.levels:
+        if isinstance(each, int):
+            levels.append(_table(builder, "DimensionMetadata", {
+                "Format": tflite.DimensionType.DENSE, "DenseSize": each}))
+            continue
+        segments, indices = (_table(builder, sparsity.vector, {
+            "Values": builder.CreateNumpyVector(np.asarray(values, number))}) for values in each)
+        levels.append(_table(builder, "DimensionMetadata", {
+            "Format": tflite.DimensionType.SPARSE_CSR, "ArraySegmentsType": kind,
+            "ArraySegments": segments, "ArrayIndicesType": kind, "ArrayIndices": indices}))
+    parts = {"TraversalOrder": _integers(builder, sparsity.order),
+             "DimMetadata": _tables(builder, levels)}
+    if sparsity.blocks:
+        parts["BlockMap"] = _integers(builder, sparsity.blocks)
+    return _table(builder, "SparsityParameters", parts)
 
 
 def _table(builder: Any, kind: str, fields: Mapping[str, Any]) -> int:
@@ -137,6 +192,8 @@ def _tensor(builder: Any, tensor: Tensor, buffer: int, number: int) -> int:
         fields["Quantization"] = _table(builder, "QuantizationParameters", {
             "Scale": builder.CreateNumpyVector(scales),
             "ZeroPoint": builder.CreateNumpyVector(zeros), "QuantizedDimension": tensor.axis})
+    if tensor.sparsity is not None:
+        fields["Sparsity"] = _sparsity(builder, tensor.sparsity)
     return _table(builder, "Tensor", fields)
 
 
@@ -150,7 +207,8 @@ def _code(builder: Any, name: str, custom: str) -> int:
 
 
 def _operator(builder: Any, operator: Operator, code: int) -> int:
-    options = {name: _integers(builder, value) if isinstance(value, list | tuple) else value
+    options = {name: _integers(builder, value) if isinstance(value, list | tuple)
+               else builder.CreateString(value) if isinstance(value, str) else value
                for name, value in operator.options.items()}
     fields = {"OpcodeIndex": code, "Inputs": _integers(builder, operator.inputs),
               "Outputs": _integers(builder, operator.outputs)}
@@ -163,13 +221,23 @@ def _operator(builder: Any, operator: Operator, code: int) -> int:
 def reference(data: bytes, inputs: Sequence[np.ndarray], *,
               optimized: bool = False) -> list[np.ndarray]:
     """What TFLite's reference kernels give, or those it prefers on this machine."""
+    return reference_frames(data, [inputs], optimized=optimized)[0]
+
+
+def reference_frames(data: bytes, frames: Sequence[Sequence[np.ndarray]], *,
+                     optimized: bool = False) -> list[list[np.ndarray]]:
+    """The same for frames one after the other, with what is remembered between them."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     kernels = (OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if optimized
                else OpResolverType.BUILTIN_REF)
     interpreter = Interpreter(model_content=data, experimental_op_resolver_type=kernels)
     interpreter.allocate_tensors()
-    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
-        interpreter.set_tensor(detail["index"], array)
-    interpreter.invoke()
-    return [interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()]
+    results = []
+    for inputs in frames:
+        for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        results.append([interpreter.get_tensor(each["index"])
+                        for each in interpreter.get_output_details()])
+    return results

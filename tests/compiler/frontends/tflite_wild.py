@@ -65,7 +65,7 @@ def with_rank(rng, tensor):
 
 
 def with_type(rng, tensor):
-    dtype = pick(rng, [each for each in TYPES if each not in ("string", "int4")])
+    dtype = pick(rng, [each for each in TYPES if each not in ("string", "int4", "resource")])
     with np.errstate(all="ignore"):
         data = None if tensor.data is None else np.asarray(tensor.data).astype(dtype)
     return replace(tensor, dtype=dtype, data=data)

@@ -6,7 +6,7 @@ tiles that the CPU packs, and goes on with the recorded results.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,20 +88,24 @@ int main(void)
     const struct microtron_network *network = &{symbol};
     const uint8_t *const *next = tiles;
     for (unsigned round = 0; round < 2; round++) {{     /* the second finds what the first left */
-        unsigned failed = 0;
+        const uint8_t *const *input = inputs, *const *output = outputs;
         next = tiles;
-        for (unsigned i = 0; i < network->input_count; i++)
-            memcpy(memory + network->inputs[i].offset, inputs[i], network->inputs[i].bytes);
-        int status = microtron_run(network, memory, replayed, &next, &failed);
-        if (status) {{
-            printf("stage %u, %s: %d\\n", failed, network->stages[failed].name, status);
-            return 1;
-        }}
-        for (unsigned i = 0; i < network->output_count; i++)
-            if (differs(&network->outputs[i], outputs[i])) {{
-                printf("%s differs\\n", network->outputs[i].name);
+        microtron_reset(network, memory);
+        for (unsigned frame = 0; frame < {frames}; frame++) {{
+            unsigned failed = 0;
+            for (unsigned i = 0; i < network->input_count; i++)
+                memcpy(memory + network->inputs[i].offset, *input++, network->inputs[i].bytes);
+            int status = microtron_run(network, memory, replayed, &next, &failed);
+            if (status) {{
+                printf("stage %u, %s: %d\\n", failed, network->stages[failed].name, status);
                 return 1;
             }}
+            for (unsigned i = 0; i < network->output_count; i++)
+                if (differs(&network->outputs[i], *output++)) {{
+                    printf("%s differs in frame %u\\n", network->outputs[i].name, frame);
+                    return 1;
+                }}
+        }}
     }}
     printf("equal\\n");
     return 0;
@@ -115,11 +119,13 @@ class Recorded:
 
     outputs: dict[str, np.ndarray]
     tiles: list[np.ndarray] = field(default_factory=list)   # of each program, inputs and outputs
+    states: dict[str, np.ndarray] = field(default_factory=dict)     # after it
 
 
-def recorded(model: CompiledModel, inputs: Mapping[str, np.ndarray]) -> Recorded:
+def recorded(model: CompiledModel, inputs: Mapping[str, np.ndarray],
+             states: Mapping[str, np.ndarray] | None = None) -> Recorded:
     """An inference in NumPy and on the functional simulator."""
-    values, found = dict(inputs), Recorded({})
+    values, found = {**inputs, **(states or {})}, Recorded({})
     for stage in stages_of(model):
         match stage:
             case Constants():
@@ -137,6 +143,18 @@ def recorded(model: CompiledModel, inputs: Mapping[str, np.ndarray]) -> Recorded
                 _run(model, stage, values)
                 found.tiles += [values[name] for name in (*stage.reads, *stage.writes)]
     found.outputs = {name: values[name] for name in model.outputs}
+    found.states = {name: values[each.result] for name, each in model.states.items()}
+    return found
+
+
+def recorded_frames(model: CompiledModel,
+                    frames: Sequence[Mapping[str, np.ndarray]]) -> list[Recorded]:
+    """Inferences one after the other."""
+    states = {name: each.initial.array for name, each in model.states.items()}
+    found = []
+    for inputs in frames:
+        found.append(recorded(model, inputs, states))
+        states = found[-1].states
     return found
 
 
@@ -153,16 +171,23 @@ def _run(model: CompiledModel, stage: Run, values: dict[str, np.ndarray]) -> Non
 def replay(model: CompiledModel, inputs: Mapping[str, np.ndarray], processor: str,
            folder: Path) -> str:
     """What the program says of a network's objects on a processor: "equal", if all is well."""
+    return replay_frames(model, [inputs], processor, folder)
+
+
+def replay_frames(model: CompiledModel, frames: Sequence[Mapping[str, np.ndarray]], processor: str,
+                  folder: Path) -> str:
+    """The same for frames one after the other."""
     PROCESSORS[processor].check()
-    found, symbol = recorded(model, inputs), symbol_of(model.name)
+    found, symbol = recorded_frames(model, frames), symbol_of(model.name)
     written = write_objects(model, TARGETS[processor], folder)
-    blocks = {"input": list(inputs.values()), "output": list(found.outputs.values()),
-              "tiles": found.tiles}
+    blocks = {"input": [array for inputs in frames for array in inputs.values()],
+              "output": [array for each in found for array in each.outputs.values()],
+              "tiles": [array for each in found for array in each.tiles]}
     data = {f"{kind}_{number}": np.ascontiguousarray(array).tobytes()
             for kind, arrays in blocks.items() for number, array in enumerate(arrays)}
     (folder / "test_data.o").write_bytes(object_file(data_module(data), TARGETS[processor]))
     (folder / "main.c").write_text(MAIN.format(
-        symbol=symbol, stem=symbol.upper(),
+        symbol=symbol, stem=symbol.upper(), frames=len(frames),
         declared="\n".join(f"extern const uint8_t {name}[];" for name in data),
         inputs=_names(data, "input"), outputs=_names(data, "output"),
         tiles=_names(data, "tiles")))

@@ -24,8 +24,9 @@ from microtron.runtime.models.compiled_model import CompiledModel, HostStep
 
 from ...cross import PROCESSORS
 from ...models import model_path, needs_models
+from ..stream_model import frames, right, stream_graph
 from .many_nodes import many_nodes
-from .replay import replay
+from .replay import recorded_frames, replay, replay_frames
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
 # What kernels may leave to others: memory, a compiler's own library, and functions of real numbers.
@@ -59,6 +60,15 @@ def test_a_network_of_both_halves(digits, processor, tmp_path):
     inputs = {name: rng.random(type_.shape).astype(type_.dtype)
               for name, type_ in digits.inputs.items()}
     assert replay(digits, inputs, processor, tmp_path) == "equal"
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_network_that_remembers(processor, tmp_path):
+    model = microtron.compile(stream_graph(), "tiny")
+    given = [{"frame": each} for each in frames(4)]
+    assert replay_frames(model, given, processor, tmp_path) == "equal"
+    assert [each.outputs["count"].tolist() for each in recorded_frames(model, given)] == [
+        wanted["count"].tolist() for wanted in right(frames(4))]
 
 
 @needs_models

@@ -18,8 +18,9 @@ CYCLES, ACCELERATOR_CYCLES = 150_000, 1000
 
 
 class Fake:
-    """A monitor with some memory, which computes y = x + 7. `damage` says what becomes of the next
-    answers; `says` what a run ends with instead of being done; `version` is of its services."""
+    """A monitor with some memory, which computes y = x + 7 and remembers x as s. `damage` says what
+    becomes of the next answers; `says` what a run ends with instead of being done; `version` is of
+    its services."""
 
     def __init__(self, damage=(), *, says=None, version=VERSION):
         self.memory = bytearray(range(256)) * (SIZE // 256)
@@ -76,6 +77,9 @@ class Fake:
         x, y = (places.popitem()[1].address - BASE
                 for places in (dict(image.inputs), dict(image.outputs)))
         self.memory[y:y + 8] = bytes((each + 7) % 256 for each in self.memory[x:x + 8])
+        if "s" in image.states:
+            s = image.states["s"].address - BASE
+            self.memory[s:s + 8] = self.memory[x:x + 8]
         return ended(Status.DONE)
 
 
@@ -85,25 +89,29 @@ def ended(status, *details):
 
 
 def image_bytes(needed=2048, scale=0.5, dtype=b"int8"):
-    """An image without code: x and y are int8 of shape 2 × 4, real = scale × (stored − 3)."""
-    texts = {text: 0 for text in (b"plus", b"x", b"y", dtype, b"program 0")}
+    """An image without code: x, y and the state s, which is BEFORE at first, are int8 of shape
+    2 × 4, real = scale × (stored − 3)."""
+    texts = {text: 0 for text in (b"plus", b"x", b"y", b"s", dtype, b"program 0")}
     tables = HEADER.size + NETWORK.size
-    shape, stages, place = (tables + 2 * TENSOR.size, tables + 2 * TENSOR.size + 8,
-                            tables + 2 * TENSOR.size + 20)
+    shape = tables + 3 * TENSOR.size
+    stages, initials, place = shape + 8, shape + 20, shape + 32
     for text in texts:
         texts[text], place = place + BASE, place + len(text) + 1
     size = -(-place // 4) * 4
     content = HEADER.pack(MAGIC, VERSION, size, needed, 0, 0, BASE + HEADER.size, BASE + 1024)
     content += NETWORK.pack(texts[b"plus"], texts[b"plus"], 64, BASE + tables, 1,
-                            BASE + tables + TENSOR.size, 1, BASE + stages, 1)
-    for name, offset in ((b"x", 0), (b"y", 16)):
+                            BASE + tables + TENSOR.size, 1, BASE + stages, 1,
+                            BASE + tables + 2 * TENSOR.size, BASE + initials, 1)
+    for name, offset in ((b"x", 0), (b"y", 16), (b"s", 32)):
         content += TENSOR.pack(texts[name], texts[dtype], offset, 8, 2, BASE + shape, scale, 3)
     content += struct.pack("<2I", 2, 4) + struct.pack("<3I", texts[b"program 0"], 0, 0)
+    content += struct.pack("<I", BASE + initials + 4) + BEFORE.tobytes()
     content += b"".join(text + b"\0" for text in texts)
     return content.ljust(size, b"\0")
 
 
 X = np.arange(8, dtype=np.int8).reshape(2, 4)
+BEFORE = X * 3 - 9
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def test_a_tensor_without_a_scale_stands_for_itself():
 @pytest.mark.parametrize(("content", "message"), [
     (b"", "not an image of a network for a board; `microtron firmware` makes them"),
     (b"something else" * 9, "not an image of a network"),
-    (image_bytes()[:-4], "an image of version 1, .* bytes; this is version 1, and .* are there"),
+    (image_bytes()[:-4], "an image of version 2, .* bytes; this is version 2, and .* are there"),
     (image_bytes(needed=1040), "tensor y lies at 0x40000410, outside of the 1,040 bytes of memory"),
     (image_bytes(dtype=b"int9"), "a damaged image: tensor x: type is 'int9', but must be one of"),
     (image_bytes(dtype=b"\xff"), "a damaged image: the name at 0x[0-9a-f]+ is no text"),
@@ -43,7 +43,7 @@ def test_what_is_no_image_is_refused(content, message):
 
 
 def test_an_image_for_memory_elsewhere_is_refused():
-    with pytest.raises(ImageError, match="or one for another system: a table refers to 36 bytes"):
+    with pytest.raises(ImageError, match="or one for another system: a table refers to 48 bytes"):
         NetworkImage(image_bytes(), 0x8000_0000)
 
 
