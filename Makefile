@@ -30,8 +30,8 @@ TYPED = $(addprefix $(LINK)/,$(wildcard base isa sim compiler runtime quantizati
 # longest random searches are left out.
 QUICK = tests/test_project.py tests/base tests/isa tests/compiler/expression tests/compiler/nest \
 	tests/compiler/schedule tests/compiler/accelerator tests/compiler/graph/test_operations.py \
-	tests/compiler/network/test_plan.py tests/compiler/operators/test_description.py \
-	tests/sim/compiled tests/sim/test_limit.py \
+	tests/compiler/network/test_memory_plan.py tests/compiler/operators/test_description.py \
+	tests/sim/test_limit.py \
 	$(foreach slow,schedule/test_schedule,--deselect tests/compiler/$(slow).py) \
 	$(foreach slow,base/test_checked_values isa/test_config_fuzz isa/assembly/test_assembler \
 	isa/assembly/test_assembler_errors isa/image/test_image_refusals \

@@ -57,7 +57,7 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "samples",
               "rounding", "pipeline", "export", "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
-TIDY = ("base", "isa", "hw", "compiler", "runtime", "testing", "boards", "cli")
+TIDY = ("base", "isa", "hw", "compiler", "runtime", "testing", "boards", "cli", "tests")
 MOST_FILES = 18                 # Python files in one folder
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")
@@ -201,22 +201,14 @@ def module_of(path: Path) -> str:
     return ".".join(("microtron", *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
-def at_the_top(source: str) -> str:
-    """A module without the bodies of its functions: what is imported there is imported later."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [ast.Pass()]
-    return ast.unparse(tree)
-
-
 def module_imports() -> dict[str, set[str]]:
-    """Our modules, and those of ours that each imports at its top, for type checkers included."""
+    """Our modules, and those of ours that each imports: at its top, inside functions, and for type
+    checkers."""
     paths = {module_of(path): path for part in MAY_IMPORT for path in sources(part)}
     found = {}
     for module, path in paths.items():
         package = ("microtron", *path.relative_to(ROOT).parent.parts)
-        names = imports(at_the_top(path.read_text(encoding="utf-8")), package)
+        names = imports(path.read_text(encoding="utf-8"), package)
         imported = {name if name in paths else name.rpartition(".")[0] for name in names}
         found[module] = imported & set(paths)
     return found
@@ -249,14 +241,39 @@ def test_the_search_for_circles_finds_them(arrows, circle):
     assert circle_in(arrows) == circle
 
 
-def test_a_circle_counts_for_type_checkers_too_but_not_inside_functions():
+def test_a_circle_counts_for_type_checkers_and_inside_functions_too():
     source = ("if TYPE_CHECKING:\n    from .early import a\n"
               "class Late:\n    def late(self):\n        from .late import b\n")
-    assert list(imports(at_the_top(source), ("microtron",))) == ["microtron.early.a"]
+    assert set(imports(source, ("microtron",))) == {"microtron.early.a", "microtron.late.b"}
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
     circle = circle_in(module_imports())
+    assert circle is None, " imports ".join(circle)
+
+
+def room_imports(arrows: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Rooms, and those beside each that it imports. The rooms of a folder are its folders and the
+    modules beside them."""
+    packages = {name.rpartition(".")[0] for name in arrows}
+    rooms: dict[str, set[str]] = {}
+    for module, targets in arrows.items():
+        for target in targets - packages:
+            ours, theirs = module.split("."), target.split(".")
+            same = next((place for place, both in enumerate(zip(ours, theirs, strict=False))
+                         if both[0] != both[1]), None)
+            if same is not None:            # otherwise a package imports what is inside of it
+                source, aim = ".".join(ours[:same + 1]), ".".join(theirs[:same + 1])
+                rooms.setdefault(source, set()).add(aim)
+                rooms.setdefault(aim, set())
+    return rooms
+
+
+def test_rooms_beside_each_other_do_not_import_each_other_in_a_circle():
+    assert room_imports({"m.a.x": {"m.b.y"}, "m.b.y": {"m.c"}, "m.c": set()}) == {
+        "m.a": {"m.b"}, "m.b": {"m.c"}, "m.c": set()}
+    assert circle_in(room_imports({"m.a.x": {"m.b.y"}, "m.b.z": {"m.a.w"}})) is not None
+    circle = circle_in(room_imports(module_imports()))
     assert circle is None, " imports ".join(circle)
 
 

@@ -15,9 +15,9 @@ from ..graph.operations.pointwise.quantize import Dequantize, Quantize, Reinterp
 from ..graph.operations.pointwise.unary import Cast
 from ..operators.convolution.conv2d import Conv2d
 from ..operators.convolution.conv_global_average import AveragedConv2d
-from ..operators.convolution.grouped import Grouped, as_depthwise
 from ..operators.convolution.residual import ResidualConv2d
 from ..operators.depthwise.depthwise import Depthwise, multiplies_lanes
+from ..operators.depthwise.grouped import Grouped, as_depthwise
 from ..operators.depthwise.separable import Separable
 from ..operators.elementwise.lanewise import Lanewise
 from ..operators.kernel import OUTPUT

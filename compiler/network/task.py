@@ -25,10 +25,10 @@ from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Rescale
 from ..graph.operations.scaled import SUMS, Clamped, Scaled
 from ..graph.types import Array, Shape, TensorType
 from ..operators.convolution.conv2d import MOST_PLANES, Conv2d
-from ..operators.convolution.grouped import Grouped
 from ..operators.convolution.transposed import Transposed
 from ..operators.dense.dense import Dense
 from ..operators.depthwise.depthwise import Depthwise
+from ..operators.depthwise.grouped import Grouped
 from ..operators.description import Description
 from ..operators.elementwise.broadcast import Broadcast
 from ..operators.elementwise.elementwise import Elementwise, Operation

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import CompileError
-from .convolution import conv2d_schedule, conv_global_average, grouped, residual, transposed
+from .convolution import conv2d_schedule, conv_global_average, residual, transposed
 from .dense import dense_schedule
-from .depthwise import conv_separable, depthwise_schedule, separable
+from .depthwise import conv_separable, depthwise_schedule, grouped, separable
 from .description import Description
 from .elementwise import broadcast_schedule, elementwise_schedule
 from .kernel import Operator

@@ -14,7 +14,7 @@ import microtron
 from microtron.base.checked_values import printable
 
 from ..command import bad, command, good
-from ..compiler.frontends.onnx_models import graph_model
+from ..compiler.frontends.onnx.onnx_models import graph_model
 
 EVIL = "\x1b[31m\n\r\x07\u202e\u2066[red]:smile:[/red]\x9b"
 

@@ -18,7 +18,7 @@ from math import prod, sqrt
 import numpy as np
 from onnx import helper, numpy_helper
 
-from .frontends.onnx_models import TYPES, graph_model
+from .frontends.onnx.onnx_models import TYPES, graph_model
 
 SPREAD = 60                 # standard deviation of stored numbers, about
 MOST_STEPS = 8

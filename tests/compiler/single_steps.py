@@ -14,7 +14,7 @@ from microtron.compiler.frontends.onnx import read_onnx
 from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.passes.pipeline import run_passes
 
-from .frontends.onnx_models import runtime
+from .frontends.onnx.onnx_models import runtime
 
 NEAR = 2.0 ** -10           # steps from a tie at which float32 may round either way
 BIAS = 1 / 16               # steps by which rounding a bias may move a result

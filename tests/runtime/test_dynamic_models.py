@@ -20,7 +20,7 @@ from microtron.compiler.network.network import Where
 from microtron.isa.config import tiny
 from microtron.runtime.models.compiled_model import ProgramStep
 
-from ..compiler.frontends.onnx_models import runtime, with_all_outputs
+from ..compiler.frontends.onnx.onnx_models import runtime, with_all_outputs
 from ..cross import PROCESSORS
 from ..models import model_path, needs_models
 from .aot.replay import replay

@@ -10,8 +10,8 @@ from microtron.compiler.frontends.read_model import read_model
 from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.passes.pipeline import run_passes
 
-from ..compiler.frontends.test_onnx_models import QUANTIZED as ONNX
-from ..compiler.frontends.test_tflite_models import QUANTIZED as TFLITE
+from ..compiler.frontends.onnx.test_onnx_models import QUANTIZED as ONNX
+from ..compiler.frontends.tflite.test_tflite_models import QUANTIZED as TFLITE
 from ..models import golden_path, model_path, needs_models
 
 SMALLEST = ("micro_speech_quantized.tflite", "kws_ref_model.tflite")

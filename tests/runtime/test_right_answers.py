@@ -12,7 +12,7 @@ from microtron.isa.config import small
 from microtron.runtime.models.compilation import ModelOptions, compile_model
 from microtron.runtime.models.model import Model
 
-from ..compiler.frontends.onnx_models import graph_model, runtime
+from ..compiler.frontends.onnx.onnx_models import graph_model, runtime
 
 SCALE = 0.02
 

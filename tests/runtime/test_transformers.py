@@ -15,7 +15,7 @@ from microtron.isa.config import base
 from microtron.runtime.models.compilation import ModelOptions, compile_model
 from microtron.runtime.models.model import Model
 
-from ..compiler.frontends.onnx_models import runtime
+from ..compiler.frontends.onnx.onnx_models import runtime
 from ..models import golden_path, model_path, needs_models
 
 QUANTIZED = "minilm_l3_encoder_qdq_s8s8.onnx"

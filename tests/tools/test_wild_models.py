@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ..compiler.frontends.onnx_models import graph_model
+from ..compiler.frontends.onnx.onnx_models import graph_model
 
 FILE = Path(__file__).parents[2] / "tools" / "wild_models.py"
 

@@ -23,7 +23,7 @@ from microtron.runtime.board.board_device import BoardDevice
 
 from ...runtime.board.test_bridge_system import PLACE, SimulatedLink, program
 from ...runtime.devices.test_rtl import is_copied
-from .test_simulate import LEAST
+from .test_simulate_soc import LEAST
 
 BOARD = replace(board_of("ulx3s"), cpu=NONE)
 STARTED = 25_000            # cycles, by when memory works

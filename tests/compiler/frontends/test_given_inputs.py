@@ -19,8 +19,8 @@ from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.types import GraphError
 
 from ...command import bad, good
-from .onnx_models import graph_model, runtime
-from .tflite_files import Operator, Tensor, file_of, single
+from .onnx.onnx_models import graph_model, runtime
+from .tflite.tflite_files import Operator, Tensor, file_of, single
 
 
 def value(name, shape, type_=TensorProto.FLOAT):

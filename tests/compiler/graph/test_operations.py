@@ -29,9 +29,9 @@ from microtron.compiler.graph.operations.pointwise.quantize import (
 )
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.grouped import Grouped
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense
+from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.pool.pool import Pool as PoolSpec
 from microtron.isa.arithmetic import quantize_scale

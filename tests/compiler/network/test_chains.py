@@ -20,7 +20,7 @@ from microtron.isa.verification.verifier import verify
 
 from ..graph.random_graphs import networks, random_inputs
 from .networks import Layers, executed
-from .test_compile import inputs_for
+from .test_compile_network import inputs_for
 
 ROOMY = {"tiny": replace(tiny, out_bytes=8 << 10, wgt_bytes=16 << 10),
          "windows": replace(tiny, out_bytes=8 << 10, wgt_bytes=16 << 10, window_taps=3),

@@ -17,7 +17,7 @@ from microtron.testing.campaign import SMALL
 
 from ..graph.random_graphs import networks, random_inputs
 from .networks import executed
-from .test_compile import CONFIGS
+from .test_compile_network import CONFIGS
 
 BUILT = SMALL["batch"]          # has windows, and other tests build its hardware anyway
 

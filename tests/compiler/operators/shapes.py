@@ -9,12 +9,12 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.first_layer import Fold, folded_forms
-from microtron.compiler.operators.convolution.grouped import Grouped
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import EXTREMES, Elementwise, Operation

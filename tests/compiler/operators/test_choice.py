@@ -17,9 +17,9 @@ from microtron.compiler.operators.choice import (
     fastest,
     rank_candidates,
 )
-from microtron.compiler.operators.convolution import conv2d, conv2d_schedule, grouped
+from microtron.compiler.operators.convolution import conv2d, conv2d_schedule
 from microtron.compiler.operators.dense import dense, dense_schedule
-from microtron.compiler.operators.depthwise import depthwise, depthwise_schedule
+from microtron.compiler.operators.depthwise import depthwise, depthwise_schedule, grouped
 from microtron.compiler.operators.elementwise import elementwise, elementwise_schedule
 from microtron.compiler.operators.form import Template
 from microtron.compiler.operators.pool import pool, pool_schedule

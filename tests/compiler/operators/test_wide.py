@@ -10,10 +10,10 @@ import pytest
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.grouped import Grouped
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Buffer, Store
 from microtron.runtime.devices.cycle import CycleDevice

@@ -13,7 +13,7 @@ from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS, link_t
 from microtron.runtime.board.uart import BridgeLink
 from microtron.runtime.devices.device import Address
 
-from ...boards.soc.test_simulate import BOARD, LEAST
+from ...boards.soc.test_simulate_soc import BOARD, LEAST
 from ..devices.test_rtl import copying, is_copied
 
 PLACE = "board:ulx3s@/dev/ttyUSB0"

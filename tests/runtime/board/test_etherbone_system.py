@@ -22,7 +22,7 @@ from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS, link_t
 from microtron.runtime.devices.device import Address
 
 from ...boards.soc.ethernet_host import Host, relay
-from ...boards.soc.test_simulate import LEAST
+from ...boards.soc.test_simulate_soc import LEAST
 from ..devices.test_rtl import copying, is_copied
 
 pytestmark = pytest.mark.soak

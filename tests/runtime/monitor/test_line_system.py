@@ -15,7 +15,7 @@ from microtron.boards.firmware.image import build_image
 from microtron.boards.soc.simulation.simulated_board import SimulatedBoard
 from microtron.runtime.board.places import FILES
 
-from ...boards.soc.test_simulate import LEAST
+from ...boards.soc.test_simulate_soc import LEAST
 from ...command import bad, good
 from ..small_model import image, small_graph
 

@@ -32,7 +32,7 @@ from microtron.testing.random_programs import random_program
 from ....runtime.devices.test_rtl import copying, is_copied
 from ....runtime.small_model import image as pixels
 from ....runtime.small_model import small_graph
-from ..test_simulate import LEAST
+from ..test_simulate_soc import LEAST
 
 BOARD = board_of("tang_nano_20k")
 PLACE = "board:tang_nano_20k@/dev/ttyUSB0"

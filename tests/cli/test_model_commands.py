@@ -21,7 +21,7 @@ from microtron.isa.image import program_image
 from microtron.sim.simulate import simulate
 
 from ..command import bad, command, good
-from ..compiler.frontends.onnx_models import graph_model
+from ..compiler.frontends.onnx.onnx_models import graph_model
 from ..runtime.small_model import image, small_graph
 
 

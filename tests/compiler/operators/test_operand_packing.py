@@ -11,9 +11,9 @@ import pytest
 from microtron.base.errors import MicrotronError
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.convolution import conv2d, grouped, transposed
+from microtron.compiler.operators.convolution import conv2d, transposed
 from microtron.compiler.operators.dense import dense
-from microtron.compiler.operators.depthwise import depthwise
+from microtron.compiler.operators.depthwise import depthwise, grouped
 from microtron.compiler.operators.elementwise import elementwise
 from microtron.compiler.operators.packing import (
     Operand,

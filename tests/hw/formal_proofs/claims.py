@@ -1,4 +1,4 @@
-"""What is claimed of the token counters, the queues and the arbiter, for tests/hw/test_formal.py.
+"""What is claimed of the token counters, the queues and the arbiter, for test_formal.py.
 
 What users may rely on is asserted; an `invariant` ties the unit's registers to the claim's own,
 which makes the claim inductive.

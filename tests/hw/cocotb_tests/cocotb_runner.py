@@ -19,7 +19,7 @@ from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config
 from microtron.runtime.devices.rtl_build import TOP, cached, call
 
-from .emitted import emitted
+from ..emitted import emitted
 
 HERE = Path(__file__).resolve().parent
 BENCH = "bench"

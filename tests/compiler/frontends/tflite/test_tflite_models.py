@@ -13,7 +13,7 @@ from microtron.base.errors import MicrotronError
 from microtron.compiler.frontends.read_model import read_model
 from microtron.compiler.graph.evaluate_graph import evaluate
 
-from ...models import MODELS, golden_path, model_names, model_path, needs_models, suite
+from ....models import MODELS, golden_path, model_names, model_path, needs_models, suite
 
 QUANTIZED = ("ad01_int8.tflite", "kws_ref_model.tflite", "micro_speech_quantized.tflite",
              "mobilenet_v1_0.25_128_quant.tflite", "pretrainedResnet_quant.tflite",

@@ -25,7 +25,7 @@ from microtron.compiler.passes.integer_moves import integer_moves
 from microtron.compiler.passes.integer_operators import integer_operators
 from microtron.compiler.passes.remove_dead import remove_dead
 
-from ...models import MODELS, golden_path, model_names, model_path, needs_models, suite
+from ....models import MODELS, golden_path, model_names, model_path, needs_models, suite
 from .onnx_models import runtime, with_all_outputs, with_unsigned_weights
 
 FLOAT = ("FastestDet.onnx", "minilm_l3_encoder_float.onnx", "mobilenet_v2_torchvision_float.onnx",

@@ -1,6 +1,6 @@
 """Altered ONNX models: each is read, or refused in one line, within limits of time and memory.
 
-    python tests/compiler/frontends/onnx_fuzz.py SEED COUNT
+    python tests/compiler/frontends/onnx/onnx_fuzz.py SEED COUNT
 
 is what the tests run, in a process of its own, so that limits hold for it alone.
 """

@@ -5,8 +5,8 @@ import pytest
 from microtron.isa.config import tiny
 from microtron.isa.config_files import format_toml
 
+from ..emitted import CONFIGS
 from .cocotb_runner import CocotbError, run
-from .emitted import CONFIGS
 
 # Other tests run more random programs on hardware of many shapes.
 RANDOM = [pytest.param("tiny", 4), *(pytest.param(name, 16, marks=pytest.mark.soak)

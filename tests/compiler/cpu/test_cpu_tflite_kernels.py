@@ -8,7 +8,7 @@ import pytest
 from microtron.compiler.frontends.tflite import read_tflite
 from microtron.compiler.passes.pipeline import run_passes
 
-from ..frontends.test_tflite_kernels import CASES, agree, drawn
+from ..frontends.tflite.test_tflite_kernels import CASES, agree, drawn
 from .machine import computed
 
 

@@ -25,7 +25,8 @@ from ....isa.instructions import PARAMETER_TILES
 from ...expression.expression import both, select, total
 from ...expression.tensor import compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
-from ..depthwise.depthwise import Depthwise
+from ..convolution.conv2d import Conv2d, Conv2dForm, convolution_bytes
+from ..convolution.conv2d_schedule import TEMPLATE
 from ..description import extent
 from ..form import blocks_of, requantize_sum
 from ..kernel import Operator
@@ -43,8 +44,7 @@ from ..packing import (
     weight_operand,
 )
 from ..work import Work
-from .conv2d import Conv2d, Conv2dForm, convolution_bytes
-from .conv2d_schedule import TEMPLATE
+from .depthwise import Depthwise
 
 MOST_MERGES = 3             # whose schedules are looked at
 

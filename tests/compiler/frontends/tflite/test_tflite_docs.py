@@ -9,7 +9,7 @@ from pathlib import Path
 from . import tflite_moves, tflite_sequential  # noqa: F401  (declare cases)
 from .tflite_cases import CASES
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "models.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "models.md"
 
 
 def documented():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.choice import candidates
 from microtron.compiler.operators.convolution.conv2d_schedule import TEMPLATE
-from microtron.compiler.operators.convolution.grouped import Grouped, form_of, forms_of, is_plain
+from microtron.compiler.operators.depthwise.grouped import Grouped, form_of, forms_of, is_plain
 from microtron.compiler.operators.packing import check_operands, pack_activations
 from microtron.isa.config import base, tiny
 

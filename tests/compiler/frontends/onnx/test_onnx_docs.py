@@ -10,7 +10,7 @@ from onnx import TensorProto
 from microtron.compiler.frontends.onnx.onnx_file import DTYPES
 from microtron.compiler.frontends.onnx.read_onnx import supported
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "models.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "models.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("\n## ONNX\n")[2].partition("\n## ")[0]
 
 
