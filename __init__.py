@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from .compiler.graph.graph import Graph
     from .compiler.operators.convolution.conv2d import Conv2d
     from .compiler.operators.convolution.conv_global_average import AveragedConv2d
-    from .compiler.operators.convolution.grouped import Grouped
     from .compiler.operators.convolution.residual import ResidualConv2d
     from .compiler.operators.convolution.transposed import Transposed
     from .compiler.operators.dense.dense import Dense
     from .compiler.operators.depthwise.conv_separable import ConvSeparable
     from .compiler.operators.depthwise.depthwise import Depthwise
+    from .compiler.operators.depthwise.grouped import Grouped
     from .compiler.operators.depthwise.separable import Separable
     from .compiler.operators.elementwise.elementwise import Elementwise
     from .compiler.operators.pool.pool import Pool
@@ -153,7 +153,7 @@ _MODULES = {
     "compiler.graph.graph": ("Graph",),
     "compiler.operators.convolution.conv2d": ("Conv2d",),
     "compiler.operators.convolution.conv_global_average": ("AveragedConv2d",),
-    "compiler.operators.convolution.grouped": ("Grouped",),
+    "compiler.operators.depthwise.grouped": ("Grouped",),
     "compiler.operators.convolution.residual": ("ResidualConv2d",),
     "compiler.operators.convolution.transposed": ("Transposed",),
     "compiler.operators.dense.dense": ("Dense",),
