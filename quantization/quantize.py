@@ -46,7 +46,7 @@ class QuantizedModel:
         write_atomically(Path(path), self.to_onnx())
 
     def to_onnx(self) -> bytes:
-        from .export.writer import write_onnx
+        from .export.write_onnx import write_onnx
 
         notes = {"microtron.samples": str(self.report.samples)}
         if self.report.random:

@@ -1,21 +1,16 @@
-"""A graph as an ONNX model: a rule for each operation, and what rules write with."""
+"""What rules write an ONNX model with, and the table of rules, one for each operation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ...base.checked_values import list_names, show_name
-from ...base.errors import MicrotronError
-from ...compiler.graph.graph import Graph, Node
+from ...compiler.graph.graph import Graph
 from ...compiler.graph.operation import Operation
 from ...compiler.graph.types import Array, TensorType
-
-if TYPE_CHECKING:
-    import onnx
 
 OPSET = 21                      # the first in which QuantizeLinear knows 16 and 4 bits
 IR_VERSION = 10
@@ -91,51 +86,3 @@ class Writer:
         if name not in self.constants:
             self.constants[name] = numpy_helper.from_array(np.ascontiguousarray(array).reshape(
                 array.shape), name)
-
-
-def write_onnx(graph: Graph, notes: dict[str, str]) -> onnx.ModelProto:
-    """The graph as a model that is checked. Notes go into its metadata."""
-    import onnx
-    from onnx import helper
-
-    _import_rules()
-    missing = sorted({type(node.operation).title() for node in graph.nodes.values()
-                      if type(node.operation) not in RULES})
-    if missing:
-        raise MicrotronError(f"{show_name(graph.name or 'the model')}: {list_names(missing)} "
-                             f"cannot be written as ONNX; compile it with its samples instead")
-    writer = Writer(graph)
-    for name, node in graph.nodes.items():
-        _write_node(writer, name, node)
-    read = {each for node in writer.nodes for each in node.input}
-    for name, constant in graph.constants.items():
-        if name in read or name in graph.outputs:
-            writer.tensor(name, constant.array)
-    inputs = [_value(name, type_) for name, type_ in graph.inputs.items()]
-    outputs = [_value(name, graph.type_of(name)) for name in graph.outputs]
-    found = helper.make_model(
-        helper.make_graph(writer.nodes, graph.name or "model", inputs, outputs,
-                          list(writer.constants.values())),
-        opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION,
-        producer_name=PRODUCER)
-    helper.set_model_props(found, notes)
-    onnx.checker.check_model(found)
-    return found
-
-
-def _import_rules() -> None:
-    """Rules register when they are imported, and need this module before."""
-    from . import float_rules, move_rules, window_rules
-
-    assert all((float_rules, move_rules, window_rules))
-
-
-def _write_node(writer: Writer, name: str, node: Node) -> None:
-    RULES[type(node.operation)](writer, name, node.operation)
-
-
-def _value(name: str, type_: TensorType) -> Any:
-    from onnx import helper
-
-    return helper.make_tensor_value_info(
-        name, helper.np_dtype_to_tensor_dtype(np.dtype(type_.dtype)), list(type_.shape))
