@@ -217,7 +217,8 @@ class _Change:
             sides[side] = repeated
         if sides == {"left": binary.left, "right": binary.right}:
             return False
-        self.edit.put(name, replace(binary, left=sides["left"], right=sides["right"]), node.type, node.origin)
+        self.edit.put(name, replace(binary, left=sides["left"], right=sides["right"]), node.type,
+                      node.origin)
         return True
 
     def _resize(self, name: str, node: Node, resize: Resize) -> bool:
