@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .compiler.operators.depthwise.depthwise import Depthwise
     from .compiler.operators.depthwise.grouped import Grouped
     from .compiler.operators.depthwise.separable import Separable
+    from .compiler.operators.elementwise.broadcast import Broadcast
     from .compiler.operators.elementwise.elementwise import Elementwise
     from .compiler.operators.pool.pool import Pool
     from .isa.arithmetic import quantize_scale, requantize_array
@@ -79,6 +80,7 @@ __all__ = [
     "AveragedConv2d",
     "BoardLine",
     "BoardNetwork",
+    "Broadcast",
     "CompileError",
     "Config",
     "ConfigError",
@@ -160,6 +162,7 @@ _MODULES = {
     "compiler.operators.depthwise.conv_separable": ("ConvSeparable",),
     "compiler.operators.depthwise.depthwise": ("Depthwise",),
     "compiler.operators.depthwise.separable": ("Separable",),
+    "compiler.operators.elementwise.broadcast": ("Broadcast",),
     "compiler.operators.elementwise.elementwise": ("Elementwise",),
     "compiler.operators.pool.pool": ("Pool",),
     "isa.arithmetic": ("quantize_scale", "requantize_array"),

@@ -36,10 +36,9 @@ FAR = 0.9                   # below this part of the reference's efficiency, a l
 LITTLE = 0.005              # of the cycles: not worth a word
 
 
-def measure_layer(layer: Layer, config: Config, memory: MemoryTiming,
-                  repeats: int) -> dict[str, Any]:
+def measured(layer: Layer, config: Config, memory: MemoryTiming, repeats: int) -> dict[str, Any]:
     """A row: what a layer needs, and what it takes."""
-    seconds, kernel = _time(lambda: compile_op(layer.spec, config, memory=memory), repeats)
+    seconds, kernel = _timed(lambda: compile_op(layer.spec, config, memory=memory), repeats)
     found = profile(kernel.program, memory)
     serial = compile_op(layer.spec, config, memory=memory, hide_latency=False).program
     work = work_of(layer.spec, config, memory)
@@ -56,10 +55,10 @@ def measure_layer(layer: Layer, config: Config, memory: MemoryTiming,
     row |= _ratios(row, config)
     row["reference"] = _reference(layer, config, memory)
     far = row["efficiency"] < FAR * (1 if row["reference"] is None else row["reference"])
-    return {**row, "far": far, "note": explain(row["where"]) if far else ""}
+    return {**row, "far": far, "note": explained(row["where"]) if far else ""}
 
 
-def _time(function: Callable[[], Result], repeats: int) -> tuple[float, Result]:
+def _timed(function: Callable[[], Result], repeats: int) -> tuple[float, Result]:
     """Seconds of the processor in the fastest of some calls, and the result. Compiling is the work
     of one thread, so that other work on the machine does not count."""
     best = float("inf")
@@ -112,7 +111,7 @@ def where(program: Program, found: Profile, needed: float) -> dict[str, float]:
     return {name: cycles / report.cycles for name, cycles in spent.items()}
 
 
-def explain(spent: dict[str, float]) -> str:
+def explained(spent: dict[str, float]) -> str:
     """In words: where the cycles of a layer went."""
     texts = {"before": "before the first product", "after": "after the last",
              **{name: f"gemm {name}" for name in spent if name.startswith("waits")}}
@@ -158,7 +157,7 @@ def totals(rows: list[dict[str, Any]], config: Config) -> list[dict[str, Any]]:
     return found
 
 
-def select_layers(names: str) -> list[Layer]:
+def chosen(names: str) -> list[Layer]:
     """Layers by network or name, as in resnet18 or C2,C5,mobilenet."""
     wanted = [name for name in names.split(",") if name]
     for name in wanted:
@@ -175,9 +174,9 @@ def measure(options: argparse.Namespace) -> Outcome:
     if options.bus:
         config = replace(config, bus_bits=options.bus)
     memory = MemoryTiming(read_latency=options.latency)
-    layers = select_layers(options.layers)
+    layers = chosen(options.layers)
     simulate(compile_op(layers[0].spec, config, memory=memory).program)  # compiles the simulator
-    rows = [measure_layer(layer, config, memory, options.repeats) for layer in layers]
+    rows = [measured(layer, config, memory, options.repeats) for layer in layers]
     seconds = sorted(row["compile_seconds"] for row in rows)
     more = COLUMNS_MORE if options.verbose else ()
     reference = () if (config, memory) == REFERENCE else (
@@ -186,8 +185,7 @@ def measure(options: argparse.Namespace) -> Outcome:
         benchmark="layers", title=f"Layers on {options.config}, {config.bus_bits}-bit bus, "
         f"{memory.read_latency} cycles of latency", rows=[*rows, *totals(rows, config)],
         columns=(Column("name", "layer"), Column("shape", "shape"), *more[:-1],
-                 Column("cycles", "cycles", _format_integer),
-                 Column("efficiency", "efficiency", _percent),
+                 Column("cycles", "cycles", _whole), Column("efficiency", "efficiency", _percent),
                  Column("utilization", "MACs used", _percent),
                  *reference, Column("efficiency_without_hiding", "in turns", _percent),
                  Column("compile_seconds", "compiled in", quantity("s")), *more[-1:],
@@ -198,7 +196,7 @@ def measure(options: argparse.Namespace) -> Outcome:
                "median_compile_seconds": seconds[len(seconds) // 2]})
 
 
-def _format_integer(value: float) -> str:
+def _whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
@@ -212,7 +210,7 @@ def _knobs(knobs: dict[str, int]) -> str:
 
 COLUMNS_MORE = (
     Column("vta", "VTA's"), Column("times", "times"), Column("macs", "work", quantity("MAC")),
-    Column("bytes", "memory", quantity("B")), Column("bound", "bound", _format_integer),
+    Column("bytes", "memory", quantity("B")), Column("bound", "bound", _whole),
     Column("gain", "gain", factor), Column("knobs", "knobs", _knobs))
 
 

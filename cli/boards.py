@@ -19,8 +19,9 @@ BoardName = Annotated[str, typer.Option(
 
 
 def boards(as_json: AsJson = False) -> None:
-    """List boards: part, memory, processor, the largest preset that fits, and whether this machine
-    can build for them.
+    """List the boards, and whether this machine can build for them.
+
+    With part, memory, processor and the largest preset that fits.
 
     Example: microtron boards
     """
@@ -45,21 +46,23 @@ def boards(as_json: AsJson = False) -> None:
 
 def build(board: BoardName,
           name: Annotated[str, typer.Option(
-              "--config", help="A preset or a .toml file; the board's own preset unless given.",
+              "--config", help="A preset or a .toml file. [default: the board's preset]",
           )] = "",
           flow: Annotated[str, typer.Option(
-              help="The board's own flow unless given; `vivado` makes a project for boards with a "
-                   "Zynq.")] = "",
+              help="Another flow than the board's own: `vivado` makes a project for Zynq boards.",
+          )] = "",
           output: Annotated[Path | None, typer.Option(
-              "--output", "-o", metavar="DIR", help="Folder for what is built; build/BOARD-CONFIG "
-                                                    "unless given.")] = None,
+              "--output", "-o", metavar="DIR", help="Output folder. [default: "
+                                                    "build/BOARD-CONFIG]")] = None,
           dry_run: Annotated[bool, typer.Option(
-              "--dry-run", help="Say what would be done, and do nothing.")] = False,
+              "--dry-run", help="Only print the steps.")] = False,
           as_json: AsJson = False) -> None:
-    """Build a bitstream for a board: the accelerator in a system, placed and routed.
+    """Build a bitstream for a board.
 
     The folder then holds the bitstream, a report of clock and area, the driver's configuration and
-    load.sh. A build that was stopped goes on where it was. Example: microtron build --board ulx3s
+    load.sh. A stopped build resumes.
+
+    Example: microtron build --board ulx3s
     """
     from ..boards.build.plan import (
         WRITTEN,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .files import ProgramFile, say
-from .model import check_unused, is_image_of_model, is_model, open_model
-from .networks import name_program
+from .model import check_unused, is_image_of_model, is_model, opened
+from .networks import numbered
 from .options import Limit, Memory, ModelInputs, ModelShapes, ModelValues
 
 if TYPE_CHECKING:
@@ -22,17 +22,18 @@ DIFFERENT = 1
 def compare(program: ProgramFile,
             memory: Memory = "",
             name: Annotated[str, typer.Option(
-                "--config", help="For a .tflite or .onnx file: the accelerator to compile for, "
-                                 "else another accelerator with the same tiles and scratchpads. A "
-                                 "preset or a .toml file.")] = "",
+                "--config", help="Configuration to compile a .tflite or .onnx file for; else "
+                                 "another one with the same tiles and scratchpads. A preset or a "
+                                 ".toml file.")] = "",
             shapes: ModelShapes = None,
             values: ModelValues = None,
             limit: Limit = None) -> None:
-    """Run a program on the hardware and on the cycle-exact simulator and compare everything.
+    """Compare the RTL with the simulator, cycle by cycle.
 
-    Start and end of every instruction, counters, memory and faults; of a network, of each of its
-    programs. If anything differs, says in which cycle first, with the state of both, and exits
-    with 1. Needs the extra `hw` and Verilator.
+    Compares start and end of every instruction, counters, memory and faults. If anything differs,
+    it shows the first such cycle with the state of both, and exits with 1. A network is compared
+    program by program. Needs the extra `hw` and Verilator.
+
     Example: microtron compare matmul.mt --memory read_latency=64
     """
     programs, timing = _programs(program, memory, name, ModelInputs(shapes, values))
@@ -54,7 +55,7 @@ def _programs(path: Path, memory: str, name: str,
         check_unused("", fixed, f"{path} is a program")
         return (load_program(path),), parse_timing(memory)
     config = "" if is_image_of_model(path) else name
-    model = open_model(path, config, fixed, memory)
+    model = opened(path, config, fixed, memory)
     return model.programs, parse_timing(memory) if memory else model.memory
 
 
@@ -65,14 +66,14 @@ def _compare_one(path: Path, number: int, count: int, program: Program, timing: 
     from ..isa.config_files import load_config
     from ..sim.limit import cycle_limit
     from ..testing.compare import compare as run_both
-    from ..testing.differences import describe_agreement, explain, save_case
+    from ..testing.differences import equal_line, explain, save_case
 
     config = load_config(other) if other else program.config
     with report_progress(f"comparing program {number + 1} of {count}"):
         found = run_both(program, config=config, timing=timing,
                          limit=cycle_limit(program, timing, limit, config))
     if not found.differences:
-        say(describe_agreement(name_program(path, number, count), found))
+        say(equal_line(numbered(path, number, count), found))
         return True
     place = path
     if other or not is_file:        # `run` takes a program's own accelerator, and whole networks

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, ProgramFile, check_distinct, tensor_files
+from .files import AsJson, ProgramFile, check_apart, tensor_files
 from .firmware import is_image, run_image
 from .frames import AllFrames, FrameOptions, StatesIn, StatesOut
 from .model import check_unused, is_image_of_model, is_model
@@ -25,46 +25,47 @@ if TYPE_CHECKING:
 
 def run(program: ProgramFile,
         device: Annotated[str, typer.Option(
-            help="Where to run: functional, cycle (exact timing), rtl (the hardware under "
-                 "Verilator), or a board, as in board:pynq_z2@/dev/uio0 or "
-                 "board:ulx3s@/dev/ttyUSB0. Unless given, functional for a program and cycle for "
-                 "a network.",
+            help="functional, cycle (exact timing), rtl (the Verilog under Verilator), or a board: "
+                 "board:pynq_z2@/dev/uio0, board:ulx3s@/dev/ttyUSB0. [default: functional for a "
+                 "program, cycle for a network]",
         )] = "",
         inputs: Annotated[list[str] | None, typer.Option(
             "--input", "-i", metavar="TENSOR=FILE.npy",
-            help="Fill a tensor before the run. A network also takes a .npz file, whose arrays "
-                 "have its inputs' names.",
+            help="Input tensor. A network also takes a .npz file with an array for each input; its "
+                 "only input may be a file alone.",
         )] = None,
         outputs: Annotated[list[str] | None, typer.Option(
-            "--output", "-o", metavar="TENSOR=FILE.npy", help="Save a tensor after the run.",
+            "--output", "-o", metavar="TENSOR=FILE.npy", help="Output tensor to save.",
         )] = None,
         seed: Annotated[int | None, typer.Option(
-            help="Interleave the engines adversarially, as the tokens allow.")] = None,
+            help="Functional device: interleave the engines adversarially, as tokens allow, from "
+                 "this seed.")] = None,
         memory: Memory = "",
         trace: Annotated[Path | None, typer.Option(
-            help="With cycle or rtl: write when each instruction ran to a .json file, for "
-                 "Perfetto, or a .npz file.")] = None,
+            help="cycle or rtl: write the timeline of all instructions, .json for Perfetto or "
+                 ".npz.")] = None,
         waveform: Annotated[Path | None, typer.Option(
-            help="With rtl: write all signals to a .vcd or .fst file.")] = None,
+            help="rtl: write all signals, .vcd or .fst.")] = None,
         limit: Limit = None,
-        check: Annotated[bool, typer.Option(help="Verify the program first.")] = True,
+        check: Annotated[bool, typer.Option(help="Verify programs first.")] = True,
         name: ModelConfig = "",
         shapes: ModelShapes = None,
         values: ModelValues = None,
         allow_nan: Annotated[bool, typer.Option(
-            "--allow-nan", help="Compute with inputs of a network that hold NaN, which are refused "
-                                "otherwise.")] = False,
+            "--allow-nan", help="Accept inputs of a network that hold NaN.")] = False,
         all_frames: AllFrames = False,
         states_in: StatesIn = None,
         states_out: StatesOut = None,
         mhz: ClockMhz = None,
         all_reasons: AllReasons = False,
         as_json: AsJson = False) -> None:
-    """Run a program or a network on a device and print what it gave and did.
+    """Run a network or a program on a simulator, the RTL or a board.
 
-    A network's only input or output may be a file alone, as in `microtron run model.tflite -i
-    image.npy`. A .bin file is firmware, and runs on a board's soft processor. A network that
-    remembers is run on a sequence of inputs with --frames.
+    Prints the answer and what the run took. A .bin file is firmware, and runs on a board's soft
+    processor. A network with states runs on a sequence of inputs with --frames.
+
+    Example: microtron run model.tflite -i image.npy
+
     Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """
     fixed = ModelInputs(shapes, values)
@@ -101,7 +102,7 @@ def run(program: ProgramFile,
     loaded = load_program(program)
     wanted = tensor_files("--output", outputs)
     check_outputs(loaded, wanted)
-    check_distinct((*wanted.values(), trace, waveform))
+    check_apart((*wanted.values(), trace, waveform))
     if trace is not None:
         format_for(trace)
     given = {name: read_tensor(path, loaded.tensor(name))
@@ -137,10 +138,12 @@ def profile(program: ProgramFile,
             mhz: ClockMhz = None,
             all_reasons: AllReasons = False,
             as_json: AsJson = False) -> None:
-    """Say where a program's cycles go: by engine and cause, and how far from the best possible.
+    """Show where the cycles go: engines, waits, roofline.
 
-    What cannot be proven safe is refused. For a network, each of its programs, and the time of an
-    inference with what the CPU adds. Example: microtron profile matmul.mt --memory read_latency=64
+    A network is profiled program by program, and the time of an inference includes what runs on
+    the CPU. Programs that cannot be proven safe are refused.
+
+    Example: microtron profile matmul.mt --memory read_latency=64
     """
     fixed = ModelInputs(shapes, values, data, random_data, preprocess)
     chosen, memory = board_and_memory(board, memory)

@@ -11,9 +11,9 @@ import typer
 from ..base.errors import MicrotronError
 
 ProgramFile = Annotated[Path, typer.Argument(
-    metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name); or a network: "
-                            "a .tflite or .onnx file, or an image of one (.mt).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
+    metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name). Or a "
+                            "network: .tflite, .onnx or a model image (.mt).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -44,7 +44,7 @@ def tensor_files(option: str, given: list[str] | None) -> dict[str, Path]:
     return found
 
 
-def check_distinct(files: Iterable[Path | None]) -> None:
+def check_apart(files: Iterable[Path | None]) -> None:
     """Refuse to write two results to the same file."""
     seen: set[Path] = set()
     for path in files:

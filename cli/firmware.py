@@ -11,9 +11,9 @@ import typer
 
 from ..base.errors import MicrotronError
 from .boards import BoardName
-from .files import AsJson, check_distinct, say
+from .files import AsJson, check_apart, say
 from .frames import FrameOptions
-from .model import ModelFile, check_readable, is_model, open_model
+from .model import ModelFile, check_readable, is_model, opened
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .tensors import output_files
 
@@ -27,13 +27,15 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
              values: ModelValues = None,
              output: Annotated[Path | None, typer.Option(
                  "--output", "-o", metavar="FILE.elf",
-                 help="The program; beside it, the same name with .bin is what the board's monitor "
-                      "loads. Unless given, the model with .elf.")] = None,
+                 help="ELF file to write, with a .bin beside it for the board's monitor. [default: "
+                      "MODEL with .elf]")] = None,
              as_json: AsJson = False) -> None:
-    """Build a network for a board with a soft processor: kernels, driver and programs in an image.
+    """Build a network as firmware for a board's soft processor.
 
-    A .tflite or .onnx file is compiled for the board's preset, unless --config is given, and its
-    memory. Needs gcc and picolibc for RISC-V. Example: microtron firmware model.mt --board ulx3s
+    Kernels, driver and programs in one image. A .tflite or .onnx file is compiled for the board's
+    memory, and its preset unless --config is given. Needs gcc and picolibc for RISC-V.
+
+    Example: microtron firmware model.mt --board ulx3s
     """
     from ..base.atomic_files import write_together
     from ..base.progress import report_progress
@@ -49,20 +51,20 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
         raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
     fixed = ModelInputs(shapes, values)
     if is_model(model) and model.suffix == ".mt":
-        network = open_model(model, name, fixed, "")
+        network = opened(model, name, fixed, "")
     else:
         memory = memory_option(chosen) if chosen.memory.timing else ""
-        network = open_model(model, name or chosen.preset, fixed, memory)
+        network = opened(model, name or chosen.preset, fixed, memory)
     with report_progress(f"building firmware for {chosen.name}"):
         image = build_image(network, chosen)
     binary = target.with_suffix(".bin")
     write_together({target: image.elf, binary: image.content})
     if as_json:
         typer.echo(json.dumps({"elf": str(target), "image": str(binary),
-                               "bytes": len(image.content), "memory": image.memory_bytes}))
+                               "bytes": len(image.content), "memory": image.needed}))
     else:
-        say(f"{binary}: {len(image.content):,} bytes, {image.memory_bytes:,} of "
-            f"{chosen.memory.bytes:,} bytes of memory")
+        say(f"{binary}: {len(image.content):,} bytes, {image.needed:,} of "
+                   f"{chosen.memory.bytes:,} bytes of memory")
 
 
 def is_image(path: Path) -> bool:
@@ -82,7 +84,7 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     from ..runtime.board.places import place_of
     from ..runtime.devices.device import BOARD
     from ..runtime.models.tensor_files import array_content
-    from ..runtime.models.tensors import convert_inputs
+    from ..runtime.models.tensors import taken
     from ..runtime.monitor.client import Monitor
     from ..runtime.monitor.line import BoardLine, serial_of
     from ..runtime.monitor.network import BoardNetwork
@@ -95,16 +97,16 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     place = place_of(device)
     address, speed = serial_of(place)
     image = _image_in(path)
-    if image.memory_bytes > place.memory_bytes:
-        raise MicrotronError(f"{path}: needs {image.memory_bytes:,} bytes of memory, but "
-                             f"{place.board} has {place.memory_bytes:,}")
+    if image.needed > place.memory_bytes:
+        raise MicrotronError(f"{path}: needs {image.needed:,} bytes of memory, but {place.board} "
+                             f"has {place.memory_bytes:,}")
     wanted = output_files(outputs, image.outputs)
     held = {name: each.type for name, each in image.states.items()}
     kept, states = frames.files_out(held), frames.read_states(held)
-    check_distinct((*wanted.values(), *kept.values()))
+    check_apart((*wanted.values(), *kept.values()))
     types = {name: each.type for name, each in image.inputs.items()}
     count, arrays = frames.read_frames(inputs, types)
-    given = [convert_inputs(types, each, allow_nan=allow_nan)
+    given = [taken(types, each, allow_nan=allow_nan)
              for each in frames.split(count, arrays)]
     timeout = None if limit is None else check_limit(limit)
     with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,

@@ -37,7 +37,7 @@ kernels = typer.Typer(rich_markup_mode=None)
 
 @kernels.callback()
 def operators() -> None:
-    """Compile one operator; show its schedule, loops, stream and cycles."""
+    """Compile one operator; show its schedule, loops and cycles."""
 
 
 def add_operators() -> None:
@@ -64,7 +64,7 @@ def _command(operator: Operator) -> Callable[..., None]:
     first = " ".join((operator.description.__doc__ or "").partition("\n\n")[0].split())
     needed = " ".join(f"--{each.name.replace('_', '-')} …" for each in described
                       if each.default is MISSING)
-    command.__doc__ = (f"{first}\n\nShows its schedule, loops, stream and cycles. "
+    command.__doc__ = (f"{first}\n\nShows schedule, loops, instructions and cycles.\n\n"
                        f"Example: microtron kernel {operator.name} {needed}")
     command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
@@ -120,18 +120,18 @@ def _compile(
         name: Annotated[str, typer.Option(
             "--config", help="A preset, a .toml file, or VTA's vta_config.json.")] = "base",
         knobs: Annotated[str, typer.Option(
-            metavar="NAME=VALUE,…", help="How much is computed at once, as blocks=4,rows=7; what "
-                                         "is not given is as by default.")] = "",
+            metavar="NAME=VALUE,…", help="Knobs of the schedule: blocks=4,rows=7. Others are as "
+                                         "the compiler chooses.")] = "",
         hide_latency: Annotated[bool, typer.Option(
             "--latency-hiding/--no-latency-hiding",
-            help="Let engines overlap, or make them take turns.")] = True,
+            help="Overlap the engines, or make them take turns.")] = True,
         show: Annotated[str, typer.Option(
             metavar="PART,…", help=f"What to print: {', '.join(PARTS)}.")] = ",".join(PARTS),
         everything: Annotated[bool, typer.Option(
-            "--all", help=f"Print the whole stream, not only {LINES} lines of it.")] = False,
+            "--all", help=f"Print all instructions, not only {LINES}.")] = False,
         memory: Memory = "",
         output: Annotated[Path | None, typer.Option(
-            "--output", "-o", help="Image to write, for the other commands.")] = None,
+            "--output", "-o", help="Program image to write.")] = None,
         as_json: AsJson = False) -> None:
     parts = [part for part in show.split(",") if part]
     for part in parts:
@@ -148,7 +148,7 @@ def _compile(
     costs = _costs(spec, kernel, timing) if as_json or "cycles" in parts else {}
     if as_json:
         typer.echo(json.dumps({"operator": spec.operator, "config": name, "spec": _json(spec),
-                               "knobs": _to_json(kernel.knobs), "form": kernel.form.note,
+                               "knobs": _plain(kernel.knobs), "form": kernel.form.note,
                                "hide_latency": hide_latency,
                                "instructions": len(kernel.program.code), **costs}))
         return
@@ -163,14 +163,14 @@ def _kernel(spec: Any, config: Any, knobs: str, timing: MemoryTiming,
     """With the fastest schedule, or what the text says instead of it."""
     from .. import compile_op
     best = compile_op(spec, config, memory=timing, hide_latency=hide_latency)
-    given = _parse_knobs(knobs, best.knobs)
+    given = _given(knobs, best.knobs)
     if not given:
         return best
     return compile_op(spec, config, form=best.form, knobs=replace(best.knobs, **given),
                       memory=timing, hide_latency=hide_latency)
 
 
-def _parse_knobs(text: str, best: Any) -> dict[str, int]:
+def _given(text: str, best: Any) -> dict[str, int]:
     """Knobs by name; the compiler says whether their values are right."""
     if text and not is_dataclass(best):
         raise MicrotronError("--knobs: this operator has several parts, each with its own; none "
@@ -194,7 +194,7 @@ def _json(spec: Any) -> dict[str, Any]:
             for name, value in asdict(spec).items()}
 
 
-def _to_json(knobs: Any) -> Any:
+def _plain(knobs: Any) -> Any:
     return asdict(knobs) if is_dataclass(knobs) else [  # type: ignore[arg-type]
         asdict(each) for each in knobs]
 
@@ -244,10 +244,12 @@ def _costs(spec: Any, kernel: Kernel, timing: MemoryTiming) -> dict[str, Any]:
 
 def _cycles(costs: dict[str, Any]) -> Iterator[str]:
     """Measured, and compared with what no schedule undercuts."""
-    used = f"; {100 * costs['utilization']:.1f} % of the multipliers used" if costs["macs"] else ""
+    from ..runtime.reports.tables import LIMITS
+
+    used = f"; {100 * costs['utilization']:.1f} % MAC utilization" if costs["macs"] else ""
     yield f"cycles: {costs['cycles']:,}, {100 * costs['efficiency']:.1f} % of the bound{used}"
     bounds = costs["bounds"]
-    yield f"    bound: {costs['bound']:,.0f} cycles, set by {costs['limit']}:"
+    yield f"    bound: {costs['bound']:,.0f} cycles, limited by {LIMITS[costs['limit']]}:"
     yield (f"    {costs['products']:,} tile products; {costs['bytes']:,} bytes in "
            f"{bounds['memory']:,.0f} cycles;")
     yield f"    {costs['passes']:,} vectors through the ALU in {bounds['alu']:,.0f} cycles"

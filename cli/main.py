@@ -18,9 +18,10 @@ from .devices import profile, run
 from .entry import BAD_INPUT, run_command
 from .files import AsJson, ProgramFile, say, write_text
 from .firmware import firmware
+from .help import GroupedCommands
 from .kernel import add_operators, kernels
 from .model import check_unused, compile_, inspect, is_model
-from .networks import disassemble_model, verdicts_of_model
+from .networks import disassembled_model, verdicts_of_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .quantization import quantize
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from ..isa.verification.verifier import Verdict
 
 app = typer.Typer(
-    name="microtron", add_completion=False, rich_markup_mode=None,
-    help="A co-design kit for small tensor accelerators: compile and run networks; assemble, "
-         "verify and run programs.")
+    name="microtron", cls=GroupedCommands, add_completion=False, rich_markup_mode=None,
+    help="A co-design kit for small tensor accelerators: compile networks, simulate them exactly, "
+         "generate the hardware and build bitstreams.")
 
 
 @app.callback(invoke_without_command=True)
@@ -45,13 +46,13 @@ def about(context: typer.Context,
 
 
 @app.command()
-def asm(source: Annotated[Path, typer.Argument(help="Assembly text.")],
+def asm(source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Assembly text.")],
         output: Annotated[Path | None, typer.Option(
-            "--output", "-o", help="Image to write; the source with .mt unless given.")] = None,
+            "--output", "-o", help="Image to write. [default: SOURCE with .mt]")] = None,
         tokens: Annotated[bool, typer.Option(
-            "--tokens", help="Derive waits and posts from the data, replacing those written.",
+            "--tokens", help="Derive tokens from data dependences, replacing those in the text.",
         )] = False) -> None:
-    """Assemble a text into a program image.
+    """Assemble a program.
 
     Example: microtron asm matmul.asm -o matmul.mt
     """
@@ -69,11 +70,13 @@ def asm(source: Annotated[Path, typer.Argument(help="Assembly text.")],
 @app.command()
 def disasm(program: ProgramFile,
            output: Annotated[Path | None, typer.Option(
-               "--output", "-o", help="File to write; the terminal unless given.")] = None,
+               "--output", "-o", help="File to write. [default: standard output]")] = None,
            name: ModelConfig = "",
            shapes: ModelShapes = None,
            values: ModelValues = None) -> None:
-    """Print a program as assembly that assembles to the same image; all programs of a network.
+    """Disassemble a program.
+
+    The text assembles to the same image. A network gives all of its programs.
 
     Example: microtron disasm matmul.mt
     """
@@ -81,7 +84,7 @@ def disasm(program: ProgramFile,
     from ..isa.program_files import load_program
 
     if is_model(program):
-        text = disassemble_model(program, name, ModelInputs(shapes, values))
+        text = disassembled_model(program, name, ModelInputs(shapes, values))
     else:
         check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
         text = disassemble(load_program(program))
@@ -94,10 +97,12 @@ def verify(program: ProgramFile,
            shapes: ModelShapes = None,
            values: ModelValues = None,
            as_json: AsJson = False) -> None:
-    """Prove that a program cannot deadlock, race, overflow a token counter or leave its buffers.
+    """Prove a program free of deadlocks, races and stray accesses.
 
-    Every finding names the instructions, the range and the order that is missing. Exit code 2
-    if there is one. Of a network, every program. Example: microtron verify matmul.mt
+    Also of overflows of token counters. Each finding names the two instructions, the range and
+    the missing order; exit code 2 if there is one. A network is verified program by program.
+
+    Example: microtron verify matmul.mt
     """
     from ..isa.program_files import load_program
     from ..isa.verification.verifier import inspect as judge
@@ -136,11 +141,12 @@ app.add_typer(kernels, name="kernel")
 
 @app.command()
 def config(name: Annotated[str, typer.Argument(
-               help="A preset, a .toml file, or VTA's vta_config.json.")] = "",
+               metavar="NAME", help="A preset, a .toml file, or VTA's vta_config.json; all "
+                                    "presets if left out.")] = "",
            output: Annotated[Path | None, typer.Option(
-               "--output", "-o", help="Save it as TOML.")] = None,
+               "--output", "-o", help="TOML file to write.")] = None,
            as_json: AsJson = False) -> None:
-    """Show a configuration, or all presets; convert VTA's.
+    """Show, convert or save a configuration.
 
     Example: microtron config vta_config.json -o mine.toml
     """
@@ -171,13 +177,15 @@ def config(name: Annotated[str, typer.Argument(
 def verilog(name: Annotated[str, typer.Option(
                 "--config", help="A preset, a .toml file, or VTA's vta_config.json.")] = "base",
             target: Annotated[str | None, typer.Option(
-                help="Arrange multipliers for an FPGA: xc7, ecp5 or gowin.")] = None,
+                help="Map multipliers for an FPGA family: xc7, ecp5 or gowin.")] = None,
             output: Annotated[Path | None, typer.Option(
-                "--output", "-o", help="File to write; the terminal unless given.")] = None,
+                "--output", "-o", help="File to write. [default: standard output]")] = None,
             ) -> None:
-    """Write the accelerator as Verilog: module `microtron`, an AXI4 master and an AXI4-Lite slave.
+    """Generate the accelerator as Verilog.
 
-    Needs the extra `hw`. Example: microtron verilog --config small --target xc7 -o small.v
+    Module `microtron`, an AXI4 master and an AXI4-Lite slave. Needs the extra `hw`.
+
+    Example: microtron verilog --config small --target xc7 -o small.v
     """
     from ..hw.targets import check_target
     from ..isa.config_files import load_config
@@ -191,12 +199,12 @@ def verilog(name: Annotated[str, typer.Option(
 
 @app.command()
 def isa(instruction: Annotated[str, typer.Argument(
-            help="One instruction to explain; all in short if left out.")] = "",
+            metavar="INSTRUCTION", help="The one to explain; a summary of all if left out.")] = "",
         as_manual: Annotated[bool, typer.Option(
-            "--manual", help="Print the whole manual as Markdown.")] = False,
+            "--manual", help="Print the manual as Markdown.")] = False,
         as_header: Annotated[bool, typer.Option(
             "--header", help="Print the C header.")] = False) -> None:
-    """Explain the instruction set: a summary, one instruction, the manual or a C header.
+    """Look up an instruction; print the manual or the C header.
 
     Example: microtron isa gemm
     """

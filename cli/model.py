@@ -12,7 +12,7 @@ import typer
 
 from ..base.errors import MicrotronError
 from .files import AsJson, say, write_text
-from .objects import check_objects, write_network, write_network_objects
+from .objects import check_objects, write_network, written_objects
 from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .quantization import Preprocess, RandomData, SampleData, quantized_graph
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of, host_timer
@@ -32,8 +32,8 @@ def compile_(
         model: Annotated[Path, typer.Argument(
             metavar="MODEL", help="A network: a .tflite or .onnx file.")],
         output: Annotated[Path | None, typer.Option(
-            "--output", "-o", help="Image to write; unless given, the model with .mt, or none with "
-                                   "--show.")] = None,
+            "--output", "-o", help="Image to write. [default: MODEL with .mt; none with --show]",
+        )] = None,
         name: ModelConfig = "",
         shapes: ModelShapes = None,
         values: ModelValues = None,
@@ -41,23 +41,21 @@ def compile_(
         random_data: RandomData = False,
         preprocess: Preprocess = "",
         require_accelerator: Annotated[bool, typer.Option(
-            "--require-accelerator", help="Refuse a network of which the CPU would have to "
-                                          "compute something.")] = False,
+            "--require-accelerator", help="Fail if any layer falls back to the CPU.")] = False,
         show: Annotated[str, typer.Option(
             metavar="PART,…", help=f"What to print: {', '.join(PARTS)}.")] = "",
         cpu: Annotated[str, typer.Option(
-            metavar="PROCESSOR", help="The board's processor, for --emit-objects: x86-64, aarch64, "
-                                      "armv7-neon, rv32imac or rv32im.")] = "",
+            metavar="PROCESSOR", help="Processor for --emit-objects: x86-64, aarch64, armv7-neon, "
+                                      "rv32imac or rv32im.")] = "",
         objects: Annotated[Path | None, typer.Option(
-            "--emit-objects", metavar="DIR", help="Write the network for that processor into a "
-                                                  "folder: object files, C tables, a header.")
-            ] = None,
+            "--emit-objects", metavar="DIR", help="Folder for object files, C tables and a header "
+                                                  "for that processor.")] = None,
         force: Annotated[bool, typer.Option(
-            "--force", help="With --emit-objects: write over files that microtron did not "
-                            "write.")] = False,
+            "--force", help="With --emit-objects: overwrite files that microtron did not write.",
+        )] = False,
         memory: Memory = "",
         as_json: AsJson = False) -> None:
-    """Compile a network into a model image, for the other commands and for runtimes.
+    """Compile a network into a model image.
 
     Example: microtron compile model.tflite -o model.mt --config base
     """
@@ -70,24 +68,24 @@ def compile_(
     if is_model(model) and model.suffix == ".mt":
         if objects is None:
             raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
-        write_network(open_model(model, name, fixed, memory), cpu, objects, force=force,
+        write_network(opened(model, name, fixed, memory), cpu, objects, force=force,
                       as_json=as_json)
         return
     _check_is_file_of_model(model)
     from ..base.progress import report_progress
     graphs: list[tuple[str, Graph]] = []
-    compiled = _compile(model, name, fixed, memory, require_accelerator=require_accelerator,
-                        observe=lambda label, graph: graphs.append((label, graph)))
+    compiled = _compiled(model, name, fixed, memory, require_accelerator=require_accelerator,
+                         observe=lambda label, graph: graphs.append((label, graph)))
     target = output or (None if parts else model.with_suffix(".mt"))
     if target is not None:
         with report_progress(f"saving {target}"):
             compiled.save(target)
     if as_json:
-        from ..runtime.reports.layers import inspect_model
-        written = [] if objects is None else write_network_objects(
+        from ..runtime.reports.layers import inspected
+        written = [] if objects is None else written_objects(
             compiled, cpu, objects, force=force)
         typer.echo(json.dumps({"image": str(target) if target else None, "objects": written,
-                               **inspect_model(compiled).to_dict()}))
+                               **inspected(compiled).to_dict()}))
         return
     if objects is not None:
         write_network(compiled, cpu, objects, force=force)
@@ -96,9 +94,9 @@ def compile_(
     if target is not None:
         hosted = len(compiled.host_nodes)
         count = len(compiled.programs)
-        say(f"{target}: {count} program{'s' * (count != 1)}; the CPU computes {hosted} of "
-            f"{len(compiled.nodes)} nodes"
-            f"{f': microtron inspect {target} says why' if hosted else ''}")
+        why = f"; for the reasons, microtron inspect {target}" if hosted else ""
+        say(f"{target}: {count} program{'s' * (count != 1)}; {hosted} of {len(compiled.nodes)} "
+            f"nodes run on the CPU{why}")
 
 
 def inspect(model: ModelFile,
@@ -114,12 +112,14 @@ def inspect(model: ModelFile,
             mhz: ClockMhz = None,
             all_reasons: AllReasons = False,
             as_csv: Annotated[bool, typer.Option(
-                "--csv", help="Print a line for each node, for spreadsheets.")] = False,
+                "--csv", help="Print CSV, a line for each node.")] = False,
             as_json: AsJson = False) -> None:
-    """Print the layers of a network: where each runs and why, its work, cycles, traffic and time.
+    """Show the cost of a network, layer by layer.
 
-    A layer's cycles are those from the end of the layers before it to its own end. The CPU's
-    times are measured on this machine, or estimated for a board's processor with --board.
+    Where each layer runs and why, its MACs, exact cycles, bytes and time. Layers overlap: one has
+    the cycles from the end of those before it to its own end. CPU times are measured on this
+    machine or, with --board, estimated for the board's processor.
+
     Example: microtron inspect model.tflite --config base
     """
     if as_json and as_csv:
@@ -128,14 +128,14 @@ def inspect(model: ModelFile,
     if chosen is not None and not name and not is_image_of_model(model):
         name = chosen.preset
     fixed = ModelInputs(shapes, values, data, random_data, preprocess)
-    loaded = open_model(model, name, fixed, memory)
+    loaded = opened(model, name, fixed, memory)
     clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
     from ..base.progress import report_progress
-    from ..runtime.reports.layers import inspect_model
+    from ..runtime.reports.layers import inspected
 
     with report_progress("simulating") as tell:
-        found = inspect_model(loaded, timing_of(memory), limit=limit, clock=clock,
-                              time_host=host_timer(chosen, clock), progress=tell)
+        found = inspected(loaded, timing_of(memory), limit=limit, clock=clock,
+                          time_host=host_timer(chosen, clock), progress=tell)
     if as_json:
         typer.echo(json.dumps({"file": str(model), **found.to_dict()}))
         return
@@ -158,7 +158,7 @@ def is_image_of_model(path: Path) -> bool:
     return holds_model(path)
 
 
-def open_model(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
+def opened(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
     """The model in an image, or the one that is compiled from a file."""
     from ..runtime.models.model import load_model
 
@@ -166,7 +166,7 @@ def open_model(path: Path, config: str, fixed: ModelInputs, memory: str) -> Mode
         check_unused(config, fixed, f"{path} was compiled already")
         return load_model(path)
     _check_is_file_of_model(path)
-    return _compile(path, config, fixed, memory)
+    return _compiled(path, config, fixed, memory)
 
 
 def check_unused(config: str, fixed: ModelInputs, reason: str) -> None:
@@ -196,9 +196,9 @@ def _check_is_file_of_model(path: Path) -> None:
                              f"are .tflite and .onnx files and images that microtron compile wrote")
 
 
-def _compile(path: Path, config: str, fixed: ModelInputs, memory: str, *,
-             require_accelerator: bool = False,
-             observe: Callable[[str, Graph], None] | None = None) -> Model:
+def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str, *,
+              require_accelerator: bool = False,
+              observe: Callable[[str, Graph], None] | None = None) -> Model:
     from .. import compile as compiled
     from ..base.progress import report_progress
 
@@ -207,7 +207,7 @@ def _compile(path: Path, config: str, fixed: ModelInputs, memory: str, *,
             return compiled(quantized_graph(path, fixed, tell), config or "base",
                             memory=timing_of(memory), progress=tell,
                             require_accelerator=require_accelerator, observe=observe)
-        return compiled(path, config or "base", memory=timing_of(memory), **fixed.parse(),
+        return compiled(path, config or "base", memory=timing_of(memory), **fixed.parsed(),
                         progress=tell, require_accelerator=require_accelerator,
                         observe=observe)
 

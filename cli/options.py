@@ -16,24 +16,23 @@ NUMBER = rf"{INTEGER}|[+-]?(\d{{1,40}}\.?\d{{0,40}}|\.\d{{1,40}})(e[+-]?\d{{1,3}
 
 Memory = Annotated[str, typer.Option(
     metavar="NAME=VALUE,…",
-    help="How memory behaves, for devices with a clock: as read_latency=64,stalls=9.")]
+    help="Timing of the DRAM, for devices with a clock: read_latency=64,stalls=9.")]
 
 Limit = Annotated[int | None, typer.Option(
-    help="Refuse or give up a run that takes more: cycles, or tile operations on the functional "
-         "device. 10,000,000,000 unless given.")]
+    help="Give up after so many cycles; on the functional device, tile operations. [default: "
+         "10,000,000,000]")]
 
 ModelConfig = Annotated[str, typer.Option(
-    "--config", help="For a .tflite or .onnx file: the accelerator to compile for, a preset or a "
-                     ".toml file; base unless given.")]
+    "--config", help="Configuration to compile a .tflite or .onnx file for: a preset or a .toml "
+                     "file. [default: base]")]
 
 ModelShapes = Annotated[list[str] | None, typer.Option(
     "--shape", metavar="INPUT=N,N,…",
-    help="For a .tflite or .onnx file: the shape of an input that it leaves open, as "
-         "x=1,3,224,224.")]
+    help="Shape of a dynamic input of a .tflite or .onnx file: x=1,3,224,224.")]
 
 ModelValues = Annotated[list[str] | None, typer.Option(
     "--value", metavar="INPUT=N,…",
-    help="For a .tflite or .onnx file: a constant in the place of an input, as rate=16000.")]
+    help="Replace an input of a .tflite or .onnx file by a constant: rate=16000.")]
 
 
 class CompileInputs(TypedDict):
@@ -56,7 +55,7 @@ class ModelInputs(NamedTuple):
     def quantizes(self) -> bool:
         return self.data is not None or self.random_data or bool(self.preprocess)
 
-    def parse(self) -> CompileInputs:
+    def parsed(self) -> CompileInputs:
         """The options of `microtron.compile`."""
         shapes = _split("--shape", self.shapes, EXTENT, "whole numbers, as in x=1,3,224,224")
         values = _split("--value", self.values, NUMBER, "numbers, as in rate=16000")

@@ -61,9 +61,10 @@ def quantize(
         all_layers: Annotated[bool, typer.Option(
             "--all", help="Print all layers, not only those that hurt most.")] = False,
         as_json: AsJson = False) -> None:
-    """Quantize a float network to int8 with samples of its inputs, and write a QDQ ONNX file.
+    """Quantize a float network to int8, with samples of its inputs.
 
-    The file runs in ONNX Runtime, and compiles for the accelerator.
+    Writes a QDQ ONNX file, which runs in ONNX Runtime and compiles for the accelerator.
+
     Example: microtron quantize model.onnx --data samples.npz -o model_int8.onnx
     """
     options: dict[str, Any] = {"method": method, "weight_bits": weight_bits,
@@ -80,7 +81,7 @@ def quantize(
         found = quantize_model(
             model, samples_of(data, preprocess), random_data=random_data, labels=labels,
             config=None if config == "none" else config, progress=tell,
-            **ModelInputs(shapes, values).parse(), **options)
+            **ModelInputs(shapes, values).parsed(), **options)
         found.save(target)
     if as_json:
         typer.echo(json.dumps({"file": str(target), **found.report.to_dict()}))
@@ -106,7 +107,7 @@ def quantized_graph(model: Path, fixed: ModelInputs, tell: Callable[[str], None]
     from ..quantization.quantize import quantize as quantize_model
 
     found = quantize_model(model, samples_of(fixed.data, fixed.preprocess),
-                           random_data=fixed.random_data, progress=tell, **fixed.parse())
+                           random_data=fixed.random_data, progress=tell, **fixed.parsed())
     if fixed.random_data:
         print_note("quantized with random data: cycles are right, results are not")
     return found.graph

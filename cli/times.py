@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from ..runtime.times.host_times import HostTimes
 
 ClockMhz = Annotated[float | None, typer.Option(
-    "--clock", metavar="MHZ", help="The accelerator's clock, for times; the board's, or 100 MHz, "
-                                   "unless given.")]
+    "--clock", metavar="MHZ", help="Clock of the accelerator, to turn cycles into time. "
+                                   "[default: the board's, or 100]")]
 OnBoard = Annotated[str, typer.Option(
-    "--board", metavar="NAME", help="With the memory and the clock of this board, and the CPU's "
-                                    "time estimated for its processor; a network is compiled for "
-                                    "its preset unless --config is given.")]
+    "--board", metavar="NAME", help="Take memory, clock and processor of this board, and its "
+                                    "preset unless --config is given.")]
 AllReasons = Annotated[bool, typer.Option(
-    "--all", help="Say for each node of the CPU, not for each reason, why it is there.")]
+    "--all", help="List every node that falls back to the CPU, not only the reasons.")]
 
 
 def board_and_memory(name: str, memory: str) -> tuple[Board | None, str]:
@@ -54,22 +53,22 @@ def clock_of(mhz: float | None, board: Board | None, config: Config) -> Clock:
     return Clock(mhz, "given")
 
 
-def measure_here(model: CompiledModel) -> HostTimes:
+def measured_here(model: CompiledModel) -> HostTimes:
     """The CPU's half on this machine."""
     from ..base.progress import report_progress
-    from ..runtime.times.measure import measure_times
+    from ..runtime.times.measure import measured_times
 
     with report_progress("measuring the CPU's part") as say:
-        return measure_times(model, say=say)
+        return measured_times(model, say=say)
 
 
 def host_timer(board: Board | None, clock: Clock) -> TimeHost:
     """How the CPU's times are found: estimated for a board's processor, else measured on this
     machine, which also serves a board that has no processor."""
     if board is None or board.cpu == "none":
-        return measure_here
+        return measured_here
     from ..boards.facts.speed import processor_mhz
-    from ..runtime.times.estimate import estimate_times, find_processor
+    from ..runtime.times.estimate import estimated_times, processor_named
 
-    processor, mhz = find_processor(board.cpu), processor_mhz(board, clock.mhz)
-    return lambda model: estimate_times(model, processor, mhz)
+    processor, mhz = processor_named(board.cpu), processor_mhz(board, clock.mhz)
+    return lambda model: estimated_times(model, processor, mhz)

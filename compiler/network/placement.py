@@ -169,7 +169,7 @@ def _see_views(graph: Graph, decisions: dict[str, Decision]) -> None:
             readers = graph.readers.get(name, ())
             outside = name in graph.outputs or any(
                 decisions[each].where == Where.CPU for each in readers)
-            decisions[name] = (Decision(Where.CPU, "its result is not the accelerator's to read")
+            decisions[name] = (Decision(Where.CPU, "its result is an output, or read on the CPU")
                                if outside else Decision(Where.VIEW))
 
 

@@ -17,11 +17,11 @@ MOST_OPERATORS = 4          # that a line lists
 # What a reason is about, and what helps. The first that fits counts.
 ADVICE = tuple((re.compile(pattern), advice) for pattern, advice in (
     (r"^real numbers; quantize", "quantize the model"),
-    (r"^real numbers are the CPU's", "needed at the model's edges; inside it, quantize what lies "
-                                     "between"),
+    (r"^real arithmetic runs", "expected at the model's edges; elsewhere, quantize the layers "
+                               "between"),
     (r"activations have int8", "quantize activations to int8"),
     (r"has not one scale", "quantize activations with one scale for each tensor"),
-    (r"not the accelerator's to read", "follows from its neighbours, which are the CPU's too"),
+    (r"result is an output, or read", "follows from its neighbours, which run on the CPU too"),
     (r"from lane to lane", "keep one order of axes throughout the model"),
     (r"no exponential", "leave it out where only the order of scores matters"),
     (r"no table of values|no such function", "ReLU and clip cost nothing on the accelerator"),
@@ -44,7 +44,7 @@ ADVICE = tuple((re.compile(pattern), advice) for pattern, advice in (
 
 @dataclass
 class ReasonGroup:
-    """Nodes that are the CPU's for the same reason."""
+    """Nodes that fall back to the CPU for the same reason."""
 
     reason: str
     nodes: list[NodeReport] = field(default_factory=list)
@@ -69,9 +69,9 @@ class ReasonGroup:
                          f"({', '.join([*operators, *more, *time])})")
 
 
-def group_reasons(nodes: Iterable[NodeReport],
-                  times: Mapping[str, NodeTime] | None = None) -> list[ReasonGroup]:
-    """The CPU's nodes by reason, those that take longest first, then those with most nodes.
+def grouped_reasons(nodes: Iterable[NodeReport],
+                    times: Mapping[str, NodeTime] | None = None) -> list[ReasonGroup]:
+    """Nodes on the CPU by reason, those that take longest first, then those with most nodes.
     Reasons that differ in numbers alone are one."""
     groups: dict[str, ReasonGroup] = {}
     for each in nodes:

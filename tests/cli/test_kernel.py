@@ -27,6 +27,7 @@ REQUIRED = {
     "dense": {"rows": 3, "inputs": 10, "outputs": 6},
     "pool": {"kind": "max", "height": 5, "width": 6, "channels": 4, "kernel": 2},
     "elementwise": {"operation": "add", "channels": 4},
+    "broadcast": {"operation": "mul", "channels": 4},
 }
 IMAGE = ("conv2d", "--height", 32, "--width", 32, "--channels-in", 3, "--channels-out", 16,
          "--pad", 1)

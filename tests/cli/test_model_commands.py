@@ -60,8 +60,8 @@ def files(tmp_path_factory):
 
 def test_a_model_file_is_compiled_into_an_image(files, tmp_path):
     text = good("compile", files / "product.onnx", "-o", tmp_path / "p.mt", "--config", "tiny")
-    assert text == (f"{tmp_path / 'p.mt'}: 1 program; the CPU computes 2 of 3 nodes: microtron "
-                    f"inspect {tmp_path / 'p.mt'} says why\n")
+    assert text == (f"{tmp_path / 'p.mt'}: 1 program; 2 of 3 nodes run on the CPU; for the "
+                    f"reasons, microtron inspect {tmp_path / 'p.mt'}\n")
     model = microtron.load(tmp_path / "p.mt")
     assert model.provenance["model"] == "product.onnx"
     assert len(model.provenance["sha256"]) == 64
@@ -171,8 +171,8 @@ def test_layers_add_up_to_the_whole(files):
 def test_layers_are_a_table_for_people_and_for_spreadsheets(files):
     text = good("inspect", files / "small.mt", columns=80)
     assert all(len(line) <= 80 for line in text.splitlines())
-    for part in ("1 node: no table of values in the ALU", "1 node: real numbers are the CPU's",
-                 "end to end", "without sharing"):
+    for part in ("1 node: no table of values in the ALU", "1 node: real arithmetic runs on the CPU",
+                 "end to end", "without reuse"):
         assert part in " ".join(text.split()), part
     rows = list(csv.DictReader(io.StringIO(good("inspect", files / "small.mt", "--csv"))))
     assert [each["name"] for each in rows if each["where"] != "hand-over"] == [
@@ -226,7 +226,7 @@ def test_a_trace_is_of_one_program(files, tmp_path):
     (("compile", "product.onnx", "--shape", "x=1,b"), "--shape 'x=1,b' must be an input and"),
     (("compile", "product.onnx", "--shape", "x=1", "--shape", "x=2"), "--shape names the input"),
     (("compile", "product.onnx", "--config", "tiny", "--require-accelerator"),
-     "the accelerator does not take 2 of 3 nodes: 1 for: real numbers are the CPU's, as real "
+     "the accelerator does not take 2 of 3 nodes: 1 for: real arithmetic runs on the CPU, as real "
      "(dequantize); 1 for: no exponential in the ALU, as softmax (softmax)"),
     (("compile", "product.onnx", "--config", "tiny", "-o", "/nowhere/x.mt"), "/nowhere/x.mt"),
     (("compile", "open.onnx", "--config", "tiny"), "open.onnx"),

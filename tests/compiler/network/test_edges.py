@@ -52,8 +52,8 @@ def test_what_only_converts_inputs_and_outputs_is_ignored():
 
 def test_a_conversion_inside_or_before_something_else_counts():
     assert conversions_at_edges(edged(inside=True)) == {"flat", "q", "r"}
-    with pytest.raises(CompileError, match=r"does not take 2 of 7 nodes: 2 for: real numbers are "
-                                           r"the CPU's, as INNER \(dequantize\)"):
+    with pytest.raises(CompileError, match=r"does not take 2 of 7 nodes: 2 for: real arithmetic "
+                                           r"runs on the CPU, as INNER \(dequantize\)"):
         compile_network(edged(inside=True), tiny, require_accelerator=True)
     assert conversions_at_edges(edged(computes=True)) == {"flat", "q"}
     with pytest.raises(CompileError, match=r"does not take 2 of 5 nodes: .*as EXP \(unary\)"):
