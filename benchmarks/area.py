@@ -93,7 +93,7 @@ def _count(found: dict[str, int], pattern: str) -> int:
 
 
 def measure(options: argparse.Namespace) -> Outcome:
-    return whole(options) if options.units is None else by_unit(options)
+    return measure_whole(options) if options.units is None else by_unit(options)
 
 
 def by_unit(options: argparse.Namespace) -> Outcome:
@@ -117,7 +117,7 @@ def by_unit(options: argparse.Namespace) -> Outcome:
                    rows=rows)
 
 
-def whole(options: argparse.Namespace) -> Outcome:
+def measure_whole(options: argparse.Namespace) -> Outcome:
     rows = []
     for name in options.configs:
         for family in options.families:

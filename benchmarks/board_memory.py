@@ -70,7 +70,7 @@ def dense() -> Graph:
     return builder.graph(("y",))
 
 
-def measured(model: Model, board: Board, line: SimulatedBoard) -> Measured:
+def measure(model: Model, board: Board, line: SimulatedBoard) -> Measured:
     """The cycles of a network in the system, on average."""
     if soft_processor(board) is None:
         cycles = run_by_host(model, board, line)
@@ -107,7 +107,7 @@ def main() -> None:
     files = [DIGITS, *(path for path in real_models() if path.name == KEYWORDS)]
     models = [microtron.compile(dense(), config),
               *(microtron.compile(path, config) for path in files)]
-    runs = [measured(model, board, line) for model in models]
+    runs = [measure(model, board, line) for model in models]
     starts = SINGLE_STARTS if is_small(board) else STARTS
     timing = fit_timing(runs, min(starts, key=lambda each: worst_error(runs, each)))
     for model, run in zip(models, runs, strict=True):

@@ -59,7 +59,7 @@ def _numbers(path: Path, explainer: Explainer) -> dict[str, Any]:
             "path": path_text.path_json(path, explainer)}
 
 
-def estimated(text: str, depth: int) -> Outcome:
+def estimate_clock(text: str, depth: int) -> Outcome:
     """The longest path that ends in each unit, and the unit's area, from synthesis."""
     design = synthesize(text, FAMILIES[ESTIMATED])
     owner = owners_by_unit(design, list_units(text), depth)
@@ -71,7 +71,7 @@ def estimated(text: str, depth: int) -> Outcome:
                     paths, {})
 
 
-def routed(text: str, family: Family, seeds: range, depth: int, *, route: bool) -> Outcome:
+def route_clock(text: str, family: Family, seeds: range, depth: int, *, route: bool) -> Outcome:
     """The same after place and route, with the best of several seeds."""
     tool = find_tool(family.tool)
     design = synthesize(text, family)
@@ -129,10 +129,10 @@ def measure(options: argparse.Namespace) -> Outcome:
     if options.unit is not None:
         return of_unit(text, options.unit, options.paths)
     if options.family is None:
-        return estimated(text, options.depth)
-    return routed(text, FAMILIES[options.family],
-                  range(options.seed, options.seed + options.seeds), options.depth,
-                  route=not options.no_route)
+        return estimate_clock(text, options.depth)
+    return route_clock(text, FAMILIES[options.family],
+                       range(options.seed, options.seed + options.seeds), options.depth,
+                       route=not options.no_route)
 
 
 def positive(text: str) -> int:

@@ -89,7 +89,7 @@ def convolution(config: Config, height: int, width: int, channels_in: int, chann
     limit = 1 << config.wgt_bits - 1
     image = rng.integers(-128, 128, (config.batch, channels_in, height, width))
     weights = rng.integers(-limit, limit, (channels_out, channels_in, kernel, kernel))
-    sums = _convolved(image, weights, shape)
+    sums = _convolve(image, weights, shape)
     bias = rng.integers(-1000, 1000, channels_out)
     multiplier, shift = np.transpose([quantize_scale(SPREAD / each)
                                       for each in sums.std((0, 2, 3)) * rng.uniform(
@@ -97,10 +97,10 @@ def convolution(config: Config, height: int, width: int, channels_in: int, chann
     parameters = bias, multiplier, shift
     result = requantize_array(sums, *(each[:, None, None] for each in parameters),
                               zero_point=ZERO_POINT, low=LOW, high=HIGH)
-    expected = _packed(result, config.block_out)
+    expected = _pack(result, config.block_out)
     data: dict[str, npt.NDArray[Any]] = {
         "micro_ops": encode_micro_ops(schedule.micro_ops).view(np.uint8),
-        "input": _packed(image, config.block_in).astype(np.int8),
+        "input": _pack(image, config.block_in).astype(np.int8),
         "weights": pack(_weight_tiles(weights, config), Buffer.WGT, config),
         "parameters": _parameter_tiles(parameters, config)}
     program = Program(
@@ -220,7 +220,7 @@ class Schedule:
                     stride=(0, channel))
 
 
-def _convolved(image: Array, weights: Array, shape: Shape) -> Array:
+def _convolve(image: Array, weights: Array, shape: Shape) -> Array:
     """The sums in NumPy: doubles hold them exactly, and multiply faster than its integers."""
     padded = np.pad(image, ((0, 0), (0, 0), *[(shape.pad, shape.pad)] * 2)).astype(np.float64)
     windows = np.lib.stride_tricks.sliding_window_view(padded, (shape.kernel,) * 2, (2, 3))
@@ -229,7 +229,7 @@ def _convolved(image: Array, weights: Array, shape: Shape) -> Array:
     return sums.transpose(0, 3, 1, 2).astype(np.int64)
 
 
-def _packed(tensor: npt.NDArray[Any], block: int) -> npt.NDArray[Any]:
+def _pack(tensor: npt.NDArray[Any], block: int) -> npt.NDArray[Any]:
     """From (n, channels, height, width) to (blocks, height, width, n, channels of a block)."""
     batch, channels, height, width = tensor.shape
     return np.ascontiguousarray(tensor.reshape(batch, channels // block, block, height, width)

@@ -32,7 +32,7 @@ REASONS: dict[str, str] = {         # by the first word of a node's name
 Call = Callable[[], Any]
 
 
-def measured(case: Case, seconds: float) -> dict[str, Any]:
+def measure_case(case: Case, seconds: float) -> dict[str, Any]:
     import onnxruntime
 
     data = case.model.SerializeToString()
@@ -86,7 +86,7 @@ def mean(numbers: Iterable[float]) -> float:
 
 
 def measure(options: argparse.Namespace) -> Outcome:
-    rows = [measured(each, options.seconds) for each in cases(options.network or NETWORKS)
+    rows = [measure_case(each, options.seconds) for each in cases(options.network or NETWORKS)
             if options.only in each.name]
     by_kind = {kind: round(mean(row["ratio"] for row in rows if row["kind"] == kind), 3)
                for kind in dict.fromkeys(row["kind"] for row in rows)}

@@ -36,9 +36,10 @@ FAR = 0.9                   # below this part of the reference's efficiency, a l
 LITTLE = 0.005              # of the cycles: not worth a word
 
 
-def measured(layer: Layer, config: Config, memory: MemoryTiming, repeats: int) -> dict[str, Any]:
+def measure_layer(layer: Layer, config: Config, memory: MemoryTiming,
+                  repeats: int) -> dict[str, Any]:
     """A row: what a layer needs, and what it takes."""
-    seconds, kernel = _timed(lambda: compile_op(layer.spec, config, memory=memory), repeats)
+    seconds, kernel = _time(lambda: compile_op(layer.spec, config, memory=memory), repeats)
     found = profile(kernel.program, memory)
     serial = compile_op(layer.spec, config, memory=memory, hide_latency=False).program
     work = work_of(layer.spec, config, memory)
@@ -55,10 +56,10 @@ def measured(layer: Layer, config: Config, memory: MemoryTiming, repeats: int) -
     row |= _ratios(row, config)
     row["reference"] = _reference(layer, config, memory)
     far = row["efficiency"] < FAR * (1 if row["reference"] is None else row["reference"])
-    return {**row, "far": far, "note": explained(row["where"]) if far else ""}
+    return {**row, "far": far, "note": explain(row["where"]) if far else ""}
 
 
-def _timed(function: Callable[[], Result], repeats: int) -> tuple[float, Result]:
+def _time(function: Callable[[], Result], repeats: int) -> tuple[float, Result]:
     """Seconds of the processor in the fastest of some calls, and the result. Compiling is the work
     of one thread, so that other work on the machine does not count."""
     best = float("inf")
@@ -111,7 +112,7 @@ def where(program: Program, found: Profile, needed: float) -> dict[str, float]:
     return {name: cycles / report.cycles for name, cycles in spent.items()}
 
 
-def explained(spent: dict[str, float]) -> str:
+def explain(spent: dict[str, float]) -> str:
     """In words: where the cycles of a layer went."""
     texts = {"before": "before the first product", "after": "after the last",
              **{name: f"gemm {name}" for name in spent if name.startswith("waits")}}
@@ -157,7 +158,7 @@ def totals(rows: list[dict[str, Any]], config: Config) -> list[dict[str, Any]]:
     return found
 
 
-def chosen(names: str) -> list[Layer]:
+def select_layers(names: str) -> list[Layer]:
     """Layers by network or name, as in resnet18 or C2,C5,mobilenet."""
     wanted = [name for name in names.split(",") if name]
     for name in wanted:
@@ -174,9 +175,9 @@ def measure(options: argparse.Namespace) -> Outcome:
     if options.bus:
         config = replace(config, bus_bits=options.bus)
     memory = MemoryTiming(read_latency=options.latency)
-    layers = chosen(options.layers)
+    layers = select_layers(options.layers)
     simulate(compile_op(layers[0].spec, config, memory=memory).program)  # compiles the simulator
-    rows = [measured(layer, config, memory, options.repeats) for layer in layers]
+    rows = [measure_layer(layer, config, memory, options.repeats) for layer in layers]
     seconds = sorted(row["compile_seconds"] for row in rows)
     more = COLUMNS_MORE if options.verbose else ()
     reference = () if (config, memory) == REFERENCE else (
@@ -185,7 +186,8 @@ def measure(options: argparse.Namespace) -> Outcome:
         benchmark="layers", title=f"Layers on {options.config}, {config.bus_bits}-bit bus, "
         f"{memory.read_latency} cycles of latency", rows=[*rows, *totals(rows, config)],
         columns=(Column("name", "layer"), Column("shape", "shape"), *more[:-1],
-                 Column("cycles", "cycles", _whole), Column("efficiency", "efficiency", _percent),
+                 Column("cycles", "cycles", _format_integer),
+                 Column("efficiency", "efficiency", _percent),
                  Column("utilization", "MACs used", _percent),
                  *reference, Column("efficiency_without_hiding", "in turns", _percent),
                  Column("compile_seconds", "compiled in", quantity("s")), *more[-1:],
@@ -196,7 +198,7 @@ def measure(options: argparse.Namespace) -> Outcome:
                "median_compile_seconds": seconds[len(seconds) // 2]})
 
 
-def _whole(value: float) -> str:
+def _format_integer(value: float) -> str:
     return f"{value:,.0f}"
 
 
@@ -210,7 +212,7 @@ def _knobs(knobs: dict[str, int]) -> str:
 
 COLUMNS_MORE = (
     Column("vta", "VTA's"), Column("times", "times"), Column("macs", "work", quantity("MAC")),
-    Column("bytes", "memory", quantity("B")), Column("bound", "bound", _whole),
+    Column("bytes", "memory", quantity("B")), Column("bound", "bound", _format_integer),
     Column("gain", "gain", factor), Column("knobs", "knobs", _knobs))
 
 

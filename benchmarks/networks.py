@@ -40,13 +40,13 @@ from microtron.compiler.operators.layout import Layout
 from microtron.isa.config import base
 from microtron.isa.config_files import save_config
 from microtron.isa.memory_timing import MemoryTiming
-from microtron.runtime.models.compilation import ModelOptions, compiled_network
+from microtron.runtime.models.compilation import ModelOptions, compile_to_network
 from microtron.runtime.models.compiled_host import CompiledBackend
-from microtron.runtime.models.compiled_model import compiled_model
+from microtron.runtime.models.compiled_model import to_compiled_model
 from microtron.runtime.models.host import Nodes, Pack, Unpack
 from microtron.runtime.models.model import Model
-from microtron.runtime.reports.layers import inspected
-from microtron.runtime.times.measure import measured_times
+from microtron.runtime.reports.layers import inspect_model
+from microtron.runtime.times.measure import measure_times
 from microtron.sim.simulate import simulate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,10 +80,10 @@ def sources() -> list[Source]:
 
     found = [Source("digits", ROOT / "examples" / "digits" / "digits.onnx")]
     found += [Source(path.name, path) for path in real_models()]
-    return found + [Source(name, write=partial(_written, name)) for name in MODELS]
+    return found + [Source(name, write=partial(_write_model, name)) for name in MODELS]
 
 
-def _written(name: str, path: Path) -> None:
+def _write_model(name: str, path: Path) -> None:
     from models.catalogue import MODELS
     MODELS[name](path)
 
@@ -99,7 +99,7 @@ def real_models() -> list[Path]:
                   if any(word in path.name for word in QUANTIZED))
 
 
-def chosen(names: list[str]) -> list[Source]:
+def select_networks(names: list[str]) -> list[Source]:
     """Networks by name, or the usual ones."""
     known = {each.name: each for each in sources()}
     if not names:
@@ -123,7 +123,7 @@ def config_file(name: str, folder: Path) -> str:
     return str(path)
 
 
-def measured(source: Source, name: str) -> dict[str, Any]:
+def measure_network(source: Source, name: str) -> dict[str, Any]:
     """A row: what a network takes. In a process of its own, so that its memory is its own."""
     with tempfile.TemporaryDirectory() as folder:
         path, config = source.file(Path(folder)), config_file(name, Path(folder))
@@ -131,11 +131,11 @@ def measured(source: Source, name: str) -> dict[str, Any]:
                              for each in ("1", "1", "0", "0"))
         before = _peak()
         options = ModelOptions(cost=simulated_cost())
-        network = compiled_network(path, config, options, version=__version__)
+        network = compile_to_network(path, config, options, version=__version__)
         peak = _peak()
-    model = Model(**vars(compiled_model(network, options.memory)))
-    totals = inspected(model, time_host=partial(measured_times, threads=1)).totals()
-    alone = cycles_alone(network, options.memory)
+    model = Model(**vars(to_compiled_model(network, options.memory)))
+    totals = inspect_model(model, time_host=partial(measure_times, threads=1)).totals()
+    alone = sum_layer_cycles(network, options.memory)
     run_seconds, cpu = _run_seconds(model)
     return {"network": source.name, "config": name, **totals, "alone": alone,
             "seam": alone / totals["cycles"] if totals["cycles"] else None,
@@ -164,7 +164,7 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
 
 
-def cycles_alone(network: Network, memory: MemoryTiming) -> int:
+def sum_layer_cycles(network: Network, memory: MemoryTiming) -> int:
     """The sum of the cycles of a network's layers, each in a program of its own."""
     known: dict[Any, int] = {}
     total = 0
@@ -203,15 +203,15 @@ class TimedBackend:
         self.seconds = {"nodes": 0.0, "moves": 0.0}
 
     def nodes(self, part: Graph) -> Nodes:
-        return self._timed("nodes", self.backend.nodes(part))
+        return self._time("nodes", self.backend.nodes(part))
 
     def pack(self, layout: Layout, type_: TensorType) -> Pack:
-        return self._timed("moves", self.backend.pack(layout, type_))
+        return self._time("moves", self.backend.pack(layout, type_))
 
     def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
-        return self._timed("moves", self.backend.unpack(layout, type_))
+        return self._time("moves", self.backend.unpack(layout, type_))
 
-    def _timed(self, kind: str, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _time(self, kind: str, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def run(given: Any) -> Any:
             start = time.process_time()
             found = work(given)
@@ -229,7 +229,8 @@ def _random(rng: np.random.Generator, type_: TensorType) -> Any:
 
 
 def measure(options: argparse.Namespace) -> Outcome:
-    jobs = [(source, config) for source in chosen(options.network) for config in options.config]
+    jobs = [(source, config) for source in select_networks(options.network)
+            for config in options.config]
     return Outcome(
         benchmark="networks", title="Networks as compiled", rows=list(_rows(jobs)),
         facts={"memory": "the reference system's"}, columns=(
@@ -248,7 +249,7 @@ def _rows(jobs: Iterable[tuple[Source, str]]) -> Iterable[dict[str, Any]]:
     context = multiprocessing.get_context("spawn")
     for source, config in jobs:
         with ProcessPoolExecutor(1, mp_context=context) as process:
-            yield process.submit(measured, source, config).result()
+            yield process.submit(measure_network, source, config).result()
 
 
 def _percent(part: float | None) -> str:

@@ -42,7 +42,7 @@ def layer(name: str, config: Config) -> Program:
     return convolution(config, *_shape(name, config))[0]
 
 
-def compiled(name: str, config: Config) -> Program:
+def compile_layer(name: str, config: Config) -> Program:
     """The same as the compiler schedules it; its input and weights are zeros."""
     height, width, channels_in, channels_out = _shape(name, config)
     program: Program = compile_op(Conv2d(
@@ -58,7 +58,7 @@ def _shape(name: str, config: Config) -> tuple[int, int, int, int]:
     return height, width, blocks_in * config.block_in, blocks_out * config.block_out
 
 
-def timed(device: Device, program: Program, repeats: int) -> tuple[float, Report, bytes]:
+def time_run(device: Device, program: Program, repeats: int) -> tuple[float, Report, bytes]:
     """The least processor time of a run, so that other load on the host counts for nobody; what
     it reported, and what it left in memory."""
     device.load(program)
@@ -81,8 +81,8 @@ def measure(options: argparse.Namespace) -> Outcome:
         print(json.dumps(ALONE[options.alone](options.config)))
         sys.exit()
     config = load_config(options.config)
-    rows = [*compared("by hand", layer(options.config, config)),
-            *compared("compiled", compiled(options.config, config))]
+    rows = [*compare("by hand", layer(options.config, config)),
+            *compare("compiled", compile_layer(options.config, config))]
     return Outcome(
         benchmark="simulator", title="A convolution on the cycle-exact simulator", rows=rows,
         columns=(Column("program", "scheduled"), Column("what", ""), Column("cycles", "cycles"),
@@ -93,13 +93,13 @@ def measure(options: argparse.Namespace) -> Outcome:
                **longest(options.config), "load": round(os.getloadavg()[0], 2)})
 
 
-def compared(name: str, program: Program) -> list[dict[str, Any]]:
+def compare(name: str, program: Program) -> list[dict[str, Any]]:
     """Rows of the hardware and of its twin, which must do exactly the same."""
     config = program.config
-    verilator, expected, memory = timed(RtlDevice(config), program, SLOW_REPEATS)
+    verilator, expected, memory = time_run(RtlDevice(config), program, SLOW_REPEATS)
     rows = [_row("Verilator", verilator, verilator, expected)]
     for data, what in ((True, "cycle, with data"), (False, "cycle, timing only")):
-        seconds, report, left = timed(CycleDevice(config, data=data), program, REPEATS)
+        seconds, report, left = time_run(CycleDevice(config, data=data), program, REPEATS)
         if not _agree(report, expected):
             sys.exit(f"{what} takes {report.cycles} cycles and Verilator {expected.cycles}, or "
                      f"counters or instructions differ")
@@ -127,16 +127,16 @@ def starts(name: str) -> dict[str, float]:
     """Processor seconds to the end of the first simulation of a process: when it compiles, and
     when another one has."""
     with tempfile.TemporaryDirectory() as cache:
-        first, again = (_alone("first", name, MICROTRON_CACHE=cache) for _ in range(2))
+        first, again = (_run_in_process("first", name, MICROTRON_CACHE=cache) for _ in range(2))
     return {"first_use_seconds": first["seconds"], "cached_start_seconds": again["seconds"]}
 
 
 def longest(name: str) -> dict[str, float]:
     """The most memory that a process needs for a long program."""
-    return {f"long_{key}": value for key, value in _alone("long", name).items()}
+    return {f"long_{key}": value for key, value in _run_in_process("long", name).items()}
 
 
-def _alone(part: str, name: str, **environment: str) -> dict[str, float]:
+def _run_in_process(part: str, name: str, **environment: str) -> dict[str, float]:
     """What this script measures of a part in a process of its own."""
     done = subprocess.run([sys.executable, __file__, "--alone", part, "--config", name],
                           env={**os.environ, **environment}, capture_output=True, text=True)
@@ -146,7 +146,7 @@ def _alone(part: str, name: str, **environment: str) -> dict[str, float]:
     return found
 
 
-def alone_first(name: str) -> dict[str, float]:
+def measure_first_run(name: str) -> dict[str, float]:
     program = layer(name, load_config(name))
     start = time.process_time()
     from microtron import simulate
@@ -154,7 +154,7 @@ def alone_first(name: str) -> dict[str, float]:
     return {"seconds": round(time.process_time() - start, 2)}
 
 
-def alone_long(name: str) -> dict[str, float]:
+def measure_long_run(name: str) -> dict[str, float]:
     """The layer again and again, after a barrier, until it takes long enough; with data."""
     program = layer(name, load_config(name))
     device = CycleDevice(program.config)
@@ -168,7 +168,8 @@ def alone_long(name: str) -> dict[str, float]:
     return {"cycles": cycles, "peak_mebibytes": round(peak)}
 
 
-ALONE: dict[str, Callable[[str], dict[str, float]]] = {"first": alone_first, "long": alone_long}
+ALONE: dict[str, Callable[[str], dict[str, float]]] = {"first": measure_first_run,
+                                                       "long": measure_long_run}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .files import ProgramFile, say
-from .model import check_unused, is_image_of_model, is_model, opened
-from .networks import numbered
+from .model import check_unused, is_image_of_model, is_model, open_model
+from .networks import name_program
 from .options import Limit, Memory, ModelInputs, ModelShapes, ModelValues
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _programs(path: Path, memory: str, name: str,
         check_unused("", fixed, f"{path} is a program")
         return (load_program(path),), parse_timing(memory)
     config = "" if is_image_of_model(path) else name
-    model = opened(path, config, fixed, memory)
+    model = open_model(path, config, fixed, memory)
     return model.programs, parse_timing(memory) if memory else model.memory
 
 
@@ -66,14 +66,14 @@ def _compare_one(path: Path, number: int, count: int, program: Program, timing: 
     from ..isa.config_files import load_config
     from ..sim.limit import cycle_limit
     from ..testing.compare import compare as run_both
-    from ..testing.differences import equal_line, explain, save_case
+    from ..testing.differences import describe_agreement, explain, save_case
 
     config = load_config(other) if other else program.config
     with report_progress(f"comparing program {number + 1} of {count}"):
         found = run_both(program, config=config, timing=timing,
                          limit=cycle_limit(program, timing, limit, config))
     if not found.differences:
-        say(equal_line(numbered(path, number, count), found))
+        say(describe_agreement(name_program(path, number, count), found))
         return True
     place = path
     if other or not is_file:        # `run` takes a program's own accelerator, and whole networks

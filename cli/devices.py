@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, ProgramFile, check_apart, tensor_files
+from .files import AsJson, ProgramFile, check_distinct, tensor_files
 from .firmware import is_image, run_image
 from .frames import AllFrames, FrameOptions, StatesIn, StatesOut
 from .model import check_unused, is_image_of_model, is_model
@@ -102,7 +102,7 @@ def run(program: ProgramFile,
     loaded = load_program(program)
     wanted = tensor_files("--output", outputs)
     check_outputs(loaded, wanted)
-    check_apart((*wanted.values(), trace, waveform))
+    check_distinct((*wanted.values(), trace, waveform))
     if trace is not None:
         format_for(trace)
     given = {name: read_tensor(path, loaded.tensor(name))

@@ -44,7 +44,7 @@ def run_command(parser: Callable[[], Any], arguments: list[str]) -> int:
             sys.stdout.flush()
         return 0
     except typer.Exit as stop:
-        return _flushed(stop.exit_code)
+        return _flush(stop.exit_code)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
     except Signalled as stop:
@@ -91,7 +91,7 @@ def _reason(error: OSError) -> str:
     return f"{error.filename or 'a file of the cache'}: {error.strerror or error}"
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -121,7 +121,7 @@ class StandardOutput(io.FileIO):
 
 def _prepare_streams() -> None:
     """Let both streams take any character, spelled out where their encoding lacks it."""
-    codecs.register_error("microtron.spelled", _spelled_out)
+    codecs.register_error("microtron.spelled", _explain)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:              # closed by whoever started us
             setattr(sys, name, open(os.devnull, "w"))   # noqa: SIM115 (for the process's life)
@@ -135,7 +135,7 @@ def _prepare_streams() -> None:
             line_buffering=real.line_buffering)
 
 
-def _spelled_out(error: UnicodeError) -> tuple[str, int]:
+def _explain(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start:error.end]
     return "".join(SPELLED.get(each) or ascii(each)[1:-1] for each in text), error.end

@@ -44,7 +44,7 @@ def tensor_files(option: str, given: list[str] | None) -> dict[str, Path]:
     return found
 
 
-def check_apart(files: Iterable[Path | None]) -> None:
+def check_distinct(files: Iterable[Path | None]) -> None:
     """Refuse to write two results to the same file."""
     seen: set[Path] = set()
     for path in files:

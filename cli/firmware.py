@@ -11,9 +11,9 @@ import typer
 
 from ..base.errors import MicrotronError
 from .boards import BoardName
-from .files import AsJson, check_apart, say
+from .files import AsJson, check_distinct, say
 from .frames import FrameOptions
-from .model import ModelFile, check_readable, is_model, opened
+from .model import ModelFile, check_readable, is_model, open_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .tensors import output_files
 
@@ -51,20 +51,20 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
         raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
     fixed = ModelInputs(shapes, values)
     if is_model(model) and model.suffix == ".mt":
-        network = opened(model, name, fixed, "")
+        network = open_model(model, name, fixed, "")
     else:
         memory = memory_option(chosen) if chosen.memory.timing else ""
-        network = opened(model, name or chosen.preset, fixed, memory)
+        network = open_model(model, name or chosen.preset, fixed, memory)
     with report_progress(f"building firmware for {chosen.name}"):
         image = build_image(network, chosen)
     binary = target.with_suffix(".bin")
     write_together({target: image.elf, binary: image.content})
     if as_json:
         typer.echo(json.dumps({"elf": str(target), "image": str(binary),
-                               "bytes": len(image.content), "memory": image.needed}))
+                               "bytes": len(image.content), "memory": image.memory_bytes}))
     else:
-        say(f"{binary}: {len(image.content):,} bytes, {image.needed:,} of "
-                   f"{chosen.memory.bytes:,} bytes of memory")
+        say(f"{binary}: {len(image.content):,} bytes, {image.memory_bytes:,} of "
+            f"{chosen.memory.bytes:,} bytes of memory")
 
 
 def is_image(path: Path) -> bool:
@@ -84,7 +84,7 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     from ..runtime.board.places import place_of
     from ..runtime.devices.device import BOARD
     from ..runtime.models.tensor_files import array_content
-    from ..runtime.models.tensors import taken
+    from ..runtime.models.tensors import convert_inputs
     from ..runtime.monitor.client import Monitor
     from ..runtime.monitor.line import BoardLine, serial_of
     from ..runtime.monitor.network import BoardNetwork
@@ -97,16 +97,16 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     place = place_of(device)
     address, speed = serial_of(place)
     image = _image_in(path)
-    if image.needed > place.memory_bytes:
-        raise MicrotronError(f"{path}: needs {image.needed:,} bytes of memory, but {place.board} "
-                             f"has {place.memory_bytes:,}")
+    if image.memory_bytes > place.memory_bytes:
+        raise MicrotronError(f"{path}: needs {image.memory_bytes:,} bytes of memory, but "
+                             f"{place.board} has {place.memory_bytes:,}")
     wanted = output_files(outputs, image.outputs)
     held = {name: each.type for name, each in image.states.items()}
     kept, states = frames.files_out(held), frames.read_states(held)
-    check_apart((*wanted.values(), *kept.values()))
+    check_distinct((*wanted.values(), *kept.values()))
     types = {name: each.type for name, each in image.inputs.items()}
     count, arrays = frames.read_frames(inputs, types)
-    given = [taken(types, each, allow_nan=allow_nan)
+    given = [convert_inputs(types, each, allow_nan=allow_nan)
              for each in frames.split(count, arrays)]
     timeout = None if limit is None else check_limit(limit)
     with (BoardLine(address, clock_hz=place.hz, speed=speed) as line,

@@ -148,7 +148,7 @@ def _compile(
     costs = _costs(spec, kernel, timing) if as_json or "cycles" in parts else {}
     if as_json:
         typer.echo(json.dumps({"operator": spec.operator, "config": name, "spec": _json(spec),
-                               "knobs": _plain(kernel.knobs), "form": kernel.form.note,
+                               "knobs": _to_json(kernel.knobs), "form": kernel.form.note,
                                "hide_latency": hide_latency,
                                "instructions": len(kernel.program.code), **costs}))
         return
@@ -163,14 +163,14 @@ def _kernel(spec: Any, config: Any, knobs: str, timing: MemoryTiming,
     """With the fastest schedule, or what the text says instead of it."""
     from .. import compile_op
     best = compile_op(spec, config, memory=timing, hide_latency=hide_latency)
-    given = _given(knobs, best.knobs)
+    given = _parse_knobs(knobs, best.knobs)
     if not given:
         return best
     return compile_op(spec, config, form=best.form, knobs=replace(best.knobs, **given),
                       memory=timing, hide_latency=hide_latency)
 
 
-def _given(text: str, best: Any) -> dict[str, int]:
+def _parse_knobs(text: str, best: Any) -> dict[str, int]:
     """Knobs by name; the compiler says whether their values are right."""
     if text and not is_dataclass(best):
         raise MicrotronError("--knobs: this operator has several parts, each with its own; none "
@@ -194,7 +194,7 @@ def _json(spec: Any) -> dict[str, Any]:
             for name, value in asdict(spec).items()}
 
 
-def _plain(knobs: Any) -> Any:
+def _to_json(knobs: Any) -> Any:
     return asdict(knobs) if is_dataclass(knobs) else [  # type: ignore[arg-type]
         asdict(each) for each in knobs]
 

@@ -21,7 +21,7 @@ from .firmware import firmware
 from .help import GroupedCommands
 from .kernel import add_operators, kernels
 from .model import check_unused, compile_, inspect, is_model
-from .networks import disassembled_model, verdicts_of_model
+from .networks import disassemble_model, verdicts_of_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .quantization import quantize
 
@@ -84,7 +84,7 @@ def disasm(program: ProgramFile,
     from ..isa.program_files import load_program
 
     if is_model(program):
-        text = disassembled_model(program, name, ModelInputs(shapes, values))
+        text = disassemble_model(program, name, ModelInputs(shapes, values))
     else:
         check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
         text = disassemble(load_program(program))

@@ -12,7 +12,7 @@ import typer
 
 from ..base.errors import MicrotronError
 from .files import AsJson, say, write_text
-from .objects import check_objects, write_network, written_objects
+from .objects import check_objects, write_network, write_network_objects
 from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
 from .quantization import Preprocess, RandomData, SampleData, quantized_graph
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of, host_timer
@@ -68,24 +68,24 @@ def compile_(
     if is_model(model) and model.suffix == ".mt":
         if objects is None:
             raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
-        write_network(opened(model, name, fixed, memory), cpu, objects, force=force,
+        write_network(open_model(model, name, fixed, memory), cpu, objects, force=force,
                       as_json=as_json)
         return
     _check_is_file_of_model(model)
     from ..base.progress import report_progress
     graphs: list[tuple[str, Graph]] = []
-    compiled = _compiled(model, name, fixed, memory, require_accelerator=require_accelerator,
-                         observe=lambda label, graph: graphs.append((label, graph)))
+    compiled = _compile(model, name, fixed, memory, require_accelerator=require_accelerator,
+                        observe=lambda label, graph: graphs.append((label, graph)))
     target = output or (None if parts else model.with_suffix(".mt"))
     if target is not None:
         with report_progress(f"saving {target}"):
             compiled.save(target)
     if as_json:
-        from ..runtime.reports.layers import inspected
-        written = [] if objects is None else written_objects(
+        from ..runtime.reports.layers import inspect_model
+        written = [] if objects is None else write_network_objects(
             compiled, cpu, objects, force=force)
         typer.echo(json.dumps({"image": str(target) if target else None, "objects": written,
-                               **inspected(compiled).to_dict()}))
+                               **inspect_model(compiled).to_dict()}))
         return
     if objects is not None:
         write_network(compiled, cpu, objects, force=force)
@@ -128,14 +128,14 @@ def inspect(model: ModelFile,
     if chosen is not None and not name and not is_image_of_model(model):
         name = chosen.preset
     fixed = ModelInputs(shapes, values, data, random_data, preprocess)
-    loaded = opened(model, name, fixed, memory)
+    loaded = open_model(model, name, fixed, memory)
     clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
     from ..base.progress import report_progress
-    from ..runtime.reports.layers import inspected
+    from ..runtime.reports.layers import inspect_model
 
     with report_progress("simulating") as tell:
-        found = inspected(loaded, timing_of(memory), limit=limit, clock=clock,
-                          time_host=host_timer(chosen, clock), progress=tell)
+        found = inspect_model(loaded, timing_of(memory), limit=limit, clock=clock,
+                              time_host=host_timer(chosen, clock), progress=tell)
     if as_json:
         typer.echo(json.dumps({"file": str(model), **found.to_dict()}))
         return
@@ -158,7 +158,7 @@ def is_image_of_model(path: Path) -> bool:
     return holds_model(path)
 
 
-def opened(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
+def open_model(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
     """The model in an image, or the one that is compiled from a file."""
     from ..runtime.models.model import load_model
 
@@ -166,7 +166,7 @@ def opened(path: Path, config: str, fixed: ModelInputs, memory: str) -> Model:
         check_unused(config, fixed, f"{path} was compiled already")
         return load_model(path)
     _check_is_file_of_model(path)
-    return _compiled(path, config, fixed, memory)
+    return _compile(path, config, fixed, memory)
 
 
 def check_unused(config: str, fixed: ModelInputs, reason: str) -> None:
@@ -196,9 +196,9 @@ def _check_is_file_of_model(path: Path) -> None:
                              f"are .tflite and .onnx files and images that microtron compile wrote")
 
 
-def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str, *,
-              require_accelerator: bool = False,
-              observe: Callable[[str, Graph], None] | None = None) -> Model:
+def _compile(path: Path, config: str, fixed: ModelInputs, memory: str, *,
+             require_accelerator: bool = False,
+             observe: Callable[[str, Graph], None] | None = None) -> Model:
     from .. import compile as compiled
     from ..base.progress import report_progress
 
@@ -207,7 +207,7 @@ def _compiled(path: Path, config: str, fixed: ModelInputs, memory: str, *,
             return compiled(quantized_graph(path, fixed, tell), config or "base",
                             memory=timing_of(memory), progress=tell,
                             require_accelerator=require_accelerator, observe=observe)
-        return compiled(path, config or "base", memory=timing_of(memory), **fixed.parsed(),
+        return compiled(path, config or "base", memory=timing_of(memory), **fixed.parse(),
                         progress=tell, require_accelerator=require_accelerator,
                         observe=observe)
 

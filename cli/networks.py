@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..base.errors import MicrotronError
-from .files import check_apart
+from .files import check_distinct
 from .frames import FrameOptions, run_frames
-from .model import opened, timing_of
+from .model import open_model, timing_of
 from .tensors import output_files
 from .times import clock_of, host_timer
 
@@ -37,10 +37,10 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
     from ..runtime.reports.result_tables import show_result
     from ..runtime.reports.trace import format_for, trace_content
 
-    model = opened(path, config, fixed, memory)
+    model = open_model(path, config, fixed, memory)
     wanted = output_files(outputs, model.outputs)
     kept = frames.files_out({name: each.type for name, each in model.states.items()})
-    check_apart((*wanted.values(), *kept.values(), trace))
+    check_distinct((*wanted.values(), *kept.values(), trace))
     if frames.all_frames and (trace is not None or "waveform" in options):
         raise MicrotronError("--trace and --waveform show one frame, without --frames")
     if (trace is not None or "waveform" in options) and len(model.programs) != 1:
@@ -110,7 +110,7 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
     from ..runtime.reports.profile import profile
     from ..runtime.reports.result_tables import show_end_to_end
 
-    model = opened(path, config, fixed, memory)
+    model = open_model(path, config, fixed, memory)
     clock = clock_of(mhz, board, model.config)      # before minutes of simulation
     check_safe(model)
     timing, count = timing_of(memory) or model.memory, len(model.programs)
@@ -129,7 +129,7 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
                                "time_source": each.source.value}
                               for name, each in time.host.nodes.items()]}}))
         return
-    show_profiles([numbered(path, number, count) for number in range(count)], found, clock)
+    show_profiles([name_program(path, number, count) for number in range(count)], found, clock)
     show_end_to_end(f"{path}, the whole network", model, time, all_reasons=all_reasons)
 
 
@@ -152,7 +152,7 @@ def _with_time(profile: Profile, clock: Clock) -> dict[str, Any]:
             "milliseconds": milliseconds}
 
 
-def numbered(path: Path, number: int, count: int) -> str:
+def name_program(path: Path, number: int, count: int) -> str:
     """What messages call a program of a network."""
     return f"{path}, program {number + 1} of {count}" if count > 1 else str(path)
 
@@ -163,20 +163,20 @@ def verdicts_of_model(path: Path, config: str,
     from ..base.progress import report_progress
     from ..isa.verification.verifier import inspect as judge
 
-    model = opened(path, config, fixed, "")
+    model = open_model(path, config, fixed, "")
     found, count = [], len(model.programs)
     with report_progress("verifying") as tell:
         for number, program in enumerate(model.programs):
             tell(f"verifying program {number + 1} of {count}")
-            found.append((numbered(path, number, count), judge(program)))
+            found.append((name_program(path, number, count), judge(program)))
     return found
 
 
-def disassembled_model(path: Path, config: str, fixed: ModelInputs) -> str:
+def disassemble_model(path: Path, config: str, fixed: ModelInputs) -> str:
     """What `microtron disasm` prints for a network: its programs, one after the other."""
     from ..isa.assembly.disassembler import disassemble
 
-    model = opened(path, config, fixed, "")
+    model = open_model(path, config, fixed, "")
     texts = [disassemble(program) for program in model.programs]
     if len(texts) == 1:
         return texts[0]

@@ -26,7 +26,7 @@ def check_objects(cpu: str, folder: Path | None) -> None:
         target(cpu)
 
 
-def written_objects(model: Model, cpu: str, folder: Path, *, force: bool) -> list[str]:
+def write_network_objects(model: Model, cpu: str, folder: Path, *, force: bool) -> list[str]:
     """Write a network for a processor; the files."""
     from ..base.processor import target
     from ..base.progress import report_progress
@@ -39,7 +39,7 @@ def written_objects(model: Model, cpu: str, folder: Path, *, force: bool) -> lis
 
 def write_network(model: Model, cpu: str, folder: Path, *, force: bool,
                   as_json: bool = False) -> None:
-    written = written_objects(model, cpu, folder, force=force)
+    written = write_network_objects(model, cpu, folder, force=force)
     if as_json:
         typer.echo(json.dumps({"objects": written}))
     else:

@@ -55,7 +55,7 @@ class ModelInputs(NamedTuple):
     def quantizes(self) -> bool:
         return self.data is not None or self.random_data or bool(self.preprocess)
 
-    def parsed(self) -> CompileInputs:
+    def parse(self) -> CompileInputs:
         """The options of `microtron.compile`."""
         shapes = _split("--shape", self.shapes, EXTENT, "whole numbers, as in x=1,3,224,224")
         values = _split("--value", self.values, NUMBER, "numbers, as in rate=16000")

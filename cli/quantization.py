@@ -81,7 +81,7 @@ def quantize(
         found = quantize_model(
             model, samples_of(data, preprocess), random_data=random_data, labels=labels,
             config=None if config == "none" else config, progress=tell,
-            **ModelInputs(shapes, values).parsed(), **options)
+            **ModelInputs(shapes, values).parse(), **options)
         found.save(target)
     if as_json:
         typer.echo(json.dumps({"file": str(target), **found.report.to_dict()}))
@@ -107,7 +107,7 @@ def quantized_graph(model: Path, fixed: ModelInputs, tell: Callable[[str], None]
     from ..quantization.quantize import quantize as quantize_model
 
     found = quantize_model(model, samples_of(fixed.data, fixed.preprocess),
-                           random_data=fixed.random_data, progress=tell, **fixed.parsed())
+                           random_data=fixed.random_data, progress=tell, **fixed.parse())
     if fixed.random_data:
         print_note("quantized with random data: cycles are right, results are not")
     return found.graph

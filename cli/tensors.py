@@ -26,7 +26,7 @@ def read_inputs(given: list[str] | None, types: Mapping[str, TensorType],
         inputs.npz          all arrays of a file, each for the input of its name
     """
     found: dict[str, Any] = {}
-    for name, file in _named_files(option, given, types):
+    for name, file in _files_by_input(option, given, types):
         for each, array in _arrays(option, file, name, types, frames=frames):
             if each in found:
                 raise _twice(option, each)
@@ -42,20 +42,20 @@ def output_files(given: list[str] | None, types: Iterable[str],
     for each in given or []:
         name, file = _split(option, each, names)
         if name is None or not file:
-            raise _malformed(option, each, names)
+            raise _malformed_option(option, each, names)
         if name in found:
             raise _twice(option, name)
         found[name] = Path(file)
     return found
 
 
-def _named_files(option: str, given: list[str] | None,
-                 types: Mapping[str, TensorType]) -> Iterable[tuple[str | None, Path]]:
+def _files_by_input(option: str, given: list[str] | None,
+                    types: Mapping[str, TensorType]) -> Iterable[tuple[str | None, Path]]:
     names = list(types)
     for each in given or []:
         name, file = _split(option, each, names)
         if not file or (name is None and not file.endswith(".npz")):
-            raise _malformed(option, each, names)
+            raise _malformed_option(option, each, names)
         yield name, Path(file)
 
 
@@ -82,7 +82,7 @@ def _arrays(option: str, file: Path, name: str | None, types: Mapping[str, Tenso
 
     if file.suffix != ".npz":
         assert name is not None, "only .npz files have names of their own"
-        yield name, read_array(file, *_wanted(option, name, types[name], frames=frames))
+        yield name, read_array(file, *_expected_tensor(option, name, types[name], frames=frames))
         return
     members = npz_names(file)
     if name is not None:
@@ -96,7 +96,7 @@ def _arrays(option: str, file: Path, name: str | None, types: Mapping[str, Tenso
         chosen = {each: each for each in members}
     for each, member in chosen.items():
         yield each, read_npz_array(file, member,
-                                   *_wanted(option, each, types[each], frames=frames))
+                                   *_expected_tensor(option, each, types[each], frames=frames))
 
 
 def _member(file: Path, name: str, members: list[str]) -> str:
@@ -110,13 +110,13 @@ def _member(file: Path, name: str, members: list[str]) -> str:
                          f"{list_names([show_name(each) for each in members]) or 'none'}")
 
 
-def _wanted(option: str, name: str, type_: TensorType, *,
-            frames: bool) -> tuple[str, tuple[int | None, ...], tuple[str, ...]]:
+def _expected_tensor(option: str, name: str, type_: TensorType, *,
+                     frames: bool) -> tuple[str, tuple[int | None, ...], tuple[str, ...]]:
     """What a file must hold for an input: its place, its shape and its types."""
     from ..base.checked_values import show_name
-    from ..runtime.models.tensors import taken_types
+    from ..runtime.models.tensors import accepted_types
     shape = (None, *type_.shape) if frames else type_.shape
-    return f"{KINDS[option]} {show_name(name)}", shape, taken_types(type_)
+    return f"{KINDS[option]} {show_name(name)}", shape, accepted_types(type_)
 
 
 def _unknown(option: str, name: str, names: list[str], place: str = "") -> MicrotronError:
@@ -132,7 +132,7 @@ def _unknown(option: str, name: str, names: list[str], place: str = "") -> Micro
                           f"{f'; did you mean {show_name(near[0])}?' if near else ''}")
 
 
-def _malformed(option: str, given: str, names: list[str]) -> MicrotronError:
+def _malformed_option(option: str, given: str, names: list[str]) -> MicrotronError:
     from ..base.checked_values import list_names, show_name
     example = next(iter(names), "x")
     return MicrotronError(f"{option} {show_name(given)} must be a tensor and a file, as in "

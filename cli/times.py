@@ -53,22 +53,22 @@ def clock_of(mhz: float | None, board: Board | None, config: Config) -> Clock:
     return Clock(mhz, "given")
 
 
-def measured_here(model: CompiledModel) -> HostTimes:
+def measure_here(model: CompiledModel) -> HostTimes:
     """The CPU's half on this machine."""
     from ..base.progress import report_progress
-    from ..runtime.times.measure import measured_times
+    from ..runtime.times.measure import measure_times
 
     with report_progress("measuring the CPU's part") as say:
-        return measured_times(model, say=say)
+        return measure_times(model, say=say)
 
 
 def host_timer(board: Board | None, clock: Clock) -> TimeHost:
     """How the CPU's times are found: estimated for a board's processor, else measured on this
     machine, which also serves a board that has no processor."""
     if board is None or board.cpu == "none":
-        return measured_here
+        return measure_here
     from ..boards.facts.speed import processor_mhz
-    from ..runtime.times.estimate import estimated_times, processor_named
+    from ..runtime.times.estimate import estimate_times, find_processor
 
-    processor, mhz = processor_named(board.cpu), processor_mhz(board, clock.mhz)
-    return lambda model: estimated_times(model, processor, mhz)
+    processor, mhz = find_processor(board.cpu), processor_mhz(board, clock.mhz)
+    return lambda model: estimate_times(model, processor, mhz)

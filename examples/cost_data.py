@@ -66,7 +66,7 @@ def points(most: int) -> Iterator[tuple[Row, Job]]:
                                          name=f"{layer} on {name}")
 
 
-def gathered(most: int, processes: int | None) -> list[Row]:
+def gather(most: int, processes: int | None) -> list[Row]:
     """A row for each point."""
     described, jobs = zip(*points(most), strict=True)
     reports = simulate_many(jobs, processes=processes)
@@ -98,7 +98,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.file.suffix not in (".csv", ".json"):
         parser.error(f"{options.file} must end with .csv or .json")
-    rows = gathered(options.candidates, options.processes)
+    rows = gather(options.candidates, options.processes)
     draft = options.file.with_suffix(".tmp")
     draft.write_text(as_text(rows, options.file.suffix), encoding="utf-8", newline="")
     draft.replace(options.file)         # whole, or as it was

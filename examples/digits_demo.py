@@ -53,7 +53,7 @@ def digits(count: int) -> tuple[list[Array], Array]:
     return [image.astype(np.float32)[None, None] for image in images[:count]], labels[:count]
 
 
-def classified(model: Model, images: list[Array], labels: Array, device: str) -> Outcome:
+def classify(model: Model, images: list[Array], labels: Array, device: str) -> Outcome:
     """Run every image, CPU and accelerator side by side."""
     start = time.perf_counter()
     say(f"running {len(images)} digits on the {device} device")
@@ -96,7 +96,7 @@ def main() -> None:
     compiled = time.perf_counter() - start
     show_some(model, images, labels)
     microtron.show(microtron.inspect(model), f"{MODEL.name} on {given.config}")
-    outcome = classified(model, images, labels, given.device)
+    outcome = classify(model, images, labels, given.device)
     print(f"\nDigits it has not seen: {outcome.right} of {outcome.count} right: "
           f"{outcome.accuracy:.1%}")
     if outcome.cycles:

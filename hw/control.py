@@ -103,7 +103,7 @@ class Control(Component):
         # No driver writes in the cycle in which that changes.
         self.may_write = register(m, ~self.running & ~self.reset, "may_write")
         start = Signal()
-        m.d.sync += start.eq(self._written(registers.Control.START))
+        m.d.sync += start.eq(self._is_written(registers.Control.START))
         self._look(m)
         self._run(m, start)
         readable = {
@@ -150,7 +150,7 @@ class Control(Component):
             m.d.comb += status[exponent(flag)].eq(holds)
         return status
 
-    def _written(self, bits):
+    def _is_written(self, bits):
         return (self.write_enable & (self.write_offset == _offsets["control"])
                 & ((self.write_data & int(bits)) != 0))
 

@@ -50,7 +50,7 @@ def breaches(instruction: type[Instruction], word: Value) -> list[Value]:
     them."""
     fields = unpack(instruction, word)
     return [*(word[8 * offset:8 * offset + 8] != 0 for offset in reserved_bytes(instruction)),
-            *(_unnamed(field, getattr(fields, field.name)) for field in fields_of(instruction)
+            *(_is_unnamed(field, getattr(fields, field.name)) for field in fields_of(instruction)
               if field.kind is not None),
             *(Value.cast(broken).any() for broken, _ in instruction.rules(fields))]
 
@@ -60,7 +60,7 @@ def is_illegal(instruction: type[Instruction], word: Value) -> Value:
     return Cat(breaches(instruction, word)).any()
 
 
-def _unnamed(field: Field, value: Value) -> Value:
+def _is_unnamed(field: Field, value: Value) -> Value:
     """Whether a value has no name in the field's enum, or a bit no name in its flags."""
     known = [int(each) for each in field.allowed or field.kind]
     if field.is_flags:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..runtime.reports.tables import open_console, plain, show
+from ..runtime.reports.tables import open_console, safe_text, show
 from .report import RANDOM, QuantizationReport
 
 SHOWN = 12                      # layers with the largest error
@@ -31,11 +31,11 @@ def show_report(report: QuantizationReport, *, all_layers: bool = False) -> None
     if report.random:
         rows.append(("warning", RANDOM))
     show(report.model, rows)
-    table = Table(title=plain("layers" if all_layers else "what hurts most"),
+    table = Table(title=safe_text("layers" if all_layers else "what hurts most"),
                   title_justify="left")
     for heading in ("layer", "operator", "SQNR dB", "scale", "zero point"):
         table.add_column(heading)
     for each in report.layers if all_layers else report.worst[:SHOWN]:
-        table.add_row(plain(each.name), each.operator, f"{each.sqnr:.1f}", f"{each.scale:.4g}",
+        table.add_row(safe_text(each.name), each.operator, f"{each.sqnr:.1f}", f"{each.scale:.4g}",
                       str(each.zero_point))
     open_console().print(table)

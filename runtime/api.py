@@ -88,12 +88,12 @@ def inspect(model: Model, memory: MemoryTiming | None = None, *, mhz: float | No
     """
     from .clock import Clock
     from .models.compiled_model import CompiledModel
-    from .reports.layers import inspected
+    from .reports.layers import inspect_model
 
     check_type("model", model, CompiledModel, "a Model, as microtron.compile and load return it")
     check_memory(memory)
-    return inspected(model, memory, limit=limit, progress=progress,
-                     clock=None if mhz is None else Clock(mhz, "given"))
+    return inspect_model(model, memory, limit=limit, progress=progress,
+                         clock=None if mhz is None else Clock(mhz, "given"))
 
 
 @check_keywords

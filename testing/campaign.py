@@ -14,8 +14,8 @@ from ..isa.instructions import WINDOW_ROWS, WINDOW_TAPS
 from ..isa.memory_timing import MemoryTiming
 from ..sim.functional.simulator import Functional
 from .compare import Case, Comparison, compare_case
-from .faulty_programs import spoiled
-from .long_programs import stretched
+from .faulty_programs import inject_fault
+from .long_programs import lengthen
 from .random_programs import random_program
 
 # Small, so that they are soon compiled and run, and apart in everything that matters for time.
@@ -77,18 +77,18 @@ def long_case(config: Config, seed: int) -> Case:
     """A program whose instructions take long, and race."""
     rng = random.Random(seed)
     program = random_program(config, seed, length=rng.choice(LENGTHS))
-    return Case(program=stretched(program, rng), timing=random_timing(rng))
+    return Case(program=lengthen(program, rng), timing=random_timing(rng))
 
 
 def wrong_case(config: Config, seed: int) -> Case:
     """A program with something wrong in it, or a bus that fails somewhere."""
     rng = random.Random(seed)
     program = random_program(config, seed, length=rng.choice(LENGTHS))
-    program, failing = spoiled(program, rng)
+    program, failing = inject_fault(program, rng)
     return Case(program=program, timing=random_timing(rng), failing=failing, limit=WRONG_LIMIT)
 
 
-def checked(case: Case, *, right: bool) -> Comparison:
+def check_case(case: Case, *, right: bool) -> Comparison:
     """Compare a case; a right one must also leave the memory of the functional simulator."""
     comparison = compare_case(case)
     if right and not comparison.differences:

@@ -120,16 +120,17 @@ class Observed(RtlDevice):
         return self.limit or generous_limit(program, self.timing)
 
     def _run_to_its_end(self, limit: int) -> None:
-        self.timeline, self.counters = empty_timeline(len(self._loaded().program.code)), None
+        self.timeline = empty_timeline(len(self._require_loaded().program.code))
+        self.counters = None
         self._harness.trace(self.timeline.start, self.timeline.end)
         super()._run_to_its_end(limit)
         self.counters = {name: self._harness.read(f"{name}_low")
                          | self._harness.read(f"{name}_high") << 32 for name in counters_of(
-                             self._loaded().program.config)}
+                             self._require_loaded().program.config)}
 
     @property
     def memory(self) -> tuple[Bytes, ...]:
-        return self._loaded().segments
+        return self._require_loaded().segments
 
     def counter_after(self, cycles: int, name: str) -> int:
         """A counter, read shortly after the given number of cycles."""

@@ -35,7 +35,7 @@ UNITS: Mapping[Engine | None, tuple[str, ...]] = {
     None: ("fetch", "buffer", "reader", "writer", "dram", "control")}
 
 
-def equal_line(name: str, comparison: Comparison) -> str:
+def describe_agreement(name: str, comparison: Comparison) -> str:
     """That nothing differs, and what there was to compare."""
     twin = comparison.twin
     instructions = f"{len(comparison.case.program.code):,} instructions"

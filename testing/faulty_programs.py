@@ -18,7 +18,7 @@ INDICES = ("sram", "dst", "src", "lhs", "rhs", "params", "uop")
 LARGE = (255, 256, 511, 512, 1000, 4095, 65535)
 
 
-def spoiled(program: Program, rng: random.Random) -> tuple[Program, range]:
+def inject_fault(program: Program, rng: random.Random) -> tuple[Program, range]:
     """The program with one thing wrong, and the addresses that fail, which may be none."""
     if rng.random() < 0.2:
         return program, _failing(program, rng)
@@ -38,29 +38,31 @@ def _failing(program: Program, rng: random.Random) -> range:
 
 
 def _bad_index(program: Program, rng: random.Random) -> Stream | None:
-    return _changed(program, rng, INDICES, lambda value: rng.choice(LARGE))
+    return _change_field(program, rng, INDICES, lambda value: rng.choice(LARGE))
 
 
 def _bad_stride(program: Program, rng: random.Random) -> Stream | None:
     names = ("dst_stride", "src_stride", "wgt_stride", "rhs_stride", "params_stride",
              "sram_pitch")
-    return _changed(program, rng, names, lambda value: rng.choice((-300, -40, 7, 40, 300, 5000)))
+    return _change_field(program, rng, names,
+                         lambda value: rng.choice((-300, -40, 7, 40, 300, 5000)))
 
 
 def _bad_alignment(program: Program, rng: random.Random) -> Stream | None:
-    return _changed(program, rng, ("offset", "stride"), lambda value: value + rng.randint(1, 3))
+    return _change_field(program, rng, ("offset", "stride"),
+                         lambda value: value + rng.randint(1, 3))
 
 
-def _outside_a_window(program: Program, rng: random.Random) -> Stream | None:
+def _leave_window(program: Program, rng: random.Random) -> Stream | None:
     name = rng.choice(("offset", "stride", "segment", "shape"))
     value = {"offset": rng.choice((1 << 13, 1 << 16, (1 << 32) - 64)),
              "stride": rng.choice((-4096, 4096, 1 << 20)), "segment": rng.randrange(8),
              "shape": rng.choice((40, 300))}[name]
-    return _changed(program, rng, (name,), lambda _: value)
+    return _change_field(program, rng, (name,), lambda _: value)
 
 
-def _changed(program: Program, rng: random.Random, names: tuple[str, ...],
-             change: Callable[[int], int]) -> Stream | None:
+def _change_field(program: Program, rng: random.Random, names: tuple[str, ...],
+                  change: Callable[[int], int]) -> Stream | None:
     """One field of one instruction that has one of these."""
     code = program.code.copy()
     position = rng.randrange(len(code))
@@ -77,7 +79,7 @@ def _changed(program: Program, rng: random.Random, names: tuple[str, ...],
     return code
 
 
-def _lost_token(program: Program, rng: random.Random) -> Stream | None:
+def _lose_token(program: Program, rng: random.Random) -> Stream | None:
     """A wait or post that is not made, or made in vain."""
     code = program.code.copy()
     position, name = rng.randrange(len(code)), rng.choice(("wait", "post"))
@@ -118,8 +120,8 @@ def _any_opcode(program: Program, rng: random.Random) -> Stream:
 
 
 WAYS: tuple[Callable[[Program, random.Random], Stream | None], ...] = (
-    _bad_index, _bad_index, _bad_stride, _bad_alignment, _outside_a_window, _outside_a_window,
-    _lost_token, _lost_token, _too_many_tokens, _cut_off, _any_byte, _any_byte, _any_opcode)
+    _bad_index, _bad_index, _bad_stride, _bad_alignment, _leave_window, _leave_window,
+    _lose_token, _lose_token, _too_many_tokens, _cut_off, _any_byte, _any_byte, _any_opcode)
 
 
 def _computes_micro_ops(program: Program) -> bool:

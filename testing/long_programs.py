@@ -36,7 +36,7 @@ SHARE = 0.5                 # of the instructions that become longer, if they ca
 Triple = tuple[int, int, int]
 
 
-def stretched(program: Program, rng: random.Random) -> Program:
+def lengthen(program: Program, rng: random.Random) -> Program:
     """The program with longer loops and larger boxes, elsewhere, within the same bounds."""
     instructions = decode(program.code)
     uops = _micro_ops(program, instructions)

@@ -79,7 +79,7 @@ class Draft:
         depthwise gemms and, every second one, for windows."""
         return -(-2 * self.windows[Buffer.UOP].tiles // 3)
 
-    def aligned(self, number: int) -> bool:
+    def is_window_aligned(self, number: int) -> bool:
         """Whether the rows of a micro-op for depthwise gemms are those of a window."""
         return self.config.has_windows and (number - self.dense) % 2 == 0
 
@@ -172,7 +172,7 @@ def _micro_op(draft: Draft, number: int) -> MicroOp:
         return window.first + draft.rng.randrange(window.tiles)
     uop = MicroOp(dst=inside(Buffer.ACC), src=inside(Buffer.INP), bias=inside(Buffer.ACC),
                   wgt=inside(Buffer.WGT) * rows + draft.rng.randrange(rows))
-    if rows > 1 and draft.aligned(number):
+    if rows > 1 and draft.is_window_aligned(number):
         return replace(uop, wgt=uop.wgt // WINDOW_ROWS * WINDOW_ROWS)
     return uop
 
@@ -235,7 +235,7 @@ def _sources(draft: Draft, bases: list[int], loops: Triple) -> tuple[GemmFlags, 
 def _window_product(draft: Draft) -> Window | None:
     """The last iterations of the inner loop begin no sum, so their destinations may be anywhere."""
     rng, part = draft.rng, draft.windows[Buffer.UOP]
-    suitable = [each for each in range(draft.dense, part.tiles) if draft.aligned(each)]
+    suitable = [each for each in range(draft.dense, part.tiles) if draft.is_window_aligned(each)]
     if not suitable:
         return None
     number = rng.choice(suitable)

@@ -28,11 +28,11 @@ def demo():
 def test_digits_are_told_apart_cycle_by_cycle(demo):
     model = microtron.compile(demo.MODEL, "base")
     images, labels = demo.digits(120)
-    exact = demo.classified(model, images, labels, "cycle")
+    exact = demo.classify(model, images, labels, "cycle")
     assert exact.accuracy >= 0.96
     assert exact.cycles == model.run(images[7]).cycles
     assert 0.1 < exact.utilization < 1
-    fast = demo.classified(model, images, labels, "functional")
+    fast = demo.classify(model, images, labels, "functional")
     assert (fast.right, fast.cycles) == (exact.right, 0)
 
 

@@ -26,7 +26,7 @@ def example():
 
 @pytest.fixture(scope="module")
 def rows(example):
-    return example.gathered(1, 1)
+    return example.gather(1, 1)
 
 
 def test_a_row_has_exact_cycles_that_are_never_below_the_bound(rows):
@@ -60,7 +60,7 @@ def test_every_kind_of_column_that_the_page_names_is_there(rows):
 @pytest.mark.parametrize(("file", "written"), [("data.json", True), ("data.xls", False)])
 def test_only_files_of_two_kinds_are_written(example, rows, tmp_path, monkeypatch, capsys, file,
                                              written):
-    monkeypatch.setattr(example, "gathered", lambda most, processes: rows)
+    monkeypatch.setattr(example, "gather", lambda most, processes: rows)
     monkeypatch.setattr(sys, "argv", ["cost_data.py", str(tmp_path / file)])
     if written:
         example.main()

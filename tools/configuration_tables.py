@@ -18,7 +18,7 @@ from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import Config, base, lean
-from microtron.runtime.reports.layers import inspected
+from microtron.runtime.reports.layers import inspect_model
 
 LAYERS = (Conv2d(height=28, width=28, channels_in=128, channels_out=128, kernel=(3, 3),
                  pad=(1, 1, 1, 1)),
@@ -54,7 +54,7 @@ def network_rows(paths: Iterable[Path]) -> Iterator[list[str]]:
 
 def _cycles_of_network(path: Path, config: Config) -> str:
     try:
-        return f"{inspected(compile_model(path, config)).cycles:,}"
+        return f"{inspect_model(compile_model(path, config)).cycles:,}"
     except CompileError as error:
         return str(error)
 

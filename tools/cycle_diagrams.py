@@ -65,7 +65,7 @@ def main() -> None:
         wave = read_vcd(path, names)
     text = PAGE.read_text(encoding="utf-8")
     for mark, lines, position in (("load", LOAD, LOAD_AT), ("gemm", GEMM, GEMM_AT)):
-        text = replaced(text, mark, "\n".join(diagram(
+        text = replace_section(text, mark, "\n".join(diagram(
             wave, lines, int(timeline.start[position]), int(timeline.end[position]))))
     write_atomically(PAGE, text.encode())
 
@@ -137,7 +137,7 @@ def _quiet(wave: Wave, lines: Sequence[tuple[str, tuple[str, ...], str | None]],
             and cycle + 1 in idle and cycle + 2 in idle}
 
 
-def replaced(text: str, mark: str, body: str) -> str:
+def replace_section(text: str, mark: str, body: str) -> str:
     begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
     if begin not in text or end not in text:
         sys.exit(f"{PAGE}: there is no place marked {mark}")

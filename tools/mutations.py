@@ -55,7 +55,7 @@ class Fault:
         line = text.splitlines()[self.row - 1]
         return (line[:self.column] + self.new + line[self.column + len(self.old):]).strip()
 
-    def applied(self, text: str) -> str:
+    def apply(self, text: str) -> str:
         lines = text.splitlines(keepends=True)
         line = lines[self.row - 1]
         lines[self.row - 1] = (line[:self.column] + self.new
@@ -91,13 +91,13 @@ def faults_in(file: str, text: str) -> Iterator[Fault]:
 
 def _parses(fault: Fault) -> bool:
     try:
-        compile(fault.applied((ROOT / fault.file).read_text(encoding="utf-8")), "fault", "exec")
+        compile(fault.apply((ROOT / fault.file).read_text(encoding="utf-8")), "fault", "exec")
     except SyntaxError:
         return False
     return True
 
 
-def chosen(places: list[str], count: int, seed: int) -> list[Fault]:
+def select_faults(places: list[str], count: int, seed: int) -> list[Fault]:
     """Some faults, spread over all files of some folders."""
     generator = random.Random(seed)
     by_file = []
@@ -121,13 +121,13 @@ def tests_of(file: str) -> list[str]:
             if (ROOT / each).exists()]
 
 
-def noticed(fault: Fault) -> bool:
+def is_noticed(fault: Fault) -> bool:
     """Whether some test fails with the fault in place."""
     with tempfile.TemporaryDirectory(prefix="mutation") as folder:
         copy = Path(folder) / "microtron"
         shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
         path = copy / fault.file
-        path.write_text(fault.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(fault.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
         for tests in tests_of(fault.file):
             try:
                 done = subprocess.run(
@@ -148,12 +148,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
     options = parser.parse_args()
     survivors = 0
-    for fault in chosen(options.places, options.count, options.seed):
+    for fault in select_faults(options.places, options.count, options.seed):
         text = (ROOT / fault.file).read_text(encoding="utf-8")
         reason = ALIKE.get((fault.file, fault.line(text)))
         if reason is not None:
             print(f"alike      {fault}: {reason}", flush=True)
-        elif noticed(fault):
+        elif is_noticed(fault):
             print(f"noticed    {fault}", flush=True)
         else:
             survivors += 1

@@ -93,7 +93,7 @@ def examine(path: Path, config: str, seed: int) -> dict[str, Any]:
     from microtron.compiler.network.network import Where
 
     try:
-        model, options = _compiled(path, config)
+        model, options = _compile(path, config)
     except MicrotronError as error:
         return {"verdict": "refused", "reason": str(error)}
     hosted = sum(each.macs for each in model.host_nodes)
@@ -110,10 +110,10 @@ def examine(path: Path, config: str, seed: int) -> dict[str, Any]:
         outputs = list(model.run(inputs, "functional").outputs.values())
     except MicrotronError as error:
         return {**found, "verdict": "refused", "reason": str(error)}
-    return {**found, **compared(outputs, expected)}
+    return {**found, **compare(outputs, expected)}
 
 
-def _compiled(path: Path, config: str) -> tuple[Any, dict[str, Any]]:
+def _compile(path: Path, config: str) -> tuple[Any, dict[str, Any]]:
     """The model and the options that it took."""
     import microtron
     from microtron.base.errors import MicrotronError
@@ -129,7 +129,7 @@ def _compiled(path: Path, config: str) -> tuple[Any, dict[str, Any]]:
     given: dict[str, list[str]] = {"--shape": [], "--value": []}
     for option, text in zip(words[::2], words[1::2], strict=True):
         given[option].append(text)
-    options = ModelInputs(given["--shape"], given["--value"]).parsed()
+    options = ModelInputs(given["--shape"], given["--value"]).parse()
     return microtron.compile(path, config, **options), dict(options)
 
 
@@ -192,7 +192,7 @@ def _by_litert(path: Path, inputs: dict[str, Any], values: dict[str, Any]) -> li
     return [chosen.get_tensor(each["index"]) for each in chosen.get_output_details()]
 
 
-def compared(outputs: list[Any], expected: list[Any]) -> dict[str, Any]:
+def compare(outputs: list[Any], expected: list[Any]) -> dict[str, Any]:
     """How far outputs are from what is expected: the worst of all."""
     import numpy as np
 

@@ -54,13 +54,13 @@ class Scale:
         scale = np.float32(max(high - low, 1e-6) / (HIGH - LOW))
         return Scale(scale, int(np.clip(round(LOW - low / float(scale)), LOW, HIGH)))
 
-    def stored(self, values: Array) -> Array:
+    def quantize(self, values: Array) -> Array:
         found: Array = np.clip(np.rint(values / self.scale) + self.zero, LOW, HIGH)
         return found.astype(np.int8)
 
-    def rounded(self, values: Array) -> Array:
+    def round_trip(self, values: Array) -> Array:
         """Real numbers after they were stored."""
-        found: Array = (self.stored(values).astype(np.float32) - self.zero) * self.scale
+        found: Array = (self.quantize(values).astype(np.float32) - self.zero) * self.scale
         return found
 
 
@@ -87,7 +87,7 @@ class Writer:
     def input(self, name: str, shape: tuple[int, ...], sample: Array) -> Tensor:
         """An input of real numbers; the model quantizes it."""
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-        return self._quantized(name, sample.astype(np.float32))
+        return self._quantize(name, sample.astype(np.float32))
 
     def output(self, name: str, x: Tensor, shape: tuple[int, ...]) -> None:
         """Give a tensor as a result, in real numbers."""
@@ -109,7 +109,7 @@ class Writer:
              groups: int = 1, activation: str = "") -> Tensor:
         """A convolution; weights are (output, input of its group, y, x)."""
         names, real = self._weights(x, weights, bias, axis=0)
-        sample = convolved(x.sample, real, stride, pad, groups) + bias[:, None, None]
+        sample = convolve(x.sample, real, stride, pad, groups) + bias[:, None, None]
         return self._operator("Conv", [x.name, *names], sample, activation,
                               kernel_shape=weights.shape[2:], strides=[stride] * 2,
                               pads=[pad] * 4, group=groups)
@@ -131,9 +131,9 @@ class Writer:
         """Quantized numbers with one scale: an embedding."""
         scale = Scale.of(values)
         name = self._fresh("constant")
-        self._constant(f"{name}.stored", scale.stored(values))
-        return Tensor(self._dequantized(f"{name}.stored", name, scale.scale,
-                                        np.int8(scale.zero)), scale.rounded(values), scale)
+        self._constant(f"{name}.stored", scale.quantize(values))
+        return Tensor(self._dequantize(f"{name}.stored", name, scale.scale,
+                                       np.int8(scale.zero)), scale.round_trip(values), scale)
 
     # operators of activations
 
@@ -143,7 +143,7 @@ class Writer:
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         return self._operator("MatMul", [x.name, y.name], x.sample @ y.sample)
 
-    def scaled(self, x: Tensor, factor: float) -> Tensor:
+    def rescale(self, x: Tensor, factor: float) -> Tensor:
         """A tensor times a number, which is not quantized."""
         name = self._constant(self._fresh("factor"), np.float32(factor))
         return self._operator("Mul", [x.name, name], x.sample * np.float32(factor))
@@ -172,26 +172,26 @@ class Writer:
                         constant_values=-np.inf)
         windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
         sample = windows[:, :, ::stride, ::stride].max(axis=(-2, -1))
-        return self._moved("MaxPool", x, sample, kernel_shape=[kernel] * 2, strides=[stride] * 2,
-                           pads=[pad] * 4)
+        return self._data_movement("MaxPool", x, sample, kernel_shape=[kernel] * 2,
+                                   strides=[stride] * 2, pads=[pad] * 4)
 
     def global_average(self, x: Tensor) -> Tensor:
         """Of each channel; the result has no axes for rows and columns."""
         mean = self._operator("GlobalAveragePool", [x.name],
                               x.sample.mean(axis=(2, 3), keepdims=True))
-        return self._moved("Flatten", mean, mean.sample[:, :, 0, 0], axis=1)
+        return self._data_movement("Flatten", mean, mean.sample[:, :, 0, 0], axis=1)
 
     def reshape(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         name = self._constant(self._fresh("shape"), np.array(shape, np.int64))
-        return self._moved("Reshape", x, x.sample.reshape(shape), name)
+        return self._data_movement("Reshape", x, x.sample.reshape(shape), name)
 
     def transpose(self, x: Tensor, *order: int) -> Tensor:
-        return self._moved("Transpose", x, x.sample.transpose(order), perm=order)
+        return self._data_movement("Transpose", x, x.sample.transpose(order), perm=order)
 
     def first(self, x: Tensor) -> Tensor:
         """The first index of the second axis: the token that stands for all."""
         index = self._constant(self._fresh("index"), np.array(0, np.int64))
-        return self._moved("Gather", x, x.sample[:, 0], index, axis=1)
+        return self._data_movement("Gather", x, x.sample[:, 0], index, axis=1)
 
     def concat(self, x: Tensor, y: Tensor, axis: int) -> Tensor:
         """Tensors one after the other; the second is a constant or has any scale."""
@@ -210,20 +210,20 @@ class Writer:
             name = self._node("Clip", [name, *bounds])
         elif activation:
             name = self._node(activation, [name])
-        return self._quantized(name, sample)
+        return self._quantize(name, sample)
 
-    def _moved(self, kind: str, x: Tensor, sample: Array, *more: str,
-               **attributes: Any) -> Tensor:
+    def _data_movement(self, kind: str, x: Tensor, sample: Array, *more: str,
+                       **attributes: Any) -> Tensor:
         """An operator whose results are some of the numbers of its operand: the scale stays."""
-        return self._quantized(self._node(kind, [x.name, *more], **attributes), sample, x.scale)
+        return self._quantize(self._node(kind, [x.name, *more], **attributes), sample, x.scale)
 
-    def _quantized(self, name: str, sample: Array, scale: Scale | None = None) -> Tensor:
+    def _quantize(self, name: str, sample: Array, scale: Scale | None = None) -> Tensor:
         scale = scale or Scale.of(sample)
         parameters = [self._constant(f"{name}.scale", scale.scale),
                       self._constant(f"{name}.zero", np.int8(scale.zero))]
         stored = self._node("QuantizeLinear", [name, *parameters])
         real = self._node("DequantizeLinear", [stored, *parameters])
-        return Tensor(real, scale.rounded(sample), scale)
+        return Tensor(real, scale.round_trip(sample), scale)
 
     def _weights(self, x: Tensor, weights: Array, bias: Array,
                  axis: int) -> tuple[tuple[str, str], Array]:
@@ -235,16 +235,16 @@ class Writer:
         stored = np.clip(np.rint(weights / shaped), -HIGH, HIGH).astype(np.int8)
         name = self._fresh("weights")
         self._constant(f"{name}.stored", stored)
-        matrix = self._dequantized(f"{name}.stored", name, scales, np.zeros(len(scales), np.int8),
-                                   axis)
+        matrix = self._dequantize(f"{name}.stored", name, scales, np.zeros(len(scales), np.int8),
+                                  axis)
         units = (x.scale.scale * scales).astype(np.float32)
         self._constant(f"{name}.bias.stored", np.rint(bias / units).astype(np.int32))
-        sums = self._dequantized(f"{name}.bias.stored", f"{name}.bias", units,
-                                 np.zeros(len(units), np.int32), 0)
+        sums = self._dequantize(f"{name}.bias.stored", f"{name}.bias", units,
+                                np.zeros(len(units), np.int32), 0)
         return (matrix, sums), stored.astype(np.float32) * shaped
 
-    def _dequantized(self, stored: str, name: str, scale: Any, zero: Any,
-                     axis: int | None = None) -> str:
+    def _dequantize(self, stored: str, name: str, scale: Any, zero: Any,
+                    axis: int | None = None) -> str:
         parameters = [self._constant(f"{name}.scale", scale), self._constant(f"{name}.zero", zero)]
         attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
         self.nodes.append(helper.make_node("DequantizeLinear", [stored, *parameters], [name],
@@ -267,7 +267,7 @@ class Writer:
         return f"{word}_{self.counts[word]}"
 
 
-def convolved(x: Array, weights: Array, stride: int, pad: int, groups: int) -> Array:
+def convolve(x: Array, weights: Array, stride: int, pad: int, groups: int) -> Array:
     """A convolution of images (n, channel, y, x), tap by tap."""
     outputs, depth, *kernel = weights.shape
     images = np.pad(x.transpose(0, 2, 3, 1), ((0, 0), (pad, pad), (pad, pad), (0, 0)))

@@ -50,12 +50,12 @@ def _attention(writer: Writer, weights: Weights, x: Tensor, heads: int) -> Tenso
     _, tokens, width = x.sample.shape
     depth = width // heads
 
-    def projected(*order: int) -> Tensor:
+    def project(*order: int) -> Tensor:
         y = writer.linear(x, *weights.linear(width, width))
         return writer.transpose(writer.reshape(y, (1, tokens, heads, depth)), *order)
 
-    query, key, value = projected(0, 2, 1, 3), projected(0, 2, 3, 1), projected(0, 2, 1, 3)
-    scores = writer.scaled(writer.matmul(query, key), depth ** -0.5)
+    query, key, value = project(0, 2, 1, 3), project(0, 2, 3, 1), project(0, 2, 1, 3)
+    scores = writer.rescale(writer.matmul(query, key), depth ** -0.5)
     mixed = writer.matmul(writer.softmax(scores), value)
     mixed = writer.reshape(writer.transpose(mixed, 0, 2, 1, 3), (1, tokens, width))
     return writer.linear(mixed, *weights.linear(width, width))

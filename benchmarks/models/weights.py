@@ -23,16 +23,16 @@ class Weights:
         """Weights (output, input of its group, y, x) and a bias, for results of the size of the
         operands after a ReLU has taken half of them away; or near 1, given a sample of the
         operands: that is what batch normalization does."""
-        weights, bias = self._drawn((outputs, depth, kernel, kernel), depth * kernel * kernel, 0)
+        weights, bias = self._draw((outputs, depth, kernel, kernel), depth * kernel * kernel, 0)
         return weights if sample is None else weights / sqrt(np.square(sample).mean()), bias
 
     def dense(self, outputs: int, inputs: int) -> tuple[Array, Array]:
         """Weights (output, input) and a bias."""
-        return self._drawn((outputs, inputs), inputs, 0)
+        return self._draw((outputs, inputs), inputs, 0)
 
     def linear(self, inputs: int, outputs: int) -> tuple[Array, Array]:
         """Weights (input, output) and a bias."""
-        return self._drawn((inputs, outputs), 2 * inputs, 1)
+        return self._draw((inputs, outputs), 2 * inputs, 1)
 
     def norm(self, width: int) -> tuple[Array, Array]:
         """The scale and the bias of a normalization."""
@@ -41,7 +41,7 @@ class Weights:
     def embedding(self, *shape: int) -> Array:
         return self._normal(0.5, *shape)
 
-    def _drawn(self, shape: tuple[int, ...], products: int, axis: int) -> tuple[Array, Array]:
+    def _draw(self, shape: tuple[int, ...], products: int, axis: int) -> tuple[Array, Array]:
         sizes = np.exp(self._normal(SPREAD, shape[axis])) * sqrt(2 / products)
         shaped = sizes.reshape([-1 if each == axis else 1 for each in range(len(shape))])
         return self._normal(1, *shape) * shaped, self._normal(0.1, shape[axis])

@@ -20,15 +20,15 @@ def board_names() -> list[str]:
 def find_board(name: str) -> Board:
     """One that comes with the kit, or the one that a .toml file describes."""
     if name in board_names():
-        return _load_checked(FILES / f"{name}.toml")
+        return _load_and_check(FILES / f"{name}.toml")
     if name.endswith(".toml"):
-        return _load_checked(Path(name))
+        return _load_and_check(Path(name))
     known = board_names()
     raise BoardError(f"there is no board {quote(name)}; there are {', '.join(known)}, or give a "
                      f".toml file of your own{near(name, known)}")
 
 
-def _load_checked(path: Path) -> Board:
+def _load_and_check(path: Path) -> Board:
     found = load_board(path)
     check_board(found, str(path))
     return found

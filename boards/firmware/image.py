@@ -40,7 +40,7 @@ class Image:
     elf: bytes
 
     @property
-    def needed(self) -> int:
+    def memory_bytes(self) -> int:
         """Bytes of memory, with what lies behind the file."""
         return int(HEADER.unpack_from(self.content)[3])
 
@@ -71,8 +71,8 @@ def build_image(model: CompiledModel, board: Board) -> Image:
         extract_binary(folder, "network.elf", "network.bin")
         image = Image((folder / "network.bin").read_bytes(),
                       (folder / "network.elf").read_bytes())
-    if image.needed > board.memory.bytes:
-        raise MicrotronError(f"{model.name}: needs {image.needed:,} bytes of memory, but "
+    if image.memory_bytes > board.memory.bytes:
+        raise MicrotronError(f"{model.name}: needs {image.memory_bytes:,} bytes of memory, but "
                              f"{board.name} has {board.memory.bytes:,}")
     return image
 

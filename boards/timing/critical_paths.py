@@ -131,7 +131,7 @@ class Timing:
 def topological_order(netlist: Netlist) -> list[Cell]:
     """The cells without a clock, each behind those it depends on."""
     drivers = netlist.drivers
-    inside = {name: cell for name, cell in netlist.cells.items() if is_passed(cell)}
+    inside = {name: cell for name, cell in netlist.cells.items() if is_combinational(cell)}
     waiting: dict[str, int] = {}
     readers: dict[str, list[str]] = {}
     for name, cell in inside.items():
@@ -155,7 +155,7 @@ def topological_order(netlist: Netlist) -> list[Cell]:
     return order
 
 
-def is_passed(cell: Cell) -> bool:
+def is_combinational(cell: Cell) -> bool:
     return ecp5_delays.clock_to_out(cell) is None
 
 

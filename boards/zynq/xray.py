@@ -113,7 +113,7 @@ def open_xray(folder: Path, part: str) -> Xray:
                  for name, tile in json.loads(grid.read_text(encoding="utf-8")).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MicrotronError(f"{grid}: not a grid of tiles: {error!r}") from None
-    return Xray(folder, part, tiles, _required(folder, part, match[1]))
+    return Xray(folder, part, tiles, _read_required_features(folder, part, match[1]))
 
 
 def _areas(tile: dict[str, Any]) -> Iterator[tuple[str, Area]]:
@@ -124,7 +124,7 @@ def _areas(tile: dict[str, Any]) -> Iterator[tuple[str, Area]]:
                         type=alias["type"], sites=alias["sites"])
 
 
-def _required(folder: Path, part: str, device: str) -> str:
+def _read_required_features(folder: Path, part: str, device: str) -> str:
     """Of the part, or of another with the same die: packages and grades do not change it."""
     for name in (part, *sorted(path.parent.name for path in folder.glob(f"{device}*/part.yaml"))):
         path = folder / name / "required_features.fasm"

@@ -19,7 +19,13 @@ from ..graph.graph import Graph, Node
 from ..graph.operation import Operation as GraphOperation
 from ..graph.operations.data_movement.shape import Reshape
 from ..graph.operations.layers.matmul import MatMul
-from ..graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
+from ..graph.operations.layers.window import (
+    Conv,
+    Pool,
+    PoolKind,
+    TransposedConv,
+    common_channel_axis,
+)
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
 from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Rescale
 from ..graph.operations.scaled import SUMS, Clamped, Scaled
@@ -354,19 +360,31 @@ def _broadcast(graph: Graph, node: Node, operation: Binary, config: Config) -> T
     shape = (1,) * (len(image.shape) - len(other.shape)) + other.shape
     if image.shape != node.type.shape or len(shape) != len(IMAGE_AXES) or left in graph.constants:
         raise RefusalError("no side is an image that the other is repeated to meet")
-    axis = next((axis for axis in (1, 3) if shape == tuple(
-        size if each in (0, axis) else 1 for each, size in enumerate(image.shape))), None)
-    if axis is None or other.size == 1 < image.shape[1] * image.shape[3]:
-        raise RefusalError("the right side is repeated to meet the other, but not for every pixel")
+    axis = _repeated_along(graph, image.shape, shape, constant=right in graph.constants)
     axes = image_axes(axis)
     images, channels, height, width = (image.shape[each] for each in axes)
     spec = Broadcast(channels=channels, height=height, width=width, images=images,
                      **_pairwise(graph, node, operation, left, right))
     if right not in graph.constants:
         return Task(spec, {"left": left, "right": right}, axes=axes)
-    values = constant_of(graph, right, "numbers").reshape(shape)
-    return Task(spec, {"left": left}, {"right": np.ascontiguousarray(values.transpose(axes))},
-                axes)
+    values = constant_of(graph, right, "numbers").reshape(shape).transpose(axes)
+    return Task(spec, {"left": left}, {"right": np.ascontiguousarray(np.broadcast_to(
+        values, (images, channels, 1, 1)))}, axes)
+
+
+def _repeated_along(graph: Graph, image: Shape, other: Shape, *, constant: bool) -> int:
+    """The axis of channels, of which another tensor has one number each, repeated for every pixel.
+    A constant may have fewer: it is repeated beforehand."""
+    if constant and prod(other) == 1:
+        axis = common_channel_axis(node.operation for node in graph.nodes.values())
+        if axis is not None:
+            return axis
+    for axis in (1, 3):
+        least = tuple(1 if constant and each == 0 else size if each in (0, axis) else 1
+                      for each, size in enumerate(image))
+        if other == least or other == (image[0], *least[1:]):
+            return axis
+    raise RefusalError("the right side is repeated to meet the other, but not for every pixel")
 
 
 def _rescale(graph: Graph, node: Node, operation: Rescale | Clamp, config: Config) -> Task:

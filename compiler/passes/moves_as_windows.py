@@ -8,7 +8,7 @@ import numpy as np
 
 from ..graph.graph import Graph, Node
 from ..graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
-from ..graph.operations.data_movement.shape import Pad, PadMode, Slice
+from ..graph.operations.data_movement.shape import Pad, PadMode, Reshape, Slice, Transpose
 from ..graph.operations.layers.window import (
     Conv,
     Pair,
@@ -17,6 +17,7 @@ from ..graph.operations.layers.window import (
     TransposedConv,
     common_channel_axis,
 )
+from ..graph.operations.pointwise.binary import Binary
 from ..graph.operations.pointwise.quantize import Rescale
 from ..graph.operations.vision.resize import Resize, ResizeKind
 from ..graph.types import Array, Quantization, TensorType
@@ -34,12 +35,14 @@ def moves_as_windows(graph: Graph) -> Graph:
         y = Pad(x, before=(0, 8, 0, 0))     becomes    y = Conv(x, w, scales=(1.0,)), where w has
                                                        a 1 for each channel that stays
 
-    So do slices of channels, blocks of pixels as channels and, with a transposed convolution,
-    channels as blocks of pixels and pixels that are repeated. A shortcut of a residual network that
-    is made of such moves then stays on the accelerator, in the same stream as the layers around it;
-    as moves they are the CPU's. All are exact: a maximum of one number is that number, and a sum of
-    one product with 1 and many with 0, times 1, is what was multiplied. A slice before a border of
-    channels is the stride of the convolution, and a change of scale after it is the convolution's.
+    So do slices of channels, channels in another order (as a shuffle), a number for each pixel that
+    meets all channels of an image (a convolution with a 1 for each of them), blocks of pixels as
+    channels and, with a transposed convolution, channels as blocks of pixels and pixels that are
+    repeated. A shortcut of a residual network that is made of such moves then stays on the
+    accelerator, in the same stream as the layers around it; as moves they are the CPU's. All are
+    exact: a maximum of one number is that number, and a sum of one product with 1 and many with 0,
+    times 1, is what was multiplied. A slice before a border of channels is the stride of the
+    convolution, and a change of scale after it is the convolution's.
 
     Only int8 becomes windows, which is what the accelerator has, and only in a graph whose windows
     all have their channels on one axis: on another one, a channel would be a row.
@@ -81,6 +84,10 @@ class _Change:
                 return self._block(name, node, moved)
             case Resize() as resize:
                 return self._resize(name, node, resize)
+            case Reshape() as last:
+                return self._shuffle(name, node, last)
+            case Binary() as binary:
+                return self._repeat_channels(name, node, binary)
             case _:
                 return False
 
@@ -169,6 +176,51 @@ class _Change:
                                     low=rescale.low, high=rescale.high), node.type, node.origin)
         return True
 
+    def _shuffle(self, name: str, node: Node, last: Reshape) -> bool:
+        """Channels in another order: as groups, which a transpose exchanges."""
+        graph = self.edit.graph
+        transpose = graph.nodes.get(last.x)
+        if transpose is None or not isinstance(transpose.operation, Transpose):
+            return False
+        first = graph.nodes.get(transpose.operation.x)
+        if first is None or not isinstance(first.operation, Reshape):
+            return False
+        x = graph.type_of(first.operation.x)
+        if x != node.type:
+            return False
+        depth = x.shape[self.channels]
+        ones = self._ones(depth, depth, node.type)
+        if ones is None:
+            return False
+        order = _channel_order(self.channels, x, first.operation, transpose.operation, last)
+        if order is None:
+            return False
+        self._conv(name, node, first.operation.x, ones[order][..., None, None], (1, 1))
+        return True
+
+    def _repeat_channels(self, name: str, node: Node, binary: Binary) -> bool:
+        """One side has a number for each pixel, which all channels of the other meet: give it as
+        many channels, by a convolution with ones."""
+        graph, depth = self.edit.graph, node.type.shape[self.channels]
+        sides = {"left": binary.left, "right": binary.right}
+        for side, tensor in sides.items():
+            type_ = graph.type_of(tensor)
+            if tensor in graph.constants or not is_image(type_) or depth == 1 or (
+                    type_.shape[self.channels] != 1) or type_.size == 1:
+                continue
+            repeated = self.edit.fresh(f"{name}.{side}")
+            shape = list(type_.shape)
+            shape[self.channels] = depth
+            ones = np.ones((depth, 1, 1, 1), np.int8)
+            self._conv(repeated, replace(node, type=replace(type_, shape=tuple(shape))), tensor,
+                       ones, (1, 1))
+            sides[side] = repeated
+        if sides == {"left": binary.left, "right": binary.right}:
+            return False
+        self.edit.put(name, replace(binary, left=sides["left"], right=sides["right"]), node.type,
+                      node.origin)
+        return True
+
     def _resize(self, name: str, node: Node, resize: Resize) -> bool:
         """Pixels that are repeated a whole number of times."""
         x = self.edit.graph.type_of(resize.x)
@@ -205,6 +257,20 @@ class _Change:
         self.edit.put(name, TransposedConv(
             x=x, weights=constant, stride=(weights.shape[2], weights.shape[3]),
             channel_axis=self.channels, scales=(1.0,)), node.type, node.origin)
+
+
+def _channel_order(axis: int, x: TensorType, first: Reshape, transpose: Transpose,
+                   last: Reshape) -> Array | None:
+    """Which channel of a tensor each channel becomes that two reshapes around a transpose move, if
+    nothing but whole channels moves."""
+    places = np.arange(x.size).reshape(x.shape)
+    moved = places.reshape(first.shape).transpose(transpose.order).reshape(last.shape)
+    pixel = tuple(slice(None) if each == axis else 0 for each in range(len(x.shape)))
+    starts = places[pixel]
+    order = np.searchsorted(starts, moved[pixel])
+    if order.max() >= len(starts) or not np.array_equal(moved, np.take(places, order, axis)):
+        return None
+    return order
 
 
 def is_image(type_: TensorType) -> bool:

@@ -59,7 +59,7 @@ def depthwise(x: Array, weights: Array, bias: Array) -> Array:
     return found
 
 
-def scattered(parts: list[Array], shape: tuple[int, ...], kernel: int, stride: int) -> Array:
+def scatter(parts: list[Array], shape: tuple[int, ...], kernel: int, stride: int) -> Array:
     """The gradient of images from those of what each tap saw: `taps` backwards."""
     pad, size = kernel // 2, parts[0].shape[1]
     total = np.zeros((shape[0], shape[1] + 2 * pad, shape[2] + 2 * pad, shape[3]), np.float32)
@@ -108,7 +108,7 @@ def gradients(parameters: Mapping[str, Array], images: Array,
     found["depthwise"] = np.stack([(here * deep).sum(axis=(0, 1, 2)) for here in seen]).reshape(
         parameters["depthwise"].shape)
     found["depthwise.bias"] = deep.sum(axis=(0, 1, 2))
-    deep = scattered([deep * each for each in flat], values["second"].shape, 3, 1)
+    deep = scatter([deep * each for each in flat], values["second"].shape, 3, 1)
 
     second = (total + deep) * (values["second"] > 0)            # both ways of the residual block
     first = _convolution_gradients(parameters, found, "second", values["first"], second, 2)
@@ -125,4 +125,4 @@ def _convolution_gradients(parameters: Mapping[str, Array], found: Parameters, n
     found[name] = np.stack([here.reshape(len(rows), -1).T @ rows for here
                             in taps(x, len(weights), stride)]).reshape(weights.shape)
     found[f"{name}.bias"] = rows.sum(axis=0)
-    return scattered([result @ each.T for each in flat], x.shape, len(weights), stride)
+    return scatter([result @ each.T for each in flat], x.shape, len(weights), stride)

@@ -29,7 +29,7 @@ BRIGHTEST = 16                  # of a pixel
 
 def main() -> None:
     training, labels, test, test_labels = digits()
-    parameters = trained(training, labels)
+    parameters = train(training, labels)
     print(f"real numbers: {accuracy(parameters, test, test_labels):.2%} of {len(test)} digits")
     write(parameters, training[:CALIBRATED_ON], HERE / "digits.onnx")
     np.savez_compressed(HERE / "digits_test.npz", images=test[..., 0].astype(np.uint8),
@@ -47,7 +47,7 @@ def digits() -> tuple[Array, Array, Array, Array]:
     return images[HELD_OUT:], labels[HELD_OUT:], images[:HELD_OUT], labels[:HELD_OUT]
 
 
-def trained(images: Array, labels: Array) -> Parameters:
+def train(images: Array, labels: Array) -> Parameters:
     """Parameters after some epochs of Adam on images that are moved by up to a pixel."""
     rng = np.random.default_rng(SEED)
     parameters = initial(rng)
@@ -60,7 +60,7 @@ def trained(images: Array, labels: Array) -> Parameters:
         losses = []
         for chosen in np.split(rng.permutation(len(images))[:len(images) // BATCH * BATCH],
                                len(images) // BATCH):
-            loss, found = gradients(parameters, moved(images[chosen], rng), labels[chosen])
+            loss, found = gradients(parameters, shift_images(images[chosen], rng), labels[chosen])
             losses.append(loss)
             steps += 1
             rate = RATE * (1 + np.cos(np.pi * steps / total)) / 2
@@ -75,7 +75,7 @@ def trained(images: Array, labels: Array) -> Parameters:
     return parameters
 
 
-def moved(images: Array, rng: np.random.Generator) -> Array:
+def shift_images(images: Array, rng: np.random.Generator) -> Array:
     """Images moved by up to a pixel in both directions."""
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     places = rng.integers(0, 3, (len(images), 2))

@@ -41,7 +41,7 @@ def save(model: onnx.ModelProto, path: Path) -> None:
 
 def in_four_bits(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with INT4 weights, which ONNX has from opset 21 on."""
-    copy = _copied(model)
+    copy = _copy(model)
     copy.opset_import[0].version = 21
     arrays = {each.name: numpy_helper.to_array(each) for each in copy.graph.initializer}
     readers = {name: node for node in copy.graph.node for name in node.input}
@@ -57,12 +57,12 @@ def in_four_bits(model: onnx.ModelProto) -> onnx.ModelProto:
             and node.input[0] in arrays and arrays[node.input[0]].ndim > 1 for place in (0, 2)}
     del copy.graph.initializer[:]
     copy.graph.initializer.extend(
-        helper.make_tensor(name, TensorProto.INT4, each.shape, _packed(each), raw=True)
+        helper.make_tensor(name, TensorProto.INT4, each.shape, _pack_nibbles(each), raw=True)
         if name in four else numpy_helper.from_array(each, name) for name, each in arrays.items())
     return copy
 
 
-def _packed(numbers: Array) -> bytes:
+def _pack_nibbles(numbers: Array) -> bytes:
     """Two numbers a byte, the first in the low half."""
     flat = numbers.ravel().astype(np.uint8)
     pairs = np.pad(flat, (0, len(flat) % 2)).reshape(-1, 2)
@@ -71,23 +71,23 @@ def _packed(numbers: Array) -> bytes:
 
 def _narrow(arrays: dict[str, Array], weights: str, scale: str, zero: str) -> Array:
     """Make weights numbers from −8 to 7. Returns their scales."""
-    real = arrays[weights] * _shaped(arrays[scale], arrays[weights].ndim)
+    real = arrays[weights] * _reshape(arrays[scale], arrays[weights].ndim)
     rows = real.reshape(len(real), -1)
     widest = np.abs(rows).max(axis=1) / HIGH
-    trials = [_rounded(rows, widest * part) for part in CANDIDATES]
+    trials = [_round(rows, widest * part) for part in CANDIDATES]
     errors = [np.square(trial * (widest * part)[:, None] - rows).sum(axis=1)
               for trial, part in zip(trials, CANDIDATES, strict=True)]
     scales: Array = (widest * CANDIDATES[np.argmin(errors, axis=0)]).astype(np.float32)
-    arrays[weights] = _rounded(rows, scales).reshape(real.shape)
+    arrays[weights] = _round(rows, scales).reshape(real.shape)
     arrays[zero] = np.zeros_like(arrays[zero])
     return scales
 
 
-def _rounded(rows: Array, scales: Array) -> Array:
+def _round(rows: Array, scales: Array) -> Array:
     return np.clip(np.rint(rows / scales[:, None]), LOW, HIGH).astype(np.int8)
 
 
-def _shaped(scales: Array, axes: int) -> Array:
+def _reshape(scales: Array, axes: int) -> Array:
     return scales.reshape(-1, *(1,) * (axes - 1))
 
 
@@ -103,14 +103,14 @@ def _rescale_bias(arrays: dict[str, Array], layer: onnx.NodeProto, model: onnx.M
 
 def for_images(model: onnx.ModelProto, count: int) -> onnx.ModelProto:
     """The model for several images at once: inputs, outputs and what is between say so."""
-    copy = _copied(model)
+    copy = _copy(model)
     for each in (*copy.graph.input, *copy.graph.output):
         each.type.tensor_type.shape.dim[0].dim_value = count
     del copy.graph.value_info[:]
     return copy
 
 
-def _copied(model: onnx.ModelProto) -> onnx.ModelProto:
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     return copy

@@ -138,13 +138,13 @@ class AluIssue(Component):
         reads_left = task.reads_left & writes
         reads_right = (task.reads_right & writes) | fetches
         acc_tiles, out_tiles = (self.config.tiles(each) for each in (Buffer.ACC, Buffer.OUT))
-        dst_outside = Mux(task.to_out, _outside(slot.at.dst, out_tiles),
-                          _outside(slot.at.dst, acc_tiles))
-        right_outside = Mux(parameter[0], _outside(slot.at.right, acc_tiles),
-                            _outside(following, acc_tiles))
+        dst_outside = Mux(task.to_out, _is_outside(slot.at.dst, out_tiles),
+                          _is_outside(slot.at.dst, acc_tiles))
+        right_outside = Mux(parameter[0], _is_outside(slot.at.right, acc_tiles),
+                            _is_outside(following, acc_tiles))
         ticket = step.ticket
         m.d.comb += [
-            outside.eq((reads_left & _outside(slot.at.left, acc_tiles))
+            outside.eq((reads_left & _is_outside(slot.at.left, acc_tiles))
                        | (reads_right & right_outside) | (writes & dst_outside)),
             step.reads_left.eq(reads_left), step.left.eq(slot.at.left),
             step.reads_right.eq(reads_right), step.right.eq(right),
@@ -187,7 +187,7 @@ class AluIssue(Component):
             m.d.sync += [spare_valid.eq(1), no_spare.eq(0), free.eq(0), self.shut.eq(1)]
         return described, valid
 
-    def _inside(self, m, described, valid):
+    def _mask_outside(self, m, described, valid):
         """The step that is described, or one that does nothing if it is outside."""
         inside, step = ~described.ticket.outside, Signal(STEP, name="inside")
         m.d.comb += [
@@ -203,7 +203,7 @@ class AluIssue(Component):
     def _advance(self, m, described, taken):
         """Move a step to the front, and request what it reads once that has been written."""
         ports, outside = self.tickets, described[0].ticket.outside
-        described, described_valid = self._inside(m, *described)
+        described, described_valid = self._mask_outside(m, *described)
         front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
         valid, vacant, clear = Signal(name="front_valid"), Signal(init=1), Signal()
         renew = self.renew
@@ -269,6 +269,6 @@ class AluIssue(Component):
         ]
 
 
-def _outside(number, tiles):
+def _is_outside(number, tiles):
     """Whether an exact index is negative or too large; the number of tiles is a power of two."""
     return number[bits_for(tiles):].any()

@@ -156,7 +156,7 @@ class AluResults(Component):
                          of_bank.eq(wanted), spares.eq(~wanted), asks.eq(wants),
                          posts.eq(next_ticket.post & next_ticket.last.replicate(len(posts))),
                          free.eq(is_free), bound.eq(~is_free),
-                         result.eq(_widened(Cat(next_result), next_ticket.narrow))]
+                         result.eq(_sign_extend(Cat(next_result), next_ticket.narrow))]
         stops = self.halts | halted
         with m.If(stops):
             m.d.sync += [halted.eq(1), waiting.eq(0), vacant.eq(1), free.eq(0), bound.eq(1),
@@ -242,7 +242,7 @@ class AluResults(Component):
         m.d.comb += [ports.pending.eq(pending), ports.must_wait.eq(Cat(meets_held, *meets).any())]
 
 
-def _widened(result, narrow):
+def _sign_extend(result, narrow):
     """The lanes of a result, sign-extended where they are narrow."""
     lanes = [result.word_select(number, LANE_BITS) for number in range(len(result) // LANE_BITS)]
     return Cat(Cat(lane[:NARROW_BITS], Mux(narrow, lane[NARROW_BITS - 1].replicate(

@@ -124,7 +124,8 @@ class Requantizer(Component):
         amount = register(m, shift[:5] | shift[5].replicate(5), "first_shift")      # at most 31
         fine_amount = register(m, amount[:3], "first_fine_shift")
         whole_bytes, kept = amount[3:], QUOTIENT_BITS + 7       # 7: what is shifted out next
-        coarse = register(m, lowest(shifted(with_dropped(product, 0), whole_bytes, 8), kept + 2),
+        coarse = register(m, lowest(shift_right_sticky(append_sticky_bits(product, 0), whole_bytes,
+                                                       8), kept + 2),
                           "first_coarse")
         lost = register(m, Cat(
             (whole_bytes <= number) & _differs(product[kept + 8 * number:][:8], product[-1])
@@ -132,7 +133,8 @@ class Requantizer(Component):
         sign = register(m, product[-1], "sign")
         above = Cat((fine_amount <= number) & (bit != sign)
                     for number, bit in enumerate(coarse[2 + LANE_BITS - 1:]))
-        number = register(m, lowest(shifted(coarse, fine_amount, 1), QUOTIENT_BITS + 2), "first")
+        number = register(m, lowest(shift_right_sticky(coarse, fine_amount, 1), QUOTIENT_BITS + 2),
+                          "first")
         limits = Signal(LIMITS, reset_less=True)
         m.d.sync += [limits.beyond.eq(lost | above.any()), limits.negative.eq(sign)]
         return number, limits
@@ -169,16 +171,16 @@ class Requantizer(Component):
                      number.eq(rounded.number)]
         with m.If(self.scaling[COARSE].wrap):
             m.d.comb += number[-1].eq(rounded.number[-2])
-        number, limit = (with_dropped(each, rounded.dropped) for each in (number, limit))
+        number, limit = (append_sticky_bits(each, rounded.dropped) for each in (number, limit))
         # A shift by 48 bits is not asked for: in its place, a limit, of whose bits many are alike,
         # so that a bit chooses one of four.
         halves = amount[COARSE_BITS:]
-        choices = [*(shifted(number, Const(place, 2), HALF_BITS) for place in range(3)),
-                   shifted(limit, halves, HALF_BITS)]
+        choices = [*(shift_right_sticky(number, Const(place, 2), HALF_BITS) for place in range(3)),
+                   shift_right_sticky(limit, halves, HALF_BITS)]
         coarse = register(m, select(choices, halves | rounded.saturates.replicate(2)).as_signed(),
                           "coarse")
         fine_shift = register(m, amount[:COARSE_BITS], "fine_shift")
-        fine = register(m, shifted(coarse, fine_shift, 1), "fine")
+        fine = register(m, shift_right_sticky(coarse, fine_shift, 1), "fine")
 
         scaling = self.scaling[FINISH]
         quotient, last_bit, any_bit = parts_of(fine)
@@ -207,7 +209,7 @@ class Requantizer(Component):
         return below, above
 
 
-def with_dropped(number, dropped):
+def append_sticky_bits(number, dropped):
     """A number with the two bits below it. `dropped`: something below half a unit was lost."""
     return Cat(dropped, Const(0, 1), number).as_signed()
 
@@ -222,7 +224,7 @@ def parts_of(number):
     return number[2:].as_signed(), number[1], number[0]
 
 
-def shifted(number, amount, unit):
+def shift_right_sticky(number, amount, unit):
     """Shifts right by `amount` units of so many bits; the lowest bit stays set when any bit that
     went through it was."""
     while len(amount):          # two bits of it at a time: a choice among four

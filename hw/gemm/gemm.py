@@ -220,7 +220,7 @@ class GemmEngine(wiring.Component):
         m.d.sync += [
             issued[0].valid.eq(work & ~slot.empty),
             issued[0].ends.eq(work & slot.last),
-            issued[0].outside.eq(_outside(micro_op, self.config.tiles(Buffer.UOP))),
+            issued[0].outside.eq(_is_outside(micro_op, self.config.tiles(Buffer.UOP))),
             issued[0].start.eq(start),
             issued[0].bias.eq(start & _has(flags, GemmFlags.BIAS)),
             issued[0].depthwise.eq(_has(flags, GemmFlags.DEPTHWISE)),
@@ -259,11 +259,11 @@ class GemmEngine(wiring.Component):
         slot = located.slot
         adds = issued.adds if self.config.has_windows else Const(1, 1)
         outside_of = [
-            issued.outside | (adds & issued.bias & _outside(micro_op.bias, tiles[Buffer.ACC])),
-            adds & _outside(at["dst"], tiles[Buffer.ACC]),
-            Mux(issued.out, _outside(at["src"], self.config.gemm_out_tiles),
-                _outside(at["src"], tiles[Buffer.INP])),
-            _outside(wgt, tiles[Buffer.WGT])]
+            issued.outside | (adds & issued.bias & _is_outside(micro_op.bias, tiles[Buffer.ACC])),
+            adds & _is_outside(at["dst"], tiles[Buffer.ACC]),
+            Mux(issued.out, _is_outside(at["src"], self.config.gemm_out_tiles),
+                _is_outside(at["src"], tiles[Buffer.INP])),
+            _is_outside(wgt, tiles[Buffer.WGT])]
         m.d.sync += [
             slot.valid.eq(issued.valid), slot.ends.eq(issued.ends),
             slot.clear.eq(issued.start & ~issued.bias), slot.depthwise.eq(issued.depthwise),
@@ -353,7 +353,7 @@ def _has(flags, flag):
     return flags[exponent(flag)]
 
 
-def _outside(tile, tiles):
+def _is_outside(tile, tiles):
     """Whether an index is outside a scratchpad; its number of tiles is a power of two, or none."""
     if tiles == 0:
         return Const(1)

@@ -189,7 +189,7 @@ class PairedRows(wiring.Component):
             both = Signal(signed(2 * spacing), name=f"both_{name}", reset_less=True)
             m.d.sync += both.eq((products[0][0] + correction) + products[1][0])
             return both[spacing:].as_signed(), both[:spacing]
-        parts = [self._apart(*each) for each in products]
+        parts = [self._separate(*each) for each in products]
         high, low = (Signal(signed(self.config.inp_bits + self.config.wgt_bits + 1),
                             name=f"{each}_{name}", reset_less=True) for each in ("high", "low"))
         m.d.sync += [high.eq(parts[0][0] + parts[1][0]),
@@ -216,7 +216,7 @@ class PairedRows(wiring.Component):
                 m.d.sync += [product.eq(0), covered.eq(0)]
         return product, covered
 
-    def _apart(self, product, covered):
+    def _separate(self, product, covered):
         """Both products, where they overlap: what is too much there belongs to the low one."""
         spacing, overlap = self.packing.spacing, self.packing.overlap
         upper = (product[spacing:spacing + overlap] - covered)[:overlap].as_signed()

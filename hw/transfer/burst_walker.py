@@ -222,7 +222,7 @@ class BurstWalker(Component):
                 here.eq(start), last_beat.eq(Mux(self.empty, start[:grid], end[:grid])),
                 more.eq(end[grid:] - start[grid:]),
                 ends_row.eq(self.empty | (start[grid:] == end[grid:])),
-                cause.eq(self._judged()),
+                cause.eq(self._find_fault()),
                 base.eq(self.box.base),
                 final.eq(self.last_row), no_bytes.eq(self.empty),
                 post.eq(self.box.post), position.eq(self.box.position),
@@ -231,7 +231,7 @@ class BurstWalker(Component):
             m.d.sync += [here.eq((here[grid:] + 1) << grid), more.eq(more - 1),
                          ends_row.eq(more == 1)]
 
-    def _judged(self):
+    def _find_fault(self):
         """What is wrong with the row at hand, if anything."""
         outside = (self.row_start < 0) | (self.row_end >= self.box.size)
         return Mux(self.misaligned, Fault.ALIGNMENT,

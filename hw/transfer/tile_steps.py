@@ -190,11 +190,11 @@ class TileSteps(Component):
         in_plane, in_row, in_line = (
             packing.begin(prepared, index, lane)
             for index, lane in zip(indices, (*lanes[:2], packing.lane), strict=True))
-        begun = self._begun(self.next_data, self.next_single, {
+        begun = self._first_step(self.next_data, self.next_single, {
             name: Mux(self.new_plane, in_plane[name], Mux(self.new_row, in_row[name], value))
             for name, value in in_line.items()})
-        at_start = self._begun(self.first_data, self.first_single,
-                               packing.start(prepared, prepared.lane))
+        at_start = self._first_step(self.first_data, self.first_single,
+                                    packing.start(prepared, prepared.lane))
         first = {name: Mux(self.begins, at_start[name], value) for name, value in begun.items()}
         with m.If(self.goes):
             m.d.sync += [part.eq(packing.next_part), last_part.eq(packing.next_last_part),
@@ -209,7 +209,7 @@ class TileSteps(Component):
                     self.run_ends.eq(first["ends"]), self.run_goes_on.eq(~first["ends"]),
                 ]
 
-    def _begun(self, data, single, first):
+    def _first_step(self, data, single, first):
         """The first step of a run, from what it is if the run has `data`."""
         ends = first["fits"] & (self.prepared.parts == 0)
         return {"data": data, "together": data & first["together"], "within": first["within"],

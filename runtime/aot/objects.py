@@ -24,7 +24,7 @@ from ...isa.config import PAGE_BYTES
 from ..models.compiled_model import CompiledModel
 from .data import data_module
 from .names import compute_symbol, constant_symbol, program_symbol, state_symbol, symbol_of
-from .overwrite import check_overwrites, note_written
+from .overwrite import check_overwrites, update_ledger
 from .parts import StageParts, module_of, parts_of
 from .stages import Constants, Remember, Run, Stage, memory_plan, stages_of
 from .table import header_text, table_text
@@ -46,7 +46,7 @@ def write_objects(model: CompiledModel, target: Target, folder: Path, *,
                              f"{error.strerror or error}") from None
     for name, content in contents.items():
         write_atomically(folder / name, content)
-    note_written(folder, contents)
+    update_ledger(folder, contents)
     return tuple(folder / name for name in contents)
 
 

@@ -21,7 +21,7 @@ MOST_BYTES = 1 << 24            # of the ledger
 
 def check_overwrites(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Refuse to write over files that are not ours."""
-    known, foreign = written_before(folder), []
+    known, foreign = read_ledger(folder), []
     for name, content in contents.items():
         path = folder / name
         if path.is_symlink() or path.exists():
@@ -37,7 +37,7 @@ def check_overwrites(folder: Path, contents: Mapping[str, bytes]) -> None:
                              "--force")
 
 
-def written_before(folder: Path) -> dict[str, str]:
+def read_ledger(folder: Path) -> dict[str, str]:
     """The digests of the files that were written into a folder, by name. A ledger that cannot be
     read says nothing."""
     try:
@@ -49,9 +49,9 @@ def written_before(folder: Path) -> dict[str, str]:
             if isinstance(digest, str)} if isinstance(found, dict) else {}
 
 
-def note_written(folder: Path, contents: Mapping[str, bytes]) -> None:
+def update_ledger(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Remember what was written."""
-    found = written_before(folder) | {name: sha256(content).hexdigest()
-                                      for name, content in contents.items()}
+    found = read_ledger(folder) | {name: sha256(content).hexdigest()
+                                   for name, content in contents.items()}
     text = json.dumps(found, indent=1, sort_keys=True)
     write_atomically(folder / LEDGER, f"{text}\n".encode())

@@ -121,7 +121,7 @@ def memory_plan(model: CompiledModel, stages: tuple[Stage, ...],
     sizes = {name: bytes_of(type_) for name, type_ in model.inputs.items()}
     first, last = dict.fromkeys(model.inputs, 0), dict.fromkeys(model.inputs, 0)
     for number, stage in enumerate(stages):
-        sizes |= _written(model, stage)
+        sizes |= _output_sizes(model, stage)
         for name in stage.writes:
             first.setdefault(name, number)
             last.setdefault(name, number)
@@ -137,7 +137,7 @@ def memory_plan(model: CompiledModel, stages: tuple[Stage, ...],
     return plan_memory(lives, Grid(ALIGNMENT, page=ALIGNMENT))
 
 
-def _written(model: CompiledModel, stage: Stage) -> dict[str, int]:
+def _output_sizes(model: CompiledModel, stage: Stage) -> dict[str, int]:
     """The bytes of what a stage writes."""
     match stage:
         case Constants():

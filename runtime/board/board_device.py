@@ -20,7 +20,7 @@ from ...sim.cycle.stop_reasons import LIMIT, describe_fault
 from ...sim.limit import check_limit, generous_limit
 from ...sim.report import Report
 from ..devices.device import Address, Bytes, check_config, device_config
-from .connection import Connection, Space, connected
+from .connection import Connection, Space, connect
 from .link import Link, LinkError, registers_of
 from .places import link_to, place_of
 
@@ -53,7 +53,7 @@ class BoardDevice:
         self.place = place_of(place)
         self.limit = None if limit is None else check_limit(limit)
         opening = link_to(self.place)
-        self._connection = (connected(f"{self.place.board}@{self.place.address}", opening)
+        self._connection = (connect(f"{self.place.board}@{self.place.address}", opening)
                             if link is None else Connection(link))
         self._program: Program | None = None
         self._bases: list[int]
@@ -82,14 +82,14 @@ class BoardDevice:
         content = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
         content = content.ravel().view(np.uint8)
         with self._turn() as link:
-            link.write(self._located(address, content.size), content)
+            link.write(self._translate(address, content.size), content)
 
     def read(self, address: Address, size: int) -> Bytes:
         with self._turn() as link:
-            return link.read(self._located(address, size), size)
+            return link.read(self._translate(address, size), size)
 
     def run(self) -> Report:
-        program = self._loaded()
+        program = self._require_loaded()
         limit = self.limit or int(max(generous_limit(program, SLOW),
                                       LEAST_SECONDS * self.place.hz))
         with self._turn() as link:
@@ -106,7 +106,7 @@ class BoardDevice:
                     self._stop(link)
                 raise
             if not ended:
-                raise ExecutionError(self._not_ended(link, limit))
+                raise ExecutionError(self._describe_timeout(link, limit))
             status = _status(link)
             _lower(link)
             return self._report(link, program, status)
@@ -157,24 +157,24 @@ class BoardDevice:
         _lower(link)
         return stopped
 
-    def _not_ended(self, link: Link, limit: int) -> str:
+    def _describe_timeout(self, link: Link, limit: int) -> str:
         stopped = self._stop(link)
         handed_out = registers_of(link, ("instructions_low",))["instructions_low"]
         words = (f"the program has not ended after {limit:,} cycles, {LIMIT}: {handed_out:,} of "
-                 f"{len(self._loaded().code):,} instructions were handed out")
+                 f"{len(self._require_loaded().code):,} instructions were handed out")
         if stopped:
             return words
         return f"{words}; it cannot be stopped either: load the bitstream again"
 
-    def _located(self, address: Address, size: int) -> int:
-        program = self._loaded()
+    def _translate(self, address: Address, size: int) -> int:
+        program = self._require_loaded()
         segment = program.segment(address.segment)
         if address.offset < 0 or size < 0 or address.offset + size > segment.size:
             raise ExecutionError(f"segment {segment.name}: {size} bytes at {address.offset} end at "
                                  f"byte {address.offset + size}, but it has {segment.size}")
         return self._bases[1 + program.segments.index(segment)] + address.offset
 
-    def _loaded(self) -> Program:
+    def _require_loaded(self) -> Program:
         if self._program is None:
             raise ExecutionError("no program is loaded; load one first")
         return self._program

@@ -30,7 +30,7 @@ class Connection:
         self.link = link
         self.turn = threading.RLock()
         self._spaces: weakref.WeakSet[Space] = weakref.WeakSet()
-        self.config = self._identified()
+        self.config = self._identify()
         weakref.finalize(self, link.close)      # until here it is the caller's
 
     def space(self, size: int) -> Space:
@@ -50,7 +50,7 @@ class Connection:
         self._spaces.add(found)
         return found
 
-    def _identified(self) -> Config:
+    def _identify(self) -> Config:
         """Ask the hardware what it is, before it is trusted with anything."""
         where = self.link.address
         told = registers_of(self.link, ("identity", "isa_version"))
@@ -70,7 +70,7 @@ _open: weakref.WeakValueDictionary[str, Connection] = weakref.WeakValueDictionar
 _opening = threading.Lock()
 
 
-def connected(address: str, open_link: Callable[[], Link]) -> Connection:
+def connect(address: str, open_link: Callable[[], Link]) -> Connection:
     """The connection to an address, made if nobody has one that still counts."""
     with _opening:
         found = _open.get(address)

@@ -52,7 +52,7 @@ class SerialLine:
             try:
                 data = data[os.write(self._file, data):]
             except OSError as error:
-                raise self._gone(error.strerror) from None
+                raise self._lost_error(error.strerror) from None
 
     def receive(self, size: int, seconds: float) -> bytes:
         """So many bytes, or those that came before nothing did for so long."""
@@ -69,7 +69,7 @@ class SerialLine:
         try:
             termios.tcflush(self._file, termios.TCIFLUSH)
         except termios.error as error:
-            raise self._gone(error.args[-1]) from None
+            raise self._lost_error(error.args[-1]) from None
 
     def settle(self) -> None:
         """Forget all that comes until nothing does."""
@@ -93,10 +93,10 @@ class SerialLine:
         try:
             came = os.read(self._file, most)
         except OSError as error:
-            raise self._gone(error.strerror) from None
+            raise self._lost_error(error.strerror) from None
         if not came:
-            raise self._gone("the line was closed")
+            raise self._lost_error("the line was closed")
         return came
 
-    def _gone(self, reason: object) -> LinkError:
+    def _lost_error(self, reason: object) -> LinkError:
         return LinkError(f"{self.address}: the link is gone: {reason}")

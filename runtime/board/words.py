@@ -54,7 +54,7 @@ class WordLink(ABC):
         number."""
 
     def read_registers(self, offset: int, count: int) -> list[int]:
-        return self._agreed(self._registers + offset, count)
+        return self._read_twice(self._registers + offset, count)
 
     def set_registers(self, offset: int, values: list[int]) -> None:
         self._change(self._registers + offset, values)
@@ -66,7 +66,7 @@ class WordLink(ABC):
     def read(self, address: int, size: int) -> Bytes:
         before = address % WORD
         count = -(-(before + size) // WORD)
-        words = np.array(self._agreed(address - before, count), "<u4")
+        words = np.array(self._read_twice(address - before, count), "<u4")
         return words.view(np.uint8)[before:before + size].copy()
 
     def write(self, address: int, data: Bytes) -> None:
@@ -82,22 +82,22 @@ class WordLink(ABC):
         place = self._registers + offset_of("status")
         while True:
             status, = self.read_words(place, 1)
-            if not status & Status.RUNNING and not self._agreed(place, 1)[0] & Status.RUNNING:
+            if not status & Status.RUNNING and not self._read_twice(place, 1)[0] & Status.RUNNING:
                 return True
             if time.monotonic() > end:
                 return False
             time.sleep(POLL_SECONDS)
 
-    def _agreed(self, address: int, count: int) -> list[int]:
+    def _read_twice(self, address: int, count: int) -> list[int]:
         """What two readings say."""
         self._check()
         words: list[int] = []
         while len(words) < count:
-            words += self._agreed_piece(address + WORD * len(words),
-                                        min(count - len(words), PIECE))
+            words += self._read_piece_twice(address + WORD * len(words),
+                                            min(count - len(words), PIECE))
         return words
 
-    def _agreed_piece(self, address: int, count: int) -> list[int]:
+    def _read_piece_twice(self, address: int, count: int) -> list[int]:
         for _ in range(ATTEMPTS):
             first, second = (self.read_words(address, count) for _ in range(2))
             if first == second:
@@ -124,7 +124,7 @@ class WordLink(ABC):
             after = self.read_words(address, len(words))
             if after != words:
                 self.settle()
-                after = self._agreed_piece(address, len(words))
+                after = self._read_piece_twice(address, len(words))
             if changes:
                 self._check_arrived(address, words, before, after)
             self.is_sound = True

@@ -54,13 +54,13 @@ class CycleDevice:
         self._replay = Replay(program, self._memory)
 
     def write(self, address: Address, data: Bytes | bytes) -> None:
-        self._loaded().write(address.segment, address.offset, data)
+        self._require_loaded().write(address.segment, address.offset, data)
 
     def read(self, address: Address, size: int) -> Bytes:
-        return self._loaded().read(address.segment, address.offset, size)
+        return self._require_loaded().read(address.segment, address.offset, size)
 
     def run(self) -> Report:
-        memory = self._loaded()
+        memory = self._require_loaded()
         program = memory.program
         # Micro-ops are read as memory is now: the host may have changed them.
         run = run_prepared(self._prepared, memory.segments, timing=self.timing,
@@ -72,7 +72,7 @@ class CycleDevice:
                       counts=replace(self._counts, most_tokens=run.most_tokens),
                       cycles=run.cycles, counters=run.counters, timeline=run.timeline)
 
-    def _loaded(self) -> Memory:
+    def _require_loaded(self) -> Memory:
         if self._memory is None:
             raise ExecutionError("no program is loaded; load one first")
         return self._memory

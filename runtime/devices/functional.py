@@ -41,16 +41,16 @@ class FunctionalDevice:
         self._machine = Functional(program, limit=self.limit)
 
     def write(self, address: Address, data: Bytes | bytes) -> None:
-        self._loaded().memory.write(address.segment, address.offset, data)
+        self._require_loaded().memory.write(address.segment, address.offset, data)
 
     def read(self, address: Address, size: int) -> Bytes:
-        return self._loaded().memory.read(address.segment, address.offset, size)
+        return self._require_loaded().memory.read(address.segment, address.offset, size)
 
     def run(self) -> Report:
-        machine = self._loaded()
+        machine = self._require_loaded()
         return Report(device=self.name, config=machine.config, counts=machine.run(self.order))
 
-    def _loaded(self) -> Functional:
+    def _require_loaded(self) -> Functional:
         if self._machine is None:
             raise ExecutionError("no program is loaded; load one first")
         return self._machine

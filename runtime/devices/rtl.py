@@ -84,13 +84,13 @@ class RtlDevice:
         self._set_up()
 
     def write(self, address: Address, data: Bytes | bytes) -> None:
-        self._loaded().write(address.segment, address.offset, data)
+        self._require_loaded().write(address.segment, address.offset, data)
 
     def read(self, address: Address, size: int) -> Bytes:
-        return self._loaded().read(address.segment, address.offset, size)
+        return self._require_loaded().read(address.segment, address.offset, size)
 
     def run(self) -> Report:
-        program, harness = self._loaded().program, self._harness
+        program, harness = self._require_loaded().program, self._harness
         timeline = empty_timeline(len(program.code))
         harness.trace(timeline.start, timeline.end)
         self._run_to_its_end(self._cycle_limit(program))
@@ -114,16 +114,16 @@ class RtlDevice:
 
     def _run_to_its_end(self, limit: int) -> None:
         try:
-            with self._recorded() if self.waveform else nullcontext():
+            with self._record_waveform() if self.waveform else nullcontext():
                 self._harness.write("control", Control.START | Control.INTERRUPT_ENABLE)
                 if not self._harness.run(limit):
-                    raise ExecutionError(self._not_ended(limit))
+                    raise ExecutionError(self._describe_timeout(limit))
         except BaseException:       # also when the keyboard interrupts: the hardware still runs
             self._harness.reset()
             self._set_up()
             raise
 
-    def _loaded(self) -> Memory:
+    def _require_loaded(self) -> Memory:
         if self._memory is None:
             raise ExecutionError("no program is loaded; load one first")
         return self._memory
@@ -138,7 +138,7 @@ class RtlDevice:
 
     def _set_up(self) -> None:
         """Tell the hardware where the program and its segments are."""
-        program, write = self._loaded().program, self._harness.write
+        program, write = self._require_loaded().program, self._harness.write
         write("program_low", self._bases[0] & REGISTER_LIMIT)
         write("program_high", self._bases[0] >> 32)
         write("program_count", len(program.code))
@@ -153,7 +153,7 @@ class RtlDevice:
                   int(segment is not None and segment.access == Access.WRITE))
 
     @contextmanager
-    def _recorded(self) -> Iterator[None]:
+    def _record_waveform(self) -> Iterator[None]:
         """Write a waveform of what happens meanwhile, and give it its name afterwards."""
         assert self.waveform is not None
         try:
@@ -182,9 +182,9 @@ class RtlDevice:
         except OSError as error:
             raise MicrotronError(f"{self.waveform}: cannot be written: {error.strerror}") from None
 
-    def _not_ended(self, limit: int) -> str:
+    def _describe_timeout(self, limit: int) -> str:
         places = {engine: Place(each.started, each.ended, each.start_position)
                   for engine, each in self._harness.progress().items()}
         complaint = self._harness.complaint()
-        words = describe_timeout(self._loaded().program, limit, places)
+        words = describe_timeout(self._require_loaded().program, limit, places)
         return f"{words}; {complaint}" if complaint else words

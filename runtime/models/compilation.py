@@ -25,7 +25,7 @@ from ...isa.config import Config
 from ...isa.config_files import load_config
 from ...isa.memory_timing import MemoryTiming
 from ...sim.arguments import check_type
-from .compiled_model import CompiledModel, compiled_model
+from .compiled_model import CompiledModel, to_compiled_model
 from .model_checks import check_model
 
 PIECE = 1 << 20             # bytes of a file that are read at once
@@ -84,11 +84,11 @@ def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
                   progress: Progress | None = None) -> CompiledModel:
     """A model for a configuration, which may be named. `observe` gets every graph on the way,
     `progress` what is being done."""
-    network = compiled_network(model, config, options, version=version, observe=observe,
-                               progress=progress)
+    network = compile_to_network(model, config, options, version=version, observe=observe,
+                                 progress=progress)
     if progress is not None:
         progress("checking the compiled model")
-    compiled = compiled_model(network, options.memory)
+    compiled = to_compiled_model(network, options.memory)
     try:
         check_model(compiled)
     except ImageError as error:
@@ -96,9 +96,9 @@ def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
     return compiled
 
 
-def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
-                     options: ModelOptions, *, version: str, observe: Observer | None = None,
-                     progress: Progress | None = None) -> Network:
+def compile_to_network(model: str | PathLike[str] | Graph, config: Config | str,
+                       options: ModelOptions, *, version: str, observe: Observer | None = None,
+                       progress: Progress | None = None) -> Network:
     """The same, with all that the compiler knows of it."""
     say, see = progress or _silent, observe or _unseen
     target = load_config(config) if isinstance(config, str) else config
@@ -124,11 +124,11 @@ def compiled_network(model: str | PathLike[str] | Graph, config: Config | str,
         say("simplifying")
         failed: list[str] = []
 
-        def left_out(name: str, error: InternalError) -> None:
+        def note_skipped(name: str, error: InternalError) -> None:
             failed.append(name)
             warnings.warn(f"{error}; compiling without this pass", PassWarning, stacklevel=2)
 
-        graph = run_passes(graph, see, left_out)
+        graph = run_passes(graph, see, note_skipped)
         if failed:
             provenance["left_out"] = ", ".join(failed)
     with attributed_to(show_name(provenance["model"])):

@@ -60,25 +60,25 @@ class LoadedPart:
                     share_of(entry.iterations, self.threads) if worth else 0)
 
     def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        given, outputs = self._bound(inputs)
-        failed = self._failed(0, len(self._steps))
+        given, outputs = self._bind(inputs)
+        failed = self._run_kernels(0, len(self._steps))
         del given                               # it had to live until here
         self._check(failed)
         return outputs
 
     def kernel_seconds(self, inputs: Mapping[str, Array]) -> list[float]:
         """What each kernel takes in one run, apart from the others."""
-        given, outputs = self._bound(inputs)
+        given, outputs = self._bind(inputs)
         found = []
         for number in range(len(self._steps)):
             start = perf_counter()
-            failed = self._failed(number, number + 1)
+            failed = self._run_kernels(number, number + 1)
             found.append(perf_counter() - start)
             self._check(failed)
         del given, outputs
         return found
 
-    def _bound(self, inputs: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+    def _bind(self, inputs: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
         """Put the addresses of inputs and new outputs into the table."""
         part, given = self.part, []
         for name, place in part.inputs.items():
@@ -97,7 +97,7 @@ class LoadedPart:
             raise GraphError(f"{show_name(self.part.kernels[failed - 1].node)}: an index from data "
                              "is outside its axis")
 
-    def _failed(self, first: int, last: int) -> int:
+    def _run_kernels(self, first: int, last: int) -> int:
         """Run kernels `first` to before `last`: 0, or the number of one that failed, from 1 on."""
         if not self._shared:
             return int(self._run(self._table, self._steps, first, last, None))
@@ -124,7 +124,7 @@ class CompiledBackend:
 
     def load(self, part: Graph) -> LoadedPart:
         """A part in memory, here and now."""
-        return self._loaded(compile_part(part, host()))
+        return self._load(compile_part(part, host()))
 
     def nodes(self, part: Graph) -> Nodes:
         loading = self._loading(compile_part(part, host()))
@@ -151,8 +151,8 @@ class CompiledBackend:
     def _loading(self, part: Part) -> Future[LoadedPart]:
         """A part that will be loaded. LLVM, which takes longest, works on it while Python prepares
         the next."""
-        return self._compiler.submit(self._loaded, part)
+        return self._compiler.submit(self._load, part)
 
-    def _loaded(self, part: Part) -> LoadedPart:
+    def _load(self, part: Part) -> LoadedPart:
         with short_turns:
             return LoadedPart(part, self.threads, optimize=self.optimize)

@@ -116,7 +116,7 @@ class CompiledModel:
         return tuple(each for each in self.nodes if each.where == Where.CPU)
 
 
-def compiled_model(network: Network, memory: MemoryTiming) -> CompiledModel:
+def to_compiled_model(network: Network, memory: MemoryTiming) -> CompiledModel:
     """What is to be kept of a network."""
     graph = network.graph
     read = {each.tensor for step in network.steps if isinstance(step, AcceleratorStep)

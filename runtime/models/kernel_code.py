@@ -63,10 +63,10 @@ def _objects(module: Module, names: Sequence[str],
         else:
             yield code, there
     if missing:
-        yield _compiled(module, missing, setting, optimize), missing
+        yield _compile(module, missing, setting, optimize), missing
 
 
-def _compiled(module: Module, names: Sequence[str], setting: str, optimize: bool) -> bytes:
+def _compile(module: Module, names: Sequence[str], setting: str, optimize: bool) -> bytes:
     text = module.text_of(names)
     code = object_file(text, unroll=False, optimize=optimize)
     key = cache_key(MODULE, text, setting)

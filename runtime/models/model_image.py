@@ -22,7 +22,7 @@ from ...isa.image.sections import Octets, Section
 from ...isa.program import Program
 from .compiled_model import CompiledModel
 from .model_checks import check_model
-from .model_text import Sizes, arrays_of, built, described, parsed, sizes_of, text_of
+from .model_text import Sizes, arrays_of, build, describe, parse, sizes_of, text_of
 
 MODEL, PROGRAMS, ARRAYS = "model", "programs", "arrays"
 ALIGNMENTS = {MODEL: 1, PROGRAMS: sections.PAGE, ARRAYS: 64}    # of sections, and of what is inside
@@ -59,14 +59,14 @@ def to_bytes(model: CompiledModel) -> bytes:
         check_model(model)
         programs = [np.frombuffer(program_image.to_bytes(each), np.uint8)
                     for each in model.programs]
-        arrays = [_stored(each) for each in arrays_of(model)]
+        arrays = [_encode_array(each) for each in arrays_of(model)]
         sizes = Sizes([len(each) for each in programs], [len(each) for each in arrays])
-        text = text_of(described(model, sizes))
-        parsed(np.frombuffer(text, np.uint8))           # what could not be read is not written
+        text = text_of(describe(model, sizes))
+        parse(np.frombuffer(text, np.uint8))           # what could not be read is not written
     except MicrotronError as error:
         raise ImageError(f"the model cannot be stored: {error}") from None
-    contents = {MODEL: np.frombuffer(text, np.uint8), PROGRAMS: _joined(programs, PROGRAMS),
-                ARRAYS: _joined(arrays, ARRAYS)}
+    contents = {MODEL: np.frombuffer(text, np.uint8), PROGRAMS: _concatenate(programs, PROGRAMS),
+                ARRAYS: _concatenate(arrays, ARRAYS)}
     return sections.pack([Section(name, content, ALIGNMENTS[name])
                           for name, content in contents.items()])
 
@@ -77,14 +77,14 @@ def holds_model(path: str | PathLike[str]) -> bool:
     return program_image.first_section(Path(path)) == MODEL
 
 
-def _stored(array: Array) -> Octets:
+def _encode_array(array: Array) -> Octets:
     """An array as bytes, little-endian, in order."""
     plain = array.astype("uint8" if array.dtype == bool else array.dtype.newbyteorder("<"),
                          copy=False)
     return np.frombuffer(np.ascontiguousarray(plain).tobytes(), np.uint8)
 
 
-def _joined(pieces: Sequence[Octets], section: str) -> Octets:
+def _concatenate(pieces: Sequence[Octets], section: str) -> Octets:
     """Pieces one after the other, each aligned."""
     places = list(_places([len(piece) for piece in pieces], ALIGNMENTS[section]))
     content = np.zeros(places[-1].stop if places else 0, np.uint8)
@@ -127,13 +127,13 @@ def _read(data: Octets) -> CompiledModel:
     contents = {name: program_image.take_section(found, name, alignment)
                 for name, alignment in ALIGNMENTS.items()}
     program_image.check_rest(found)
-    text = parsed(contents[MODEL])
+    text = parse(contents[MODEL])
     sizes = sizes_of(text)
     programs = [_program(each, number) for number, each in enumerate(
         _cut(contents[PROGRAMS], sizes.programs, PROGRAMS))]
-    model = built(text, programs, _cut(contents[ARRAYS], sizes.arrays, ARRAYS))
+    model = build(text, programs, _cut(contents[ARRAYS], sizes.arrays, ARRAYS))
     check_model(model)
-    if text_of(described(model, sizes)) != contents[MODEL].tobytes():
+    if text_of(describe(model, sizes)) != contents[MODEL].tobytes():
         raise ImageError("section model: not in canonical form: a field is left out, or written in "
                          "another way than it would be here")
     return model

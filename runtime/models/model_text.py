@@ -55,7 +55,7 @@ def text_of(data: object) -> bytes:
     return text
 
 
-def parsed(content: Octets) -> dict[str, Any]:
+def parse(content: Octets) -> dict[str, Any]:
     """The data in a text, which must be canonical."""
     _check_size(len(content))
     text = content.tobytes()
@@ -77,15 +77,15 @@ def parsed(content: Octets) -> dict[str, Any]:
 FIELDS = (*(each.name for each in fields(CompiledModel)), "arrays")
 
 
-def described(model: CompiledModel, sizes: Sizes) -> dict[str, object]:
+def describe(model: CompiledModel, sizes: Sizes) -> dict[str, object]:
     """A model as plain data; bulk data is told by its sizes."""
     programs = iter(sizes.programs)
     return {
         "name": model.name, "config": plain(model.config), "memory": plain(model.memory),
         "inputs": _types(model.inputs), "outputs": _types(model.outputs),
         "states": [{"name": name, "result": each.result} for name, each in model.states.items()],
-        "constants": save_graph(_given(model))[0], "arrays": list(sizes.arrays),
-        "steps": [_described_step(step, programs) for step in model.steps],
+        "constants": save_graph(_constants_graph(model))[0], "arrays": list(sizes.arrays),
+        "steps": [_describe_step(step, programs) for step in model.steps],
         "nodes": [plain(each) for each in model.nodes], "provenance": dict(model.provenance)}
 
 
@@ -93,14 +93,14 @@ def _types(types: Any) -> list[dict[str, object]]:
     return [{"name": name, "type": plain(type_)} for name, type_ in types.items()]
 
 
-def _given(model: CompiledModel) -> Graph:
+def _constants_graph(model: CompiledModel) -> Graph:
     """The constants of a model, and what its states hold first, as a graph of which each is an
     output."""
     constants = {**model.constants, **{name: each.initial for name, each in model.states.items()}}
     return Graph({}, constants, {}, tuple(constants))
 
 
-def _described_step(step: Step, programs: Iterator[int]) -> dict[str, object]:
+def _describe_step(step: Step, programs: Iterator[int]) -> dict[str, object]:
     if isinstance(step, HostStep):
         return {"graph": save_graph(step.part)[0]}
     return {"program": next(programs), "inputs": [plain(each) for each in step.inputs],
@@ -111,7 +111,8 @@ def _described_step(step: Step, programs: Iterator[int]) -> dict[str, object]:
 
 def arrays_of(model: CompiledModel) -> list[Array]:
     """All constants that are kept apart, in order: those of the model, then of each step."""
-    graphs = [_given(model), *(step.part for step in model.steps if isinstance(step, HostStep))]
+    graphs = [_constants_graph(model),
+              *(step.part for step in model.steps if isinstance(step, HostStep))]
     return [array for graph in graphs for array in save_graph(graph)[1]]
 
 
@@ -120,13 +121,13 @@ def sizes_of(data: dict[str, Any]) -> Sizes:
     steps = _list(data["steps"], "steps")
     if len(steps) > STEPS_LIMIT:
         raise ImageError(f"there are {len(steps)} steps, but at most {STEPS_LIMIT} are possible")
-    return Sizes([_whole(each["program"], f"step {number}: program")
+    return Sizes([_read_integer(each["program"], f"step {number}: program")
                   for number, each in enumerate(steps)
                   if isinstance(each, dict) and "program" in each],
-                 [_whole(each, "arrays") for each in _list(data["arrays"], "arrays")])
+                 [_read_integer(each, "arrays") for each in _list(data["arrays"], "arrays")])
 
 
-def built(data: dict[str, Any], programs: Sequence[Program],
+def build(data: dict[str, Any], programs: Sequence[Program],
           arrays: Sequence[Octets]) -> CompiledModel:
     """The model that these make. Each part of it is sound; whether they fit is another question."""
     left, streams = list(arrays), iter(programs)
@@ -139,8 +140,8 @@ def built(data: dict[str, Any], programs: Sequence[Program],
     return CompiledModel(
         name=_text(data["name"], "name"), config=record(Config, data["config"], "config"),
         memory=record(MemoryTiming, data["memory"], "memory"),
-        inputs=_named_types(data["inputs"], "inputs"),
-        outputs=_named_types(data["outputs"], "outputs"), constants=constants, steps=steps,
+        inputs=_read_types(data["inputs"], "inputs"),
+        outputs=_read_types(data["outputs"], "outputs"), constants=constants, steps=steps,
         nodes=tuple(record(NodeReport, each, f"node {number}")
                     for number, each in enumerate(_list(data["nodes"], "nodes"))),
         provenance={name: _text(each, f"provenance {show_name(name)}")
@@ -168,8 +169,9 @@ def _step(data: Any, place: str, programs: Iterator[Program], arrays: list[Octet
     return ProgramStep(
         next(programs), _ports(entries["inputs"], f"{place}: inputs"),
         _ports(entries["outputs"], f"{place}: outputs"),
-        Plan({name: _whole(each, f"{place}: offset") for name, each in offsets.items()},
-             _whole(plan["peak"], f"{place}: peak"), _whole(plan["total"], f"{place}: total")))
+        Plan({name: _read_integer(each, f"{place}: offset") for name, each in offsets.items()},
+             _read_integer(plan["peak"], f"{place}: peak"),
+             _read_integer(plan["total"], f"{place}: total")))
 
 
 def _graph(data: Any, arrays: list[Octets], place: str) -> Graph:
@@ -190,7 +192,7 @@ def _ports(data: Any, place: str) -> tuple[Port, ...]:
     return tuple(record(Port, each, place) for each in _list(data, place))
 
 
-def _named_types(data: Any, place: str) -> dict[str, TensorType]:
+def _read_types(data: Any, place: str) -> dict[str, TensorType]:
     found: dict[str, TensorType] = {}
     for each in _list(data, place):
         entries = _object(each, place, ("name", "type"))
@@ -216,7 +218,7 @@ def _list(value: object, place: str) -> list[Any]:
     return value
 
 
-def _whole(value: object, place: str) -> int:
+def _read_integer(value: object, place: str) -> int:
     number = integer(value)
     if number is None or not 0 <= number <= SEGMENT_BYTES_LIMIT:
         raise ImageError(f"{place} is {quote(value)}, but must be a whole number from 0 to "

@@ -78,7 +78,7 @@ class PreparedModel(BackendRep):
         key = self._key(arrays)
         special = self._kept.pop(key, None)
         if special is None:
-            special = self._compiled(arrays)
+            special = self._specialize(arrays)
             key = self._key(arrays)
         self._kept[key] = special
         while len(self._kept) > MOST_KEPT:
@@ -110,16 +110,16 @@ class PreparedModel(BackendRep):
         values = tuple(arrays[name].tobytes() for name in self._decisive)
         return (*((arrays[name].shape, str(arrays[name].dtype)) for name in self.inputs), *values)
 
-    def _compiled(self, arrays: Mapping[str, Array]) -> Specialized:
+    def _specialize(self, arrays: Mapping[str, Array]) -> Specialized:
         """The model for inputs of these shapes, and these values where they are decisive."""
-        graph = specialized(self.model, arrays, self._decisive)
+        graph = specialize(self.model, arrays, self._decisive)
         compiled = compile_model(graph, self.config, ModelOptions(), version="")
         return Specialized(Session(Model(**vars(compiled)), self.device, backend=self.backend,
                                    allow_nan=True),
                            roomy_outputs(graph))
 
 
-def specialized(model: ModelProto, arrays: Mapping[str, Array], decisive: list[str]) -> Graph:
+def specialize(model: ModelProto, arrays: Mapping[str, Array], decisive: list[str]) -> Graph:
     """The graph of a model for inputs of these shapes, and these values of the decisive ones, to
     which those are added that turn out to be."""
     while True:

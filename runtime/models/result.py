@@ -38,7 +38,7 @@ class Result:
 
     def __getitem__(self, name: str) -> Array:
         """An output."""
-        return self.outputs[self._known(name)]
+        return self.outputs[self._check_name(name)]
 
     def real(self, name: str | None = None) -> Array:
         """The real numbers of an output; of the only one, if none is named."""
@@ -47,9 +47,9 @@ class Result:
                 raise MicrotronError(f"there are {len(self.outputs)} outputs, so one must be "
                                      f"named: {list_names(list(map(show_name, self.outputs)))}")
             name = next(iter(self.outputs))
-        return real(self.outputs[self._known(name)], self.types[name])
+        return real(self.outputs[self._check_name(name)], self.types[name])
 
-    def _known(self, name: str) -> str:
+    def _check_name(self, name: str) -> str:
         if name not in self.outputs:
             raise MicrotronError(f"there is no output {show_name(name)}; there are "
                                  f"{list_names(list(map(show_name, self.outputs)))}")

@@ -29,7 +29,7 @@ from .inference import Inference, Unit, stages_of
 from .result import Result
 from .state.session_state import SessionState
 from .state.turns import Turns
-from .tensors import taken
+from .tensors import convert_inputs
 
 if TYPE_CHECKING:
     from ...sim.functional.order import Order
@@ -67,7 +67,7 @@ class Session:
         self.model = model
         self.allow_nan = allow_nan
         self.device = device
-        self.backend = _compiled() if backend is None else backend
+        self.backend = _compiled_backend() if backend is None else backend
         self._stages = stages_of(model, device, self.backend, {
             "memory": memory, "limit": limit, "order": order, "waveform": waveform})
         self._turns = {unit: threading.Lock() for unit in Unit}
@@ -93,7 +93,7 @@ class Session:
     def run(self, inputs: Any) -> Result:
         """Run one inference and wait for it. After an error, states are what they were before."""
         self._check_open()
-        inference = self._begun(inputs)
+        inference = self._begin(inputs)
         with self._frames.turn() if self.model.states else nullcontext():
             inference.values |= self._memory.arrays()
             for stage in self._stages:
@@ -105,7 +105,7 @@ class Session:
     def submit(self, inputs: Any) -> Future[Result]:
         """Queue one inference. The future has the result or the error. Wrong inputs are refused at
         once."""
-        submitted = _Submitted(self._begun(inputs), Future())
+        submitted = _Submitted(self._begin(inputs), Future())
         with self._state:
             self._check_open()
             self._start()
@@ -152,9 +152,9 @@ class Session:
         self._is_abandoned = error is not None
         self.close()
 
-    def _begun(self, inputs: Any) -> Inference:
+    def _begin(self, inputs: Any) -> Inference:
         constants = {name: each.array for name, each in self.model.constants.items()}
-        return Inference({**taken(self.model.inputs, inputs, allow_nan=self.allow_nan),
+        return Inference({**convert_inputs(self.model.inputs, inputs, allow_nan=self.allow_nan),
                           **constants})
 
     def _result(self, inference: Inference) -> Result:
@@ -187,7 +187,7 @@ class Session:
         while (submitted := self._queues[unit].get()) is not None:
             if submitted.stage == 0:
                 if not submitted.future.set_running_or_notify_cancel():
-                    self._finished()
+                    self._finish()
                     continue
                 submitted.inference.values |= self._memory.arrays()
             try:
@@ -200,7 +200,7 @@ class Session:
                 submitted.future.set_exception(error)
             else:
                 submitted.future.set_result(result)
-            self._finished()
+            self._finish()
 
     def _advance(self, submitted: _Submitted, unit: Unit) -> bool:
         """Work on all stages that are this unit's. Returns whether there are others after them."""
@@ -215,7 +215,7 @@ class Session:
             submitted.stage += 1
         return False
 
-    def _finished(self) -> None:
+    def _finish(self) -> None:
         if self.model.states:
             self._frames.end_turn()
         with self._state:
@@ -223,7 +223,7 @@ class Session:
             self._state.notify_all()
 
 
-def _compiled() -> HostBackend:
+def _compiled_backend() -> HostBackend:
     from .compiled_host import CompiledBackend  # which loads LLVM
 
     return CompiledBackend()

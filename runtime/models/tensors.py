@@ -21,8 +21,8 @@ class InputError(MicrotronError):
     """What was given to a model is not what it takes."""
 
 
-def taken(types: Mapping[str, TensorType], given: Any, *,
-          allow_nan: bool = False) -> dict[str, Array]:
+def convert_inputs(types: Mapping[str, TensorType], given: Any, *,
+                   allow_nan: bool = False) -> dict[str, Array]:
     """The inputs of a model, as arrays of exactly its types that nobody else can change.
 
     `given` has them by name; the only input of a model may also be given alone. Real numbers for
@@ -32,17 +32,18 @@ def taken(types: Mapping[str, TensorType], given: Any, *,
     if not isinstance(given, Mapping):
         if len(types) != 1:
             raise InputError(f"inputs are {quote(given)}, but must be a mapping from names to "
-                             f"arrays: the model has {_listed(types)}")
+                             f"arrays: the model has {_list_inputs(types)}")
         given = {next(iter(types)): given}
     for name in given:
         if name not in types:
-            raise InputError(f"there is no input {show_name(name)}; the model has {_listed(types)}")
+            raise InputError(f"there is no input {show_name(name)}; the model has "
+                             f"{_list_inputs(types)}")
     for name, type_ in types.items():
         if name not in given:
             raise InputError(f"the input {show_name(name)} ({type_.plain()}) is not given")
-    found = {name: stored(f"input {show_name(name)}", as_array(f"input {show_name(name)}",
-                                                               given[name]),
-                          type_) for name, type_ in types.items()}
+    places = {name: f"input {show_name(name)}" for name in types}
+    found = {name: convert(places[name], as_array(places[name], given[name]), type_)
+             for name, type_ in types.items()}
     if not allow_nan:
         for name, array in found.items():
             refuse_nan(f"input {show_name(name)}", array)
@@ -62,7 +63,7 @@ def _first(wrong: Array) -> list[int]:
     return [int(index) for index in np.unravel_index(int(np.argmax(wrong)), wrong.shape)]
 
 
-def _listed(types: Mapping[str, TensorType]) -> str:
+def _list_inputs(types: Mapping[str, TensorType]) -> str:
     return list_names([f"{show_name(name)} ({type_.plain()})" for name,
                        type_ in types.items()]) or "none"
 
@@ -83,8 +84,8 @@ def as_array(place: str, value: Any) -> Array:
                      f"__dlpack__ or __array__")
 
 
-def taken_types(type_: TensorType) -> tuple[str, ...]:
-    """The types of numbers that are taken for a tensor, its own first: `stored` converts them."""
+def accepted_types(type_: TensorType) -> tuple[str, ...]:
+    """The types of numbers that are taken for a tensor, its own first: `convert` converts them."""
     if type_.is_quantized or type_.is_float:
         return tuple(dict.fromkeys((type_.dtype, *REAL)))
     if type_.is_integer:
@@ -93,23 +94,23 @@ def taken_types(type_: TensorType) -> tuple[str, ...]:
     return (type_.dtype,)
 
 
-def stored(place: str, array: Array, type_: TensorType) -> Array:
+def convert(place: str, array: Array, type_: TensorType) -> Array:
     """An array in the type of a tensor, copied."""
     if array.shape != type_.shape:
         raise InputError(f"{place} has shape {array.shape}, but must have {type_.shape}")
     if array.dtype == np.dtype(type_.dtype):
         return np.array(array, type_.dtype, order="C")
     if array.dtype.kind == "f" and type_.is_quantized:
-        return _quantized(place, array, type_)
+        return _quantize(place, array, type_)
     if array.dtype.kind == "f" and type_.is_float:
-        return _converted(place, array, type_.dtype)
-    if array.dtype.newbyteorder("=").name in taken_types(type_):
+        return _convert_floats(place, array, type_.dtype)
+    if array.dtype.newbyteorder("=").name in accepted_types(type_):
         return np.array(array, type_.dtype, order="C")
     other = " or real numbers" if type_.is_quantized else ""
     raise InputError(f"{place} is {array.dtype}, but must be {type_.dtype}{other}")
 
 
-def _converted(place: str, array: Array, dtype: str) -> Array:
+def _convert_floats(place: str, array: Array, dtype: str) -> Array:
     """Floats of another type, which has room for all of them."""
     with np.errstate(over="ignore", under="ignore"):
         found = np.array(array, dtype, order="C")
@@ -120,7 +121,7 @@ def _converted(place: str, array: Array, dtype: str) -> Array:
     return found
 
 
-def _quantized(place: str, array: Array, type_: TensorType) -> Array:
+def _quantize(place: str, array: Array, type_: TensorType) -> Array:
     """Integers that stand for real numbers; ties go to even, and what is too large is the largest
     there is."""
     if (nan := np.isnan(array)).any():

@@ -63,7 +63,7 @@ class NetworkImage:
         _ = self.name, self.inputs, self.outputs, self.initials
 
     @property
-    def needed(self) -> int:
+    def memory_bytes(self) -> int:
         """Bytes of memory, with what lies behind the file."""
         return self._header[3]
 
@@ -126,9 +126,9 @@ class NetworkImage:
         except MicrotronError as error:
             raise ImageError(f"a damaged image: tensor {self._text(name)}: {error}") from None
         place = Place(self._text(name), type_, self._header[7] + offset)
-        if not self.base <= place.address <= self.base + self.needed - place.bytes:
+        if not self.base <= place.address <= self.base + self.memory_bytes - place.bytes:
             raise ImageError(f"a damaged image: tensor {place.name} lies at {place.address:#x}, "
-                             f"outside of the {self.needed:,} bytes of memory from "
+                             f"outside of the {self.memory_bytes:,} bytes of memory from "
                              f"{self.base:#x} on")
         return place
 

@@ -12,7 +12,7 @@ from ...base.checked_values import list_names, show_name
 from ...base.errors import ExecutionError
 from ...isa.faults import Fault
 from ...isa.registers import register_map
-from ..models.tensors import taken
+from ..models.tensors import convert_inputs
 from .client import Monitor
 from .image import VERSION, NetworkImage, Place
 from .protocol import Outcome, Status
@@ -34,7 +34,7 @@ class BoardNetwork:
                                  f"this kit has {VERSION}; build the bitstream anew")
         self.monitor, self.clock_hz = monitor, hello.clock_hz
         self.image = NetworkImage(content, hello.memory)
-        monitor.load(content, self.image.needed, hello.memory)
+        monitor.load(content, self.image.memory_bytes, hello.memory)
         self.reset()
 
     def reset(self) -> None:
@@ -49,7 +49,7 @@ class BoardNetwork:
     def write_state(self, name: str, value: Any, *, allow_nan: bool = False) -> None:
         """What a state holds for the next inference, checked as an input is."""
         place = self._state(name)
-        array = taken({name: place.type}, {name: value}, allow_nan=allow_nan)[name]
+        array = convert_inputs({name: place.type}, {name: value}, allow_nan=allow_nan)[name]
         self.monitor.write(place.address, array.tobytes())
 
     def _state(self, name: str) -> Place:
@@ -73,7 +73,7 @@ class BoardNetwork:
             raise ExecutionError(f"timeout is {timeout} cycles, but the monitor counts from 1 to "
                                  f"{MOST_CYCLES:,}")
         types = {name: place.type for name, place in self.image.inputs.items()}
-        for name, array in taken(types, inputs, allow_nan=allow_nan).items():
+        for name, array in convert_inputs(types, inputs, allow_nan=allow_nan).items():
             self.monitor.write(self.image.inputs[name].address, array.tobytes())
         outcome = self.monitor.run(timeout, patience)
         if outcome.status is not Status.DONE:

@@ -117,10 +117,10 @@ def _constant_bytes(program: Program) -> int:
     return sum(each.data.nbytes for each in program.segments if each.data is not None)
 
 
-def inspected(model: CompiledModel, memory: MemoryTiming | None = None, *,
-              limit: int | None = None, clock: Clock | None = None,
-              time_host: TimeHost | None = None,
-              progress: Callable[[str], None] | None = None) -> Inspection:
+def inspect_model(model: CompiledModel, memory: MemoryTiming | None = None, *,
+                  limit: int | None = None, clock: Clock | None = None,
+                  time_host: TimeHost | None = None,
+                  progress: Callable[[str], None] | None = None) -> Inspection:
     """Simulate all programs of a model, without data, and share out their cycles. The accelerator
     runs at a clock of 100 MHz unless another is given; the CPU's half is measured on this machine
     unless `time_host` says what it takes."""
@@ -137,26 +137,26 @@ def inspected(model: CompiledModel, memory: MemoryTiming | None = None, *,
                       in _costs(step.program, nodes, reports[-1], timing)}
     total = end_to_end(model, sum(each.cycles or 0 for each in reports), clock, time_host)
     return Inspection(model=model, reports=tuple(reports), end_to_end=total, layers=tuple(
-        _timed(costs.get(each.name, LayerCost(node=each)), total) for each in model.nodes))
+        _with_time(costs.get(each.name, LayerCost(node=each)), total) for each in model.nodes))
 
 
 def end_to_end(model: CompiledModel, cycles: int | None, clock: Clock | None = None,
                time_host: TimeHost | None = None) -> EndToEnd:
     """The time of an inference in which the accelerator took so many cycles."""
-    host = (time_host or _measured)(model)
+    host = (time_host or _measure_host)(model)
     return EndToEnd(
         clock=clock or Clock(), cycles=cycles, host=host,
         macs=sum(each.macs for each in model.nodes if each.where == Where.ACCELERATOR),
         macs_per_cycle=model.config.macs_per_cycle)
 
 
-def _measured(model: CompiledModel) -> HostTimes:
-    from ..times.measure import measured_times  # which loads LLVM
+def _measure_host(model: CompiledModel) -> HostTimes:
+    from ..times.measure import measure_times  # which loads LLVM
 
-    return measured_times(model)
+    return measure_times(model)
 
 
-def _timed(cost: LayerCost, total: EndToEnd) -> LayerCost:
+def _with_time(cost: LayerCost, total: EndToEnd) -> LayerCost:
     """A layer with its time."""
     if cost.cycles is not None:
         return replace(cost, seconds=total.clock.seconds(cost.cycles),
@@ -171,7 +171,7 @@ def _costs(program: Program, nodes: Sequence[NodeReport], report: Report,
            timing: MemoryTiming) -> list[LayerCost]:
     """Of the layers of one program."""
     starts = sorted({program.labels[each.label] for each in nodes})
-    shares = shared_out(starts, report)
+    shares = attribute_cycles(starts, report)
     ranges = zip([0, *starts[1:]], [*starts[1:], len(program.code)], strict=True)
     found = []
     for first, cycles, (start, stop) in zip(starts, shares, ranges, strict=True):
@@ -192,7 +192,7 @@ def _costs(program: Program, nodes: Sequence[NodeReport], report: Report,
     return found
 
 
-def shared_out(starts: Sequence[int], report: Report) -> list[int]:
+def attribute_cycles(starts: Sequence[int], report: Report) -> list[int]:
     """The cycles of a run, for parts of a program that begin at these instructions, in order."""
     assert report.timeline is not None, "the simulator keeps a timeline"
     assert report.cycles is not None, "and a clock"

@@ -16,9 +16,9 @@ from ..models.compiled_model import CompiledModel, ProgramStep
 from ..times.end_to_end import EndToEnd
 from ..times.host_times import Source
 from .layers import Inspection, LayerCost
-from .reasons import grouped_reasons
-from .tables import cut, open_console, plain
-from .units import duration, percent, short
+from .reasons import group_reasons
+from .tables import cut, open_console, safe_text
+from .units import abbreviate, duration, percent
 
 COLUMNS = ("#", "layer", "result", "on", "MACs", "bound", "cycles", "eff.", "use", "bytes", "time",
            "name")
@@ -34,8 +34,8 @@ def show_layers(title: str, found: Inspection, *, all_reasons: bool = False) -> 
     """The table of layers, with totals, and what it does not say."""
     console = open_console()
     wide = console.width >= WIDE
-    table = Table(title=plain(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
-                  pad_edge=False, show_footer=False)
+    table = Table(title=safe_text(title), title_justify="left", box=SIMPLE_HEAD,
+                  padding=(0, 1, 0, 0), pad_edge=False, show_footer=False)
     shown = [column for column in COLUMNS if wide or column not in ONLY_WIDE]
     for column in shown:
         table.add_column(column, justify="right" if column in NUMBERS else "left", no_wrap=True)
@@ -44,14 +44,14 @@ def show_layers(title: str, found: Inspection, *, all_reasons: bool = False) -> 
         wide) else (LAYER, RESULT, 0)
     for number, each in enumerate(rows):
         cells = dict(zip(COLUMNS, _row(number, each, *widths), strict=True))
-        table.add_row(*(plain(cells[column]) for column in shown),
+        table.add_row(*(safe_text(cells[column]) for column in shown),
                       end_section=number == len(rows) - 1)
     for cells in _totals(found):
-        table.add_row(*(plain(cells.get(column, "")) for column in shown))
+        table.add_row(*(safe_text(cells.get(column, "")) for column in shown))
     console.print(table)
     for line in _facts(found, rows, all_reasons=all_reasons):
         for piece in textwrap.wrap(printable(line), console.width, subsequent_indent="    "):
-            console.print(plain(piece))
+            console.print(safe_text(piece))
 
 
 def _row(number: int, cost: LayerCost, layer: int, result: int, name: int) -> Iterator[str]:
@@ -60,17 +60,17 @@ def _row(number: int, cost: LayerCost, layer: int, result: int, name: int) -> It
     yield cut(printable(node.operator), layer)
     yield cut("×".join(map(str, node.type.shape)) or "1", result)
     yield WHERE[node.where]
-    yield short(node.macs) if node.macs else ""
-    yield short(cost.bound)
-    yield "↓" if cost.with_next else short(cost.cycles)
+    yield abbreviate(node.macs) if node.macs else ""
+    yield abbreviate(cost.bound)
+    yield "↓" if cost.with_next else abbreviate(cost.cycles)
     yield percent(cost.efficiency)
     yield percent(cost.utilization) if node.macs else ""
-    yield short(cost.bytes)
-    yield "↓" if cost.with_next or cost.inside else marked(cost.seconds, cost.time_source)
+    yield abbreviate(cost.bytes)
+    yield "↓" if cost.with_next or cost.inside else format_time(cost.seconds, cost.time_source)
     yield cut(printable(node.title), name)
 
 
-def marked(seconds: float | None, source: Source | None) -> str:
+def format_time(seconds: float | None, source: Source | None) -> str:
     """A time, with a sign if it is estimated."""
     return f"{'~' if source == Source.ESTIMATED else ''}{duration(seconds)}"
 
@@ -81,17 +81,19 @@ def _totals(found: Inspection) -> Iterator[dict[str, str]]:
     totals, time = found.totals(), found.end_to_end
     host = time.host
     yield {"layer": "accelerator", "result": "alone", "on": "acc",
-           "MACs": short(totals["macs"] - totals["cpu_macs"]), "bound": short(totals["bound"]),
-           "cycles": short(totals["cycles"]), "eff.": percent(totals["accelerator_efficiency"]),
-           "use": percent(totals["accelerator_utilization"]), "bytes": short(totals["bytes"]),
+           "MACs": abbreviate(totals["macs"] - totals["cpu_macs"]),
+           "bound": abbreviate(totals["bound"]), "cycles": abbreviate(totals["cycles"]),
+           "eff.": percent(totals["accelerator_efficiency"]),
+           "use": percent(totals["accelerator_utilization"]), "bytes": abbreviate(totals["bytes"]),
            "time": duration(time.accelerator_seconds)}
     yield {"layer": "CPU", "result": f"{totals['cpu_nodes']} of {totals['nodes']}", "on": "cpu",
-           "MACs": short(totals["cpu_macs"]), "time": marked(host.node_seconds, host.source)}
+           "MACs": abbreviate(totals["cpu_macs"]),
+           "time": format_time(host.node_seconds, host.source)}
     yield {"layer": "hand-overs", "result": f"{totals['handovers']} tensors", "on": "cpu",
-           "bytes": short(totals["handover_bytes"]),
-           "time": marked(host.repack_seconds, host.source)}
-    yield {"layer": "end to end", "MACs": short(totals["macs"]), "use": percent(time.utilization),
-           "time": marked(time.seconds, host.source)}
+           "bytes": abbreviate(totals["handover_bytes"]),
+           "time": format_time(host.repack_seconds, host.source)}
+    yield {"layer": "end to end", "MACs": abbreviate(totals["macs"]),
+           "use": percent(time.utilization), "time": format_time(time.seconds, host.source)}
 
 
 def time_lines(time: EndToEnd) -> Iterator[str]:
@@ -144,7 +146,7 @@ def reason_lines(model: CompiledModel, time: EndToEnd | None, numbers: dict[str,
             number = f" {numbers[each.name]}" if each.name in numbers else ""
             yield f"cpu{number} {show_name(each.title)}: {printable(each.reason)}"
         return
-    groups = grouped_reasons(model.host_nodes, time.host.nodes if time else None)
+    groups = group_reasons(model.host_nodes, time.host.nodes if time else None)
     if groups:
         yield "on the CPU, by reason (--all lists the nodes):"
     for group in groups:

@@ -69,8 +69,8 @@ class ReasonGroup:
                          f"({', '.join([*operators, *more, *time])})")
 
 
-def grouped_reasons(nodes: Iterable[NodeReport],
-                    times: Mapping[str, NodeTime] | None = None) -> list[ReasonGroup]:
+def group_reasons(nodes: Iterable[NodeReport],
+                  times: Mapping[str, NodeTime] | None = None) -> list[ReasonGroup]:
     """Nodes on the CPU by reason, those that take longest first, then those with most nodes.
     Reasons that differ in numbers alone are one."""
     groups: dict[str, ReasonGroup] = {}

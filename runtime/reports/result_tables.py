@@ -13,7 +13,7 @@ from ..models.compiled_model import CompiledModel
 from ..models.result import Result
 from ..models.tensors import real
 from ..times.end_to_end import EndToEnd
-from .model_tables import host_line, marked, reason_lines
+from .model_tables import format_time, host_line, reason_lines
 from .tables import show
 
 SMALL = 16                  # elements of an answer that is shown as a whole
@@ -52,19 +52,20 @@ def time_rows(model: CompiledModel, time: EndToEnd) -> list[tuple[str, str]]:
     rows = [("accelerator", layers)]
     if time.accelerator_seconds is not None and time.cycles is not None:
         rows[0] = ("accelerator", f"{layers}: {time.cycles:,} cycles, "
-                                  f"{marked(time.accelerator_seconds, None)} at {time.clock}")
+                                  f"{format_time(time.accelerator_seconds, None)} at {time.clock}")
     if time.accelerator_utilization is not None:
         rows.append(("utilization", f"{time.accelerator_utilization:.1%} of the MAC array while "
                                     f"the accelerator runs; {time.utilization or 0:.1%} of the "
                                     f"time from end to end"))
     hosted = len(model.host_nodes)
     rows += [("CPU", f"{hosted} node{'s' * (hosted != 1)}: "
-                     f"{marked(host.node_seconds, host.source)}, {host_line(time)}"),
+                     f"{format_time(host.node_seconds, host.source)}, {host_line(time)}"),
              ("hand-overs", f"{len(host.handovers)} tensors, "
                             f"{sum(each.bytes for each in host.handovers):,} bytes, "
-                            f"{marked(host.repack_seconds, host.source)} of repacking")]
+                            f"{format_time(host.repack_seconds, host.source)} of repacking")]
     if time.seconds is not None:
-        rows.append(("end to end", f"{marked(time.seconds, host.source)}, without overlap"))
+        rows.append(("end to end",
+                     f"{format_time(time.seconds, host.source)}, without overlap"))
     return rows
 
 

@@ -28,7 +28,7 @@ def open_console() -> Console:
     return Console(markup=False, emoji=False, highlight=False)
 
 
-def plain(text: str) -> Text:
+def safe_text(text: str) -> Text:
     """Text from anywhere: as it is, but for what terminals would act on."""
     return Text(printable(text))
 
@@ -37,13 +37,13 @@ def show(title: str, rows: Iterable[tuple[str, str]]) -> None:
     """Two columns: what, and how much."""
     rows, console = list(rows), open_console()
     room = console.width - FRAME - max(len(name) for name, _ in rows)
-    table = Table(title=plain(title), title_justify="left", show_header=False)
+    table = Table(title=safe_text(title), title_justify="left", show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for name, value in rows:
         whole = TOGETHER.join(map(printable, value.split(TOGETHER)))
         lines = textwrap.wrap(whole, max(room, 1))
-        table.add_row(plain(name), Text("\n".join(lines).replace(TOGETHER, " ")))
+        table.add_row(safe_text(name), Text("\n".join(lines).replace(TOGETHER, " ")))
     console.print(table)
 
 
@@ -58,11 +58,11 @@ def report_rows(report: Report) -> list[tuple[str, str]]:
     """What a run did, a line each."""
     counts = report.counts
     kinds = {name: number for name, number in counts.instructions.items() if number}
-    rows = [("instructions", _listed(kinds)), ("tile products", f"{counts.tile_products:,}"),
+    rows = [("instructions", _list_numbers(kinds)), ("tile products", f"{counts.tile_products:,}"),
             ("multiply-adds", f"{counts.macs:,}"), ("ALU vectors", f"{counts.alu_vectors:,}"),
-            ("bytes loaded", _listed(counts.bytes_loaded)),
-            ("bytes stored", _listed(counts.bytes_stored)),
-            ("most tokens", _listed(counts.most_tokens))]
+            ("bytes loaded", _list_numbers(counts.bytes_loaded)),
+            ("bytes stored", _list_numbers(counts.bytes_stored)),
+            ("most tokens", _list_numbers(counts.most_tokens))]
     if report.cycles is not None:
         rows.append(("cycles", f"{report.cycles:,}"))
     if report.utilization is not None:
@@ -81,8 +81,8 @@ def show_profile(title: str, profile: Profile, time: str | None = None) -> None:
         ("cycles", f"{report.cycles:,}"),
         *([] if time is None else [("time", time)]),
         ("multiply-adds", f"{report.macs:,}: {report.utilization:.1%} of what the array can do"),
-        ("bytes loaded", _listed(report.counts.bytes_loaded)),
-        ("bytes stored", _listed(report.counts.bytes_stored)),
+        ("bytes loaded", _list_numbers(report.counts.bytes_loaded)),
+        ("bytes stored", _list_numbers(report.counts.bytes_stored)),
         ("roofline", f"{per_byte}; memory is the limit below {roofline.balance:g}"),
         ("bound", f"{roofline.bound:,.0f} cycles, limited by {LIMITS[roofline.limit]}: "
                   f"{roofline.mac_cycles:,.0f} for MACs, {roofline.memory_cycles:,.0f} for "
@@ -128,8 +128,8 @@ def _wait_table(waits: Sequence[Wait], width: int) -> Table:
     for column in ("instruction", "waits for"):
         table.add_column(column, no_wrap=True)
     for number, each in zip(numbers, waits, strict=True):
-        table.add_row(number, plain(cut(printable(f"{each.position} {each.text}"), room)),
-                      plain(cut(printable(f"{each.poster} {each.poster_text}"), room)))
+        table.add_row(number, safe_text(cut(printable(f"{each.position} {each.text}"), room)),
+                      safe_text(cut(printable(f"{each.poster} {each.poster_text}"), room)))
     return table
 
 
@@ -147,12 +147,12 @@ def show_configs(configs: Mapping[str, Config]) -> None:
     for name, config in configs.items():
         sizes = (config.uop_bytes, config.inp_bytes, config.wgt_bytes, config.acc_bytes,
                  config.out_bytes)
-        table.add_row(plain(name), f"{config.batch}×{config.block_in}×{config.block_out}",
+        table.add_row(safe_text(name), f"{config.batch}×{config.block_in}×{config.block_out}",
                       str(config.macs_per_cycle), str(config.alu_lanes), str(config.bus_bits),
                       *(f"{size / 1024:g}" for size in sizes))
     open_console().print(table)
 
 
-def _listed(numbers: Mapping[str, int]) -> str:
+def _list_numbers(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name}".replace(" ", TOGETHER)
                      for name, number in numbers.items()) or "none"

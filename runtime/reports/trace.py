@@ -69,7 +69,7 @@ def _columns(program: Program, report: Report, timeline: Timeline) -> Content:
 
 def _json(program: Program, report: Report, timeline: Timeline) -> Content:
     """Chrome's trace events. They know only microseconds: one is a cycle here."""
-    return _listed(_events(program, timeline), {
+    return _write_events(_events(program, timeline), {
         "device": report.device, "config": report.config.to_dict(), "cycles": report.cycles,
         "counters": report.counters, "unit": "1 µs is 1 cycle"})
 
@@ -77,7 +77,7 @@ def _json(program: Program, report: Report, timeline: Timeline) -> Content:
 FORMATS = {".json": _json, ".npz": _columns}
 
 
-def _listed(events: Iterator[dict[str, Any]], about: dict[str, Any]) -> Iterator[bytes]:
+def _write_events(events: Iterator[dict[str, Any]], about: dict[str, Any]) -> Iterator[bytes]:
     """The file, event by event: nobody needs it in memory as a whole."""
     yield b'{"displayTimeUnit":"ms","otherData":' + _compact(about) + b',"traceEvents":['
     separator = b"\n"

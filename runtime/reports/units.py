@@ -6,7 +6,7 @@ SCALES = ((10 ** 12, "T"), (10 ** 9, "G"), (10 ** 6, "M"), (10 ** 3, "k"))
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def short(number: float | None) -> str:
+def abbreviate(number: float | None) -> str:
     """A number in at most six characters."""
     if number is None:
         return ""
@@ -24,7 +24,7 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return ""
     if seconds >= 999.5:
-        return f"{short(seconds)}s"
+        return f"{abbreviate(seconds)}s"
     for scale, unit in UNITS:
         value = seconds / scale
         if value >= 0.9995:

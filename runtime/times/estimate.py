@@ -53,7 +53,7 @@ FALLBACK = PROCESSORS["Cortex-A53"]     # for what cannot be measured, at FALLBA
 FALLBACK_MHZ = 1000.0
 
 
-def processor_named(text: str) -> Processor:
+def find_processor(text: str) -> Processor:
     """The processor in a board's words: "2 × Cortex-A9"."""
     name = re.sub(r"^\d+ × ", "", text)
     if name not in PROCESSORS:
@@ -62,7 +62,7 @@ def processor_named(text: str) -> Processor:
     return PROCESSORS[name]
 
 
-def estimated_times(model: CompiledModel, processor: Processor, mhz: float) -> HostTimes:
+def estimate_times(model: CompiledModel, processor: Processor, mhz: float) -> HostTimes:
     """The CPU's half on a processor at a clock."""
     rate = mhz * 1e6
     nodes = {name: NodeTime(processor.cycles(operations_of(step.part, node)) / rate,

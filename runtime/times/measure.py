@@ -20,7 +20,7 @@ from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import Array, TensorType
 from ..models.compiled_host import CompiledBackend, LoadedPart
 from ..models.compiled_model import CompiledModel, HostStep
-from .estimate import FALLBACK, FALLBACK_MHZ, estimated_times
+from .estimate import FALLBACK, FALLBACK_MHZ, estimate_times
 from .host_times import Handover, HostTimes, NodeTime, Source, ports_of
 from .operations import operations_of
 
@@ -34,11 +34,11 @@ MOST_BYTES = 1 << 30        # of all tensors of a part
 Say = Callable[[str], None]
 
 
-def measured_times(model: CompiledModel, *, threads: int | None = None,
-                   say: Say | None = None) -> HostTimes:
+def measure_times(model: CompiledModel, *, threads: int | None = None,
+                  say: Say | None = None) -> HostTimes:
     """Run what the CPU does for a model, apart from the accelerator, and take its time."""
     backend = CompiledBackend(threads)
-    guess = estimated_times(model, FALLBACK, FALLBACK_MHZ)
+    guess = estimate_times(model, FALLBACK, FALLBACK_MHZ)
     parts = {number: step.part for number, step in enumerate(model.steps)
              if isinstance(step, HostStep)}
     share = BUDGET / max(1, len(parts) + len(guess.handovers))
@@ -50,7 +50,7 @@ def measured_times(model: CompiledModel, *, threads: int | None = None,
     if say is not None:
         say(f"measuring {len(guess.handovers)} hand-overs")
     handovers = tuple(
-        _measured_handover(each, port, backend, share)
+        _measure_handover(each, port, backend, share)
         for each, (_, port, _, _) in zip(guess.handovers, ports_of(model), strict=True))
     name = platform.machine() or "unknown"
     many = "1 thread" if backend.threads == 1 else f"{backend.threads} threads"
@@ -74,7 +74,7 @@ def _part_times(part: Graph, backend: CompiledBackend, budget: float,
 
 def _kernel_times(part: Graph, loaded: LoadedPart, budget: float) -> dict[str, NodeTime]:
     rng = np.random.default_rng(0)
-    inputs = {name: made_up(type_, rng) for name, type_ in part.inputs.items()}
+    inputs = {name: random_tensor(type_, rng) for name, type_ in part.inputs.items()}
     start = time.perf_counter()
     best = loaded.kernel_seconds(inputs)
     for number in range(1, MOST_RUNS):
@@ -86,10 +86,10 @@ def _kernel_times(part: Graph, loaded: LoadedPart, budget: float) -> dict[str, N
     for kernel, each in zip(loaded.part.kernels, best, strict=True):
         seconds[kernel.node] = seconds.get(kernel.node, 0) + each
     return {name: NodeTime(seconds[name], Source.MEASURED) if name in seconds else
-            _inside(part, name, seconds) for name in part.nodes}
+            _fused_node(part, name, seconds) for name in part.nodes}
 
 
-def _inside(part: Graph, name: str, seconds: Mapping[str, float]) -> NodeTime:
+def _fused_node(part: Graph, name: str, seconds: Mapping[str, float]) -> NodeTime:
     """A node without a kernel: the one reader computes it on the way, or there is nothing to do."""
     reader = name
     while reader not in seconds:
@@ -100,8 +100,8 @@ def _inside(part: Graph, name: str, seconds: Mapping[str, float]) -> NodeTime:
     return NodeTime(None, Source.MEASURED, inside=reader)
 
 
-def _measured_handover(guess: Handover, port: Any, backend: CompiledBackend,
-                       budget: float) -> Handover:
+def _measure_handover(guess: Handover, port: Any, backend: CompiledBackend,
+                      budget: float) -> Handover:
     if guess.bytes > MOST_BYTES or port.type.bytes > MOST_BYTES:
         return guess
     if guess.to_accelerator:
@@ -121,7 +121,7 @@ def _measured_handover(guess: Handover, port: Any, backend: CompiledBackend,
     return replace(guess, seconds=best, source=Source.MEASURED)
 
 
-def made_up(type_: TensorType, rng: np.random.Generator) -> Array:
+def random_tensor(type_: TensorType, rng: np.random.Generator) -> Array:
     """Numbers for a tensor of which only the type is known."""
     if type_.is_float:
         return rng.random(type_.shape, np.float32).astype(type_.dtype)

@@ -88,7 +88,7 @@ def test_a_block_of_bert_takes_its_products(networks):
 
 def test_a_row_says_what_a_layer_needs_and_takes(layers):
     layer = next(each for each in layers.LAYERS if each.name == "C5")
-    row = layers.measured(layer, base, MemoryTiming(), 1)
+    row = layers.measure_layer(layer, base, MemoryTiming(), 1)
     assert row["vta"] == "C4"
     assert row["macs"] == 28 * 28 * 128 * 64
     assert row["bytes"] == 28 * 28 * 64 + 64 * 128 + 28 * 28 * 128
@@ -121,7 +121,7 @@ def test_where_the_cycles_of_gemm_went_adds_up(layers):
 def test_an_explanation_names_what_matters_and_nothing_else(layers):
     spent = {"before": 0.031, "waits for load": 0.124, "waits for alu": 0.001,
              "waits for store": 0, "after": 0.02, "bus": 0.93, "beyond": 0.08}
-    assert layers.explained(spent) == (
+    assert layers.explain(spent) == (
         "3% before the first product, 2% after the last, 12% gemm waits for load; bus busy 93%, "
         "8% beyond the bound")
 
@@ -131,7 +131,7 @@ def test_a_layer_is_explained_where_it_is_far_from_the_bound_or_the_reference(
         layers, monkeypatch, reference, far):
     monkeypatch.setattr(layers, "_reference", lambda *given: reference)
     layer = next(each for each in layers.LAYERS if each.name == "D8")       # 84 %
-    row = layers.measured(layer, base, MemoryTiming(), 1)
+    row = layers.measure_layer(layer, base, MemoryTiming(), 1)
     assert row["far"] == far
     assert bool(row["note"]) == far
 
@@ -160,11 +160,11 @@ def test_a_part_of_a_network_has_no_total(layers):
 
 
 def test_layers_are_chosen_by_network_or_name(layers, networks):
-    assert layers.chosen("") == list(layers.LAYERS)
-    assert [layer.name for layer in layers.chosen("C9,C2")] == ["C2", "C9"]
-    assert layers.chosen("resnet18") == list(networks.RESNET_18)
+    assert layers.select_layers("") == list(layers.LAYERS)
+    assert [layer.name for layer in layers.select_layers("C9,C2")] == ["C2", "C9"]
+    assert layers.select_layers("resnet18") == list(networks.RESNET_18)
     with pytest.raises(MicrotronError, match="there is no layer or network 'C99'; there are res"):
-        layers.chosen("C2,C99")
+        layers.select_layers("C2,C99")
 
 
 def test_options_make_another_bus_and_memory(layers):

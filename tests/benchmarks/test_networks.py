@@ -34,7 +34,7 @@ def networks():
 
 
 def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks, monkeypatch):
-    [digits] = networks.chosen(["digits"])
+    [digits] = networks.select_networks(["digits"])
     asked = []
 
     def noted(path, config, anew, bytecode):        # another test starts the command
@@ -42,7 +42,7 @@ def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks, monke
         return len(asked)
 
     monkeypatch.setattr(networks, "_command_seconds", noted)
-    row = networks.measured(digits, "tiny")
+    row = networks.measure_network(digits, "tiny")
     assert [anew for anew, _ in asked] == ["1", "1", "0", "0"]
     assert len({bytecode for _, bytecode in asked}) == 1
     assert (row["compile_anew_seconds"], row["compile_seconds"]) == (2, 4)
@@ -62,7 +62,7 @@ def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks, monke
 
 
 def test_the_command_keeps_bytecode_for_the_next(networks, tmp_path):
-    [digits] = networks.chosen(["digits"])
+    [digits] = networks.select_networks(["digits"])
     assert networks._command_seconds(digits.path, "tiny", "1", tmp_path) > 0
     assert list(tmp_path.rglob("cli/main.*.pyc"))
 
@@ -70,21 +70,21 @@ def test_the_command_keeps_bytecode_for_the_next(networks, tmp_path):
 def test_layers_alone_are_programs_of_their_own(networks):
     from microtron import compile_op
     from microtron.isa.memory_timing import MemoryTiming
-    [digits] = networks.chosen(["digits"])
-    network = networks.compiled_network(digits.path, "tiny", networks.ModelOptions(), version="0")
+    [digits] = networks.select_networks(["digits"])
+    network = networks.compile_to_network(digits.path, "tiny", networks.ModelOptions(), version="0")
     alone = [simulate(compile_op(layer.spec, "tiny").program).cycles
              for step in network.steps if hasattr(step, "layers") for layer in step.layers]
     assert len(alone) >= 5
-    assert networks.cycles_alone(network, MemoryTiming()) == sum(alone)
+    assert networks.sum_layer_cycles(network, MemoryTiming()) == sum(alone)
 
 
 def test_networks_are_chosen_by_name(networks):
-    usual = [each.name for each in networks.chosen([])]
+    usual = [each.name for each in networks.select_networks([])]
     assert {"digits", "resnet18", "mobilenet_v2"} <= set(usual)
     assert "resnet50" not in usual
-    assert [each.name for each in networks.chosen(["resnet50"])] == ["resnet50"]
+    assert [each.name for each in networks.select_networks(["resnet50"])] == ["resnet50"]
     with pytest.raises(MicrotronError, match="there is no network 'alexnet'; there are digits"):
-        networks.chosen(["alexnet"])
+        networks.select_networks(["alexnet"])
 
 
 def test_a_shape_is_base_with_other_blocks(networks, tmp_path):

@@ -82,12 +82,12 @@ cycle._simulate = observed
 """
 SEARCH = """
 import microtron.compiler.operators.kernel as kernel
-ranked = kernel.ranked
+rank = kernel.rank_candidates
 
 def observed(*arguments):
     at_work()
-    return ranked(*arguments)
-kernel.ranked = observed
+    return rank(*arguments)
+kernel.rank_candidates = observed
 """
 EMISSION = """
 import microtron.compiler.accelerator.emission.emit as emission
@@ -118,14 +118,14 @@ LoadedProgram.run = endless
 """
 LIBRARY = """
 import ctypes
-import microtron.cli.files
+import microtron.isa.program_files
 
 def load_program(path):
     mutex = ctypes.create_string_buffer(64)
     ctypes.CDLL(None).pthread_mutex_lock(mutex)
     at_work()
     ctypes.CDLL(None).pthread_mutex_lock(mutex)     # never returns, and no signal makes it
-microtron.cli.files.load_program = load_program
+microtron.isa.program_files.load_program = load_program
 """
 
 

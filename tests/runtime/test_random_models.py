@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import microtron
 from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.isa.verification.verifier import verify
-from microtron.runtime.reports.layers import inspected
-from microtron.runtime.times.estimate import FALLBACK, estimated_times
+from microtron.runtime.reports.layers import inspect_model
+from microtron.runtime.times.estimate import FALLBACK, estimate_times
 from microtron.sim.simulate import simulate
 
 from ..compiler.graph.random_graphs import networks, random_inputs
@@ -39,7 +39,7 @@ def check(graph, seed, config, devices):
         for name, array in right.items():
             assert result[name].dtype == array.dtype
             assert _same(result[name], array), f"{name} on {device}\n{graph}"
-    found = inspected(model, time_host=partial(estimated_times, processor=FALLBACK, mhz=100))
+    found = inspect_model(model, time_host=partial(estimate_times, processor=FALLBACK, mhz=100))
     assert sum(each.cycles or 0 for each in found.layers) == found.cycles == sum(
         simulate(program).cycles for program in model.programs)
 

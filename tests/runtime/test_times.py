@@ -22,13 +22,13 @@ from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryK
 from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from microtron.compiler.graph.types import TensorType
 from microtron.runtime.clock import Clock
-from microtron.runtime.reports.layers import inspected
+from microtron.runtime.reports.layers import inspect_model
 from microtron.runtime.reports.model_tables import csv_text
 from microtron.runtime.reports.units import duration
 from microtron.runtime.times import measure
-from microtron.runtime.times.estimate import PROCESSORS, estimated_times, processor_named
+from microtron.runtime.times.estimate import PROCESSORS, estimate_times, find_processor
 from microtron.runtime.times.host_times import Source
-from microtron.runtime.times.measure import measured_times
+from microtron.runtime.times.measure import measure_times
 from microtron.runtime.times.operations import Operations, operations_of
 
 from ..command import bad, good
@@ -43,7 +43,7 @@ def model():
 
 
 def on_a9(model):
-    return estimated_times(model, A9, 500)
+    return estimate_times(model, A9, 500)
 
 
 def float_graph():
@@ -61,7 +61,7 @@ def float_graph():
 
 
 def test_every_node_of_the_cpu_and_every_handed_over_tensor_is_measured(model):
-    found = measured_times(model, threads=1)
+    found = measure_times(model, threads=1)
     assert list(found.nodes) == [each.name for each in model.host_nodes] == ["table_of", "real"]
     assert all(each.seconds > 0 and each.source == Source.MEASURED for each in found.nodes.values())
     assert found.source == Source.MEASURED
@@ -72,7 +72,7 @@ def test_every_node_of_the_cpu_and_every_handed_over_tensor_is_measured(model):
 
 
 def test_a_node_inside_another_ones_kernel_says_which():
-    found = measured_times(microtron.compile(float_graph(), "tiny"), threads=1)
+    found = measure_times(microtron.compile(float_graph(), "tiny"), threads=1)
     assert list(found.nodes) == ["twice", "exp", "product", "soft", "some"]
     assert found.nodes["twice"].inside in ("exp", "product")
     assert found.nodes["twice"].seconds is None
@@ -84,7 +84,7 @@ def test_a_node_inside_another_ones_kernel_says_which():
 @pytest.mark.parametrize("name", ["MOST_OPERATIONS", "MOST_BYTES"])
 def test_what_is_too_large_to_try_is_estimated_and_marked(model, monkeypatch, name):
     monkeypatch.setattr(measure, name, 1)
-    found = measured_times(model)
+    found = measure_times(model)
     assert {each.source for each in found.nodes.values()} == {Source.ESTIMATED}
     assert found.source == Source.ESTIMATED
 
@@ -93,7 +93,7 @@ def test_what_cannot_run_here_is_estimated(model, monkeypatch):
     def refuse(self, part):
         raise MicrotronError("no code for it")
     monkeypatch.setattr(measure.CompiledBackend, "load", refuse)
-    assert {each.source for each in measured_times(model).nodes.values()} == {Source.ESTIMATED}
+    assert {each.source for each in measure_times(model).nodes.values()} == {Source.ESTIMATED}
 
 
 def test_operations_are_counted_by_kind():
@@ -110,14 +110,14 @@ def test_an_estimate_is_operations_times_cycles_at_the_clock(model):
     assert found.nodes["real"].seconds == pytest.approx(5 * A9.real_element / 500e6)
     for each in found.handovers:
         assert each.seconds == pytest.approx(each.bytes * A9.repacked_byte / 500e6)
-    slow = estimated_times(model, A9, 250)
+    slow = estimate_times(model, A9, 250)
     assert slow.node_seconds == pytest.approx(2 * found.node_seconds)
     assert found.processor == "Cortex-A9 at 500 MHz"
     assert found.source == Source.ESTIMATED
 
 
 def test_all_parts_add_up_in_json_and_csv(model):
-    found = inspected(model, clock=Clock(50, "given"), time_host=on_a9)
+    found = inspect_model(model, clock=Clock(50, "given"), time_host=on_a9)
     totals, total = found.totals(), found.end_to_end
     assert totals["accelerator_seconds"] == pytest.approx(found.cycles / 50e6)
     assert totals["end_to_end_seconds"] == pytest.approx(
@@ -157,11 +157,11 @@ def test_a_clock_is_above_zero(mhz):
 def test_the_processor_of_every_board_is_known():
     for each in load_boards():
         if each.cpu != "none":
-            assert processor_named(each.cpu).name in each.cpu
+            assert find_processor(each.cpu).name in each.cpu
             assert processor_mhz(each, 50) > 0
     assert processor_mhz(find_board("ulx3s"), 50) == 50
     with pytest.raises(MicrotronError, match="how fast a processor '2 × Z80' is; there are"):
-        processor_named("2 × Z80")
+        find_processor("2 × Z80")
     with pytest.raises(MicrotronError, match="pynq_z2: the clock of its processor is not known"):
         processor_mhz(replace(find_board("pynq_z2"), cpu_mhz=None), 50)
 

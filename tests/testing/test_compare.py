@@ -20,7 +20,7 @@ from microtron.isa.memory_timing import MemoryTiming, parse_timing
 from microtron.sim.cycle.run import registers_at, run_cycles
 from microtron.testing import compare as both
 from microtron.testing.compare import compare
-from microtron.testing.differences import equal_line, explain, format_timing, save_case
+from microtron.testing.differences import describe_agreement, explain, format_timing, save_case
 from microtron.testing.random_programs import random_program
 
 from ..runtime.devices.test_rtl import FAULTS, copying, with_code
@@ -64,15 +64,15 @@ def spoiled(monkeypatch, change):
 def test_what_is_equal_is_said_in_one_line():
     comparison = compare(copying(), timing=SLOWER)
     assert comparison.differences == ()
-    line = equal_line("copy.mt", comparison)
+    line = describe_agreement("copy.mt", comparison)
     assert line == (f"copy.mt: equal: {comparison.rtl.cycles} cycles, 4 instructions, all counters "
                     f"and memory")
     program, _ = FAULTS["index"]
     assert re.search(r"2? instructions; both stop after \d+ cycles: .*index fault$",
-                     equal_line("x", compare(program)))
+                     describe_agreement("x", compare(program)))
     stuck = with_code(Load(wait=Engines.ALU), Sync())
     assert ("both stop: deadlock after 0 of 2 instructions: load waits at"
-            in equal_line("x", compare(stuck)))
+            in describe_agreement("x", compare(stuck)))
 
 
 def test_the_first_diverging_cycle_is_found_and_explained(late):

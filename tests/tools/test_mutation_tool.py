@@ -40,12 +40,12 @@ def test_faults_are_operators_words_and_numbers_of_the_code(mutations):
 
 def test_a_fault_changes_its_token_and_nothing_else(mutations):
     fault = next(each for each in mutations.faults_in("f.py", SOURCE) if each.old == "min")
-    assert fault.applied(SOURCE) == SOURCE.replace("min", "max")
+    assert fault.apply(SOURCE) == SOURCE.replace("min", "max")
     assert fault.line(SOURCE) == "return -a + max(a, 3)"
 
 
 def test_the_choice_is_the_same_for_the_same_seed(mutations):
-    one, again, other = (mutations.chosen(["isa"], 30, seed) for seed in (1, 1, 2))
+    one, again, other = (mutations.select_faults(["isa"], 30, seed) for seed in (1, 1, 2))
     assert one == again != other
     assert len({fault.file for fault in one}) > 5
 
@@ -70,4 +70,4 @@ def test_a_fault_that_matters_is_noticed_and_one_that_does_not_is_not(mutations)
     text = (ROOT / "compiler/expression/affine.py").read_text()
     fault = next(each for each in mutations.faults_in("compiler/expression/affine.py", text)
                  if "other.constant" in each.line(text) and each.old == "+")
-    assert mutations.noticed(fault)
+    assert mutations.is_noticed(fault)

@@ -87,6 +87,6 @@ def test_what_crashes_or_takes_long_is_told(tool, tmp_path, monkeypatch):
     ([1.0, np.nan], [1.0, 2.0], "wrong"), ([np.nan, 2.0], [np.nan, 2.0], "right"),
     ([0.0, 0.0], [0.0, 0.0], "right"), ([0.0, 0.0], [0.0, 1.0], "wrong")])
 def test_outputs_are_compared(tool, ours, theirs, verdict):
-    assert tool.compared([np.array(ours)], [np.array(theirs)])["verdict"] == verdict
-    assert tool.compared([], [np.array(theirs)])["verdict"] == "wrong"
-    assert tool.compared([np.array(ours, np.float32)], [np.array(theirs)])["verdict"] == "wrong"
+    assert tool.compare([np.array(ours)], [np.array(theirs)])["verdict"] == verdict
+    assert tool.compare([], [np.array(theirs)])["verdict"] == "wrong"
+    assert tool.compare([np.array(ours, np.float32)], [np.array(theirs)])["verdict"] == "wrong"

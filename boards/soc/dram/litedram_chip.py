@@ -64,11 +64,11 @@ def _flags(text: str) -> int:
 
 def make_model(board: Board):
     """The chip itself behind an interface with the same latencies, for simulation."""
-    settings = make_phy(board, _imagined_pads(board)).settings
+    settings = make_phy(board, _dummy_pads(board)).settings
     return SDRAMPHYModel(find_chip(board), settings, clk_freq=board.clock.system_hz)
 
 
-def _imagined_pads(board: Board):
+def _dummy_pads(board: Board):
     """As many pins as the board has, connected to nothing."""
     geometry = find_chip(board).geom_settings
     bits = data_bits(board)

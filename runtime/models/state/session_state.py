@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from ....base.checked_values import list_names, show_name
 from ....compiler.graph.types import Array
 from ..compiled_model import CompiledModel
-from ..tensors import InputError, as_array, refuse_nan, stored
+from ..tensors import InputError, as_array, convert, refuse_nan
 
 
 class SessionState(MutableMapping[str, Array]):
@@ -47,7 +47,7 @@ class SessionState(MutableMapping[str, Array]):
     def __setitem__(self, name: str, value: Array) -> None:
         self._check(name)
         place = f"state {show_name(name)}"
-        array = stored(place, as_array(place, value), self._model.states[name].type)
+        array = convert(place, as_array(place, value), self._model.states[name].type)
         if not self._allow_nan:
             refuse_nan(place, array)
         self._wait()

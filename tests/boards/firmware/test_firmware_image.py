@@ -42,7 +42,7 @@ def test_the_host_finds_tensors_and_stages_in_the_image(model, image):
         assert {name: (place.dtype, place.shape) for name, place in places.items()} == {
             name: (np.dtype(type_.dtype), type_.shape) for name, type_ in types.items()}
         for place in places.values():
-            assert BASE + len(image.content) <= place.address < BASE + found.needed
+            assert BASE + len(image.content) <= place.address < BASE + found.memory_bytes
     names = [found.stage(number) for number in range(found.stages)]
     assert names[0] == "pack image"
     assert names.count("program 0") == names.count("program 1") == 1
@@ -107,7 +107,7 @@ def test_the_command_writes_an_elf_and_the_image(model, image, tmp_path):
     ended = command("firmware", tmp_path / "small.mt", "--board", "ulx3s", "--json")
     assert ended.code == 0, ended.error
     found = json.loads(ended.out)
-    assert found["memory"] == image.needed
+    assert found["memory"] == image.memory_bytes
     assert (tmp_path / "small.bin").read_bytes() == image.content
     assert (tmp_path / "small.elf").read_bytes() == image.elf
 

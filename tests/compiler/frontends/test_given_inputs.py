@@ -107,7 +107,7 @@ def test_the_proposed_options_work(sizes, proposed, tmp_path):
     assert words == ["--shape", f"x={proposed}", "--value", "rate=16000"]
     assert "output" in good("compile", tmp_path / "m.onnx", *words, "--show", "graph")
     model = microtron.compile(tmp_path / "m.onnx", "tiny",
-                              **ModelInputs([words[1]], [words[3]]).parsed())
+                              **ModelInputs([words[1]], [words[3]]).parse())
     assert list(model.inputs) == ["x"]
     assert f"shape:x={proposed} value:rate=16000" in model.provenance["options"]
 

@@ -11,8 +11,15 @@ from microtron.compiler.graph.operations.data_movement.blocks import (
     DepthToSpace,
     SpaceToDepth,
 )
-from microtron.compiler.graph.operations.data_movement.shape import Pad, PadMode, Slice
+from microtron.compiler.graph.operations.data_movement.shape import (
+    Pad,
+    PadMode,
+    Reshape,
+    Slice,
+    Transpose,
+)
 from microtron.compiler.graph.operations.layers.window import Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.operations.pointwise.quantize import Rescale
 from microtron.compiler.graph.operations.vision.resize import (
     Coordinates,
@@ -156,6 +163,47 @@ def test_many_products_cost_more_than_the_way_to_the_cpu(channels):
                 quantization=KNOWN)
     graph = builder.graph(("y", "d", "r", "p"))
     assert moves_as_windows(graph).nodes == graph.nodes
+
+
+@pytest.mark.parametrize(("axis", "shapes", "order"), [
+    (1, ((2, 3, 2, 4, 5), (2, 6, 4, 5)), (0, 2, 1, 3, 4)),
+    (1, ((2, 1, 6, 4, 5), (2, 6, 4, 5)), (0, 2, 1, 3, 4)),          # in the order that they have
+    (3, ((2, 4, 5, 2, 3), (2, 4, 5, 6)), (0, 1, 2, 4, 3))])
+def test_shuffled_channels_are_a_window(axis, shapes, order):
+    builder = images(shapes[1], axis)
+    builder.add("groups", Reshape(x="pool", shape=shapes[0]), quantization=KNOWN)
+    builder.add("exchanged", Transpose(x="groups", order=order), quantization=KNOWN)
+    builder.add("y", Reshape(x="exchanged", shape=shapes[1]), quantization=KNOWN)
+    after = changed(moves_as_windows, builder.graph(("y",)))
+    assert kinds(remove_dead(after)) == ["Pool", "Conv"]
+
+
+@pytest.mark.parametrize(("shape", "order", "last"), [
+    ((2, 3, 2, 4, 5), (0, 1, 2, 4, 3), (2, 6, 5, 4)),               # pixels move
+    ((2, 3, 2, 4, 5), (0, 1, 2, 4, 3), (2, 6, 4, 5))])
+def test_other_exchanges_stay(shape, order, last):
+    builder = images((2, 6, 4, 5), 1)
+    builder.add("groups", Reshape(x="pool", shape=shape), quantization=KNOWN)
+    builder.add("exchanged", Transpose(x="groups", order=order), quantization=KNOWN)
+    builder.add("y", Reshape(x="exchanged", shape=last), quantization=KNOWN)
+    assert "Conv" not in kinds(changed(moves_as_windows, builder.graph(("y",))))
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_number_for_each_pixel_gets_channels(axis, swapped):
+    shape = [2, 4, 5, 6]
+    builder = images(tuple(shape), axis)
+    first = [0] * 4
+    stops = [1 if each == axis else size for each, size in enumerate(shape)]
+    builder.add("one", Slice(x="pool", starts=tuple(first), stops=tuple(stops), steps=(1,) * 4),
+                quantization=KNOWN)
+    left, right = ("one", "pool") if swapped else ("pool", "one")
+    builder.add("y", Binary(kind=BinaryKind.SUB, left=left, right=right), quantization=AFTER)
+    after = changed(moves_as_windows, builder.graph(("y",)))
+    assert kinds(after) == ["Pool", "Conv", "Conv", "Binary"]
+    assert {after.type_of(each).shape for each in after.nodes["y"].operation.operands()} == {
+        tuple(shape)}
 
 
 def test_real_numbers_and_graphs_without_one_axis_of_channels_stay():

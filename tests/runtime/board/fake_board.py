@@ -91,7 +91,7 @@ class FakeBoard:
         except MicrotronError:
             return Fault.INDEX, 1
         for segment, window in zip(segments, windows, strict=True):
-            window[:] = device._loaded().memory.read(segment.name, 0, len(window))
+            window[:] = device._require_loaded().memory.read(segment.name, 0, len(window))
         for name in counter_names():
             read |= {f"{name}_low": CYCLES & 0xFFFF_FFFF, f"{name}_high": CYCLES >> 32}
         return Fault.NONE, 0

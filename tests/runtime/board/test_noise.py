@@ -10,7 +10,7 @@ import pytest
 from microtron.isa.config import tiny
 from microtron.isa.registers import Status, offset_of
 from microtron.runtime.board.board_device import BoardDevice
-from microtron.runtime.board.connection import connected
+from microtron.runtime.board.connection import connect
 from microtron.runtime.board.etherbone import EtherboneLink
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import LITEX_REGISTERS
@@ -262,10 +262,10 @@ def test_who_opens_a_board_anew_gets_a_link_that_counts():
         links.append(DirectLink(FakeBoard(tiny, MEMORY, LITEX_REGISTERS)))
         return links[-1]
 
-    first = connected("here", opening)
-    assert connected("here", opening) is first
+    first = connect("here", opening)
+    assert connect("here", opening) is first
     links[0].is_sound = False
-    second = connected("here", opening)
+    second = connect("here", opening)
     assert second is not first
-    assert connected("here", opening) is second
+    assert connect("here", opening) is second
     assert len(links) == 2

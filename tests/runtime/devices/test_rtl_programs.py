@@ -8,7 +8,7 @@ and goes on with as many as it is told, over these, all presets and random ones.
 import pytest
 
 from microtron.testing.campaign import SMALL as CONFIGS
-from microtron.testing.campaign import checked, long_case, right_case, wrong_case
+from microtron.testing.campaign import check_case, long_case, right_case, wrong_case
 from microtron.testing.differences import explain, save_case
 
 PART = 60
@@ -29,7 +29,7 @@ def parts(programs):
 
 
 def assert_equal(case, folder, name, *, right):
-    comparison = checked(case, right=right)
+    comparison = check_case(case, right=right)
     if comparison.differences:
         path = folder / f"{name}.mt"
         save_case(comparison, path)

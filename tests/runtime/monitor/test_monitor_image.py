@@ -56,7 +56,7 @@ def test_a_damaged_image_is_refused_or_read_and_nothing_else():
         content[place] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         try:
             image = NetworkImage(bytes(content), BASE)
-            assert all(BASE <= each.address <= BASE + image.needed - each.bytes
+            assert all(BASE <= each.address <= BASE + image.memory_bytes - each.bytes
                        for each in (*image.inputs.values(), *image.outputs.values()))
         except ImageError:
             refused += 1

@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime")
 import microtron.compiler.frontends.onnx.read_onnx  # noqa: F401  (registers operators)
 from microtron.compiler.frontends.onnx.operator_table import supported
 from microtron.compiler.passes.pipeline import run_passes
-from microtron.runtime.models.onnx_backend import roomy_outputs, specialized, used_rows
+from microtron.runtime.models.onnx_backend import roomy_outputs, specialize, used_rows
 
 from ...compiler.cpu.machine import computed
 from . import elements, images, microsoft, moves, steps, sums  # noqa: F401  (register nodes)
@@ -26,7 +26,7 @@ EXAMPLES = 3
 def check(name: str, seed: int) -> None:
     drawn = NODES[name](Draw(zlib.crc32(f"{name} {seed}".encode())), name)
     model, arrays = model_of(name, drawn)
-    graph = specialized(model, arrays, [])
+    graph = specialize(model, arrays, [])
     found = computed(run_passes(graph), arrays)
     if roomy_outputs(graph):
         found = [used_rows(each) for each in found]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import microtron
-from microtron.runtime.reports.layers import inspected, shared_out
-from microtron.runtime.reports.units import short
+from microtron.runtime.reports.layers import attribute_cycles, inspect_model
+from microtron.runtime.reports.units import abbreviate
 from microtron.sim.simulate import simulate
 
 from ..small_model import small_graph
@@ -31,13 +31,13 @@ def report(ends, cycles):
     ([2, 3], [5, 9, 7, 20, -1], 25, [9, 16]),           # what comes before belongs to the first
 ])
 def test_a_layer_takes_from_the_end_of_those_before_to_its_own(starts, ends, cycles, shares):
-    assert shared_out(starts, report(ends, cycles)) == shares
+    assert attribute_cycles(starts, report(ends, cycles)) == shares
 
 
 @given(st.lists(st.integers(-1, 50), min_size=1, max_size=30), st.data())
 def test_shares_add_up_and_are_never_negative(ends, data):
     starts = sorted(data.draw(st.sets(st.integers(0, len(ends) - 1), min_size=1)))
-    shares = shared_out(starts, report(ends, 60))
+    shares = attribute_cycles(starts, report(ends, 60))
     assert len(shares) == len(starts)
     assert sum(shares) == 60
     assert min(shares) >= 0
@@ -45,17 +45,17 @@ def test_shares_add_up_and_are_never_negative(ends, data):
 
 def test_another_memory_gives_other_cycles():
     model = microtron.compile(small_graph(), "tiny")
-    slow = inspected(model, replace(model.memory, read_latency=500))
-    assert slow.cycles > inspected(model).cycles + 400
+    slow = inspect_model(model, replace(model.memory, read_latency=500))
+    assert slow.cycles > inspect_model(model).cycles + 400
 
 
 @given(st.integers(0, 10 ** 15 - 1) | st.floats(0, 1e14))
 def test_a_number_takes_six_characters(number):
-    assert len(short(number)) <= 6
+    assert len(abbreviate(number)) <= 6
 
 
 @pytest.mark.parametrize(("number", "text"), [
     (0, "0"), (9_999, "9,999"), (10_000, "10.0k"), (123_456, "123k"), (1_234_567, "1.23M"),
     (99_960_000, "100.0M"), (5_000_000_000, "5.00G"), (None, "")])
 def test_numbers_keep_three_digits(number, text):
-    assert short(number) == text
+    assert abbreviate(number) == text

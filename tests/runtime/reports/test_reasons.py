@@ -9,7 +9,7 @@ from microtron.compiler.graph.types import TensorType
 from microtron.compiler.network.network import Where
 from microtron.compiler.network.task import REASONS
 from microtron.runtime.models.compiled_model import NodeReport
-from microtron.runtime.reports.reasons import ReasonGroup, grouped_reasons
+from microtron.runtime.reports.reasons import ReasonGroup, group_reasons
 from microtron.runtime.times.host_times import NodeTime, Source
 
 from ...command import good
@@ -24,7 +24,7 @@ def test_reasons_are_counted_and_say_what_to_do():
     nodes = [*(node(each, "conv", "real numbers; quantize the model") for each in range(38)),
              *(node(each, "pool", "real numbers; quantize the model") for each in range(38, 41)),
              node(50, "softmax", "no exponential in the ALU")]
-    first, second = grouped_reasons(nodes)
+    first, second = group_reasons(nodes)
     assert first.line() == "41 nodes: real numbers; quantize the model (38 conv, 3 pool)"
     assert second.line() == ("1 node: no exponential in the ALU; leave it out where only the order "
                              "of scores matters (softmax)")
@@ -34,13 +34,13 @@ def test_what_takes_longest_comes_first():
     nodes = [node(0, "conv", "a"), node(1, "conv", "a"), node(2, "pool", "b")]
     times = {"n2": NodeTime(0.25, Source.MEASURED), "n1": NodeTime(1e-3, Source.MEASURED),
              "n0": NodeTime(None, Source.MEASURED, inside="n1")}
-    assert [each.line() for each in grouped_reasons(nodes, times)] == [
+    assert [each.line() for each in group_reasons(nodes, times)] == [
         "1 node: b (pool, 250ms)", "2 nodes: a (conv, 1.00ms)"]
 
 
 def test_reasons_that_differ_in_numbers_alone_are_one():
-    group, = grouped_reasons([node(1, "dense", "takes 70000 bytes, but there are 512"),
-                              node(2, "dense", "takes 90000 bytes, but there are 512")])
+    group, = group_reasons([node(1, "dense", "takes 70000 bytes, but there are 512"),
+                            node(2, "dense", "takes 90000 bytes, but there are 512")])
     assert group.line().startswith("2 nodes: takes … bytes, but there are …; take a larger")
 
 

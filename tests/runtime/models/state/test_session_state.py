@@ -163,13 +163,13 @@ def test_a_model_without_states_has_none():
 def test_states_of_an_image_fit_its_steps(model, old, new, words, monkeypatch):
     """The text is changed on its way to the checks of an image that is loaded."""
     data = model_image.to_bytes(model)
-    read = model_image.parsed
+    read = model_image.parse
 
     def changed(content):
         text = content.tobytes().decode()
         assert old in text
         return read(np.frombuffer(text.replace(old, new).encode(), np.uint8))
 
-    monkeypatch.setattr(model_image, "parsed", changed)
+    monkeypatch.setattr(model_image, "parse", changed)
     with pytest.raises(ImageError, match=words):
         model_image.from_bytes(data)
