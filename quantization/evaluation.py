@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..compiler.graph.operations.layers.normalization import LogSoftmax, Softmax
+from ..compiler.graph.operations.pointwise.unary import Unary
 from .parameters import Array, Parameters
 from .selection import Selection
 from .simulation import Simulator
 from .statistics import Say
 
 MOST_BYTES = 1 << 28            # of float results that are kept in memory
+SQUASHED = (Softmax, LogSoftmax, Unary)         # outputs that hide errors of what they read
 PERFECT = 200.0                 # decibels: what rounding in float leaves of no error at all
 
 
@@ -51,8 +54,8 @@ class Evaluator:
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """What counts: float outputs, and the last tensors that integer nodes make, since outputs
-        such as probabilities hide errors."""
+        """What counts: the last tensors that integer nodes make, and float outputs but for
+        probabilities."""
         return judged_tensors(self.simulator.selection)
 
     def prepare(self, samples: Iterable[dict[str, Array]], most: int, say: Say) -> None:
@@ -79,12 +82,12 @@ class Evaluator:
 
 def judged_tensors(selection: Selection) -> tuple[str, ...]:
     graph = selection.graph
-    last = [name for name in selection.nodes if name in selection.groups
+    last = [name for name in graph.nodes if name in selection.nodes and name in selection.groups
             and not any(each in selection.nodes for each in graph.readers.get(name, ()))]
-    outputs = [name for name in graph.outputs if graph.type_of(name).is_float]
-    order = {name: number for number, name in enumerate(graph.nodes)}
-    return tuple(sorted({*last, *(each for each in outputs if each in order)},
-                        key=order.__getitem__))
+    outputs = [name for name in graph.outputs if name in graph.nodes
+               and graph.type_of(name).is_float
+               and not isinstance(graph.nodes[name].operation, SQUASHED)]
+    return tuple(dict.fromkeys([*last, *outputs]))
 
 
 def layer_errors(simulator: Simulator, samples: Iterable[dict[str, Array]],
@@ -100,9 +103,3 @@ def layer_errors(simulator: Simulator, samples: Iterable[dict[str, Array]],
             each.add(right[name], found[name])
     return errors
 
-
-def accuracy(outputs: Iterable[Mapping[str, Array]], labels: Array, name: str) -> float:
-    """Samples whose largest output is that of the label, in percent."""
-    right = [int(np.argmax(each[name])) == int(label)
-             for each, label in zip(outputs, labels, strict=False)]
-    return 100 * float(np.mean(right)) if right else float("nan")

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..compiler.graph.operations.layers.matmul import MatMul
 from ..compiler.graph.operations.layers.window import TransposedConv
 from .parameters import Array, Weights
 from .selection import Selection
-from .simulation import float_layer
+from .simulation import bias_input, weights_input
 
 TRIED = np.linspace(0.55, 1, 19)        # of the largest weight, where 4 bits may clip it
 
 
-def first_weights(selection: Selection, bits: int) -> dict[str, Weights]:
-    """Weights of all layers, rounded to the nearest."""
-    found = {}
-    for layer in selection.layers:
-        arrays = list(float_layer(selection, layer).values())
-        if arrays:
-            found[layer] = nearest(selection, layer, arrays[0], arrays[1], bits)
-    return found
+def first_weights(selection: Selection, arrays: Mapping[str, Array],
+                  bits: int) -> dict[str, Weights]:
+    """Weights of all layers, rounded to the nearest, from float ones by the simulator's inputs."""
+    return {layer: nearest(selection, layer, arrays[weights_input(layer)],
+                           arrays[bias_input(layer)], bits)
+            for layer in selection.layers if selection.weights(layer) is not None}
 
 
 def nearest(selection: Selection, layer: str, real: Array, bias: Array, bits: int) -> Weights:

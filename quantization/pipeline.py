@@ -5,25 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from ..base.checked_values import list_names, show_name
 from ..base.errors import MicrotronError
 from ..compiler.graph.graph import Graph
+from .equalization import equalize, find_pairs, observe_channels
 from .evaluation import Evaluator
 from .insertion import insert
 from .layers import first_weights
 from .options import QuantizeOptions
-from .parameters import Parameters
+from .parameters import Array, Parameters
 from .prepare import PRODUCTS, prepare
 from .ranges import BEST, choose_scale
 from .rounding import correct_biases, learn_rounding, observe_moments
 from .samples import Samples
 from .selection import Selection, select
+from .sensitivity import LossMeter, layers_to_keep
 from .simulation import Simulator
+from .smoothing import find_smoothed, smooth
 from .statistics import Say, Statistics, observe
 
 MOST_LEARNED = 64               # samples that rounding learns from
+MOST_ROUNDS = 4                 # of keeping more layers float
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,12 @@ class Quantized:
     steps: tuple[tuple[str, float, float, bool], ...]   # technique, loss before, after, is used
     samples: int
     random: bool
+    loss: float                     # noise to signal of all that is judged
+    kept_float: tuple[str, ...] = ()        # layers that max_loss keeps
 
 
-def quantize_graph(graph: Graph, samples: Samples, options: QuantizeOptions,
-                   say: Say) -> Quantized:
+def quantize_graph(graph: Graph, samples: Samples, options: QuantizeOptions, say: Say,
+                   labels: Array | None = None) -> Quantized:
     """Quantize a float graph with samples of its inputs."""
     say("preparing the float model")
     prepared = prepare(graph)
@@ -50,21 +57,83 @@ def quantize_graph(graph: Graph, samples: Samples, options: QuantizeOptions,
     if not selection.layers:
         raise MicrotronError(f"{show_name(graph.name or 'the model')} has no convolution or matrix "
                              f"product to quantize")
-    return quantize_selection(selection, samples, options, say)
+    found = quantize_selection(selection, samples, options, say)
+    if options.max_loss is None:
+        return found
+    kept = set(left_out)
+    for _ in range(MOST_ROUNDS):            # scales change with what is left out
+        meter = LossMeter(found.simulator, samples, labels, options.judged_samples)
+        more = layers_to_keep(meter, found.parameters, options.max_loss, say)
+        if not more:
+            return replace(found, kept_float=tuple(sorted(kept - set(left_out))))
+        kept |= set(more)
+        found = quantize_selection(select(prepared, kept), samples, options, say)
+    raise MicrotronError(f"max_loss is {options.max_loss}, and the loss is above it with "
+                         f"{len(kept)} layers in float; give more samples, or a larger loss")
 
 
 def quantize_selection(selection: Selection, samples: Samples, options: QuantizeOptions,
                        say: Say) -> Quantized:
+    """Quantize what is selected; once more with smoothed activations, if there are any and that is
+    better."""
     say("compiling the float model for the CPU")
     simulator = Simulator(selection)
+    found = _calibrate(simulator, samples, options, say)
+    if "smooth" not in options.techniques or not find_smoothed(selection):
+        return found
+    say("trying: smoothed activations")
+    graph = smooth(simulator, islice(iter(samples), options.judged_samples), say)
+    left_out = [name for name, node in selection.graph.nodes.items()
+                if isinstance(node.operation, PRODUCTS) and name not in selection.layers]
+    other = _calibrate(Simulator(select(graph, left_out)), samples, options, say)
+    used = other.loss < found.loss
+    step = ("smoothed activations", found.loss, other.loss, used)
+    chosen = other if used else found
+    return replace(chosen, steps=(*chosen.steps, step))
+
+
+def _calibrate(simulator: Simulator, samples: Samples, options: QuantizeOptions,
+               say: Say) -> Quantized:
+    selection = simulator.selection
     statistics = observe(simulator, samples, say)
     evaluator = Evaluator(simulator)
     evaluator.prepare(samples, options.judged_samples, say)
     trial = _Trial(evaluator, say)
-    parameters = _ranges(trial, selection, statistics, options)
+    parameters = _ranges(trial, statistics, options)
+    parameters = _equal_models(trial, samples, parameters, options)
     parameters = _weights(trial, samples, parameters, options)
     return Quantized(insert(selection, parameters), selection, parameters, simulator, evaluator,
-                     tuple(trial.steps), statistics.samples, samples.random)
+                     tuple(trial.steps), statistics.samples, samples.random, trial.loss)
+
+
+def _equal_models(trial: _Trial, samples: Samples, parameters: Parameters,
+                  options: QuantizeOptions) -> Parameters:
+    """Equalized layers and absorbed biases, each if it helps: float models that are equal, but
+    easier to quantize."""
+    simulator = trial.evaluator.simulator
+    wanted = [each for each in ("equalize", "absorb") if each in options.techniques]
+    pairs = find_pairs(simulator.selection) if wanted else []
+    axes = {pair.tensor: 1 if len(simulator.selection.graph.type_of(pair.tensor).shape) == 4 else -1
+            for pair in pairs}
+    channels = observe_channels(simulator, axes, islice(iter(samples), options.judged_samples),
+                                trial.say) if pairs else {}
+    if not any((each.low > 0).any() for each in channels.values()):
+        wanted = [each for each in wanted if each != "absorb"]
+    for technique in wanted if pairs else []:
+        before, now = simulator.float_arrays, parameters
+        simulator.float_arrays = equalize(simulator, pairs, channels,
+                                          scale=technique == "equalize",
+                                          absorb=technique == "absorb")
+        parameters = trial.better(
+            {"equalize": "cross-layer equalization", "absorb": "bias absorption"}[technique], now,
+            lambda: _ranges_of(simulator, observe(simulator, samples, trial.say), options,
+                               trial.method))
+        if parameters is now:
+            simulator.float_arrays = before
+        elif technique != wanted[-1]:
+            channels = observe_channels(simulator, axes,
+                                        islice(iter(samples), options.judged_samples), trial.say)
+    return parameters
 
 
 def layers_named(graph: Graph, names: Sequence[str]) -> set[str]:
@@ -92,6 +161,7 @@ class _Trial:
     def __post_init__(self) -> None:
         self.steps: list[tuple[str, float, float, bool]] = []
         self.loss = float("inf")
+        self.method = "minmax"              # by which ranges are chosen so far
 
     def start(self, parameters: Parameters) -> Parameters:
         self.loss = self.evaluator.loss(parameters)
@@ -111,22 +181,30 @@ class _Trial:
         return candidate
 
 
-def _ranges(trial: _Trial, selection: Selection, statistics: Statistics,
-            options: QuantizeOptions) -> Parameters:
+def _ranges(trial: _Trial, statistics: Statistics, options: QuantizeOptions) -> Parameters:
     """Scales by the method that is asked for. The best of all methods for each tensor must also be
-    better for the model than the plain range."""
-    def with_method(method: str) -> Parameters:
-        return Parameters({group: choose_scale(each, method)[0]
-                           for group, each in statistics.histograms.items()}, weights)
-
-    weights = first_weights(selection, options.weight_bits)
+    better for the model than one method for all."""
+    simulator = trial.evaluator.simulator
     if options.method != BEST:
-        return trial.start(with_method(options.method))
-    parameters = trial.start(with_method("minmax"))
+        trial.method = options.method
+        return trial.start(_ranges_of(simulator, statistics, options, options.method))
+    parameters = trial.start(_ranges_of(simulator, statistics, options, trial.method))
     for method in (BEST, "percentile"):
-        parameters = trial.better(f"ranges: {method}", parameters,
-                                  lambda method=method: with_method(method))  # type: ignore[misc]
+        now = parameters
+        parameters = trial.better(f"ranges: {method}", now, partial(
+            _ranges_of, simulator, statistics, options, method))
+        if parameters is not now:
+            trial.method = method
     return parameters
+
+
+def _ranges_of(simulator: Simulator, statistics: Statistics, options: QuantizeOptions,
+               method: str) -> Parameters:
+    """The scales that a method chooses, with weights rounded to the nearest."""
+    return Parameters({group: choose_scale(each, method)[0]
+                       for group, each in statistics.histograms.items()},
+                      first_weights(simulator.selection, simulator.float_arrays,
+                                    options.weight_bits))
 
 
 def _weights(trial: _Trial, samples: Samples, parameters: Parameters,

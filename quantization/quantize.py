@@ -71,7 +71,8 @@ def quantize(model: str | PathLike[str] | Graph, samples: Any = None, *,
     labels      the class of each sample: the report has the accuracy before and after
     config      compile for this configuration too: the report has MACs, hand-overs and cycles
     method      how ranges are chosen: best, minmax, percentile, entropy or mse
-    techniques  what is tried besides, and used where it helps: round, correct
+    techniques  what is tried besides, and used where it helps: smooth, equalize, absorb,
+                round, correct
     weight_bits     8, or 4 for configurations with wgt_bits = 4
     keep_float  names of layers that stay float
     max_loss    keep the layers that hurt in float until the loss is at most this: points of
@@ -93,8 +94,9 @@ def quantize(model: str | PathLike[str] | Graph, samples: Any = None, *,
         raise MicrotronError("random data takes the place of samples; give one of them")
     wanted = None if labels is None else label_array(labels)
     with _widened(graph, samples, random_data) as given:
-        found = quantize_graph(graph, given, options, say)
-        report = measure(found, given, wanted, graph.name or "model", options.keep_float, say)
+        found = quantize_graph(graph, given, options, say, wanted)
+        kept = [*options.keep_float, *found.kept_float]
+        report = measure(found, given, wanted, graph.name or "model", kept, say)
     if config is not None:
         report = replace(report, placement=place(found.graph, config, say))
     return QuantizedModel(found.graph, report)

@@ -35,13 +35,13 @@ class Simulator:
 
     def __post_init__(self) -> None:
         self._part = self.backend.load(simulated_graph(self.selection))
-        self._float = {name: array for layer in self.selection.layers
-                       for name, array in float_layer(self.selection, layer).items()}
+        self.float_arrays = {name: array for layer in self.selection.layers
+                             for name, array in float_layer(self.selection, layer).items()}
         self._groups = tuple(dict.fromkeys(self.selection.groups.values()))
 
     def run(self, sample: Mapping[str, Array],
             parameters: Parameters | None = None) -> dict[str, Array]:
-        feeds = {**sample, **self._float}
+        feeds = {**sample, **self.float_arrays}
         scales = {} if parameters is None else parameters.scales
         for group in self._groups:
             feeds |= _rounding(group, scales.get(group))
