@@ -148,9 +148,5 @@ def equalize(simulator: Simulator, pairs: list[Pair], channels: dict[str, Channe
 
 def _response(operation: Conv | MatMul, weights: Array, x: Array) -> Array:
     """What a layer makes of an input that is the same everywhere, without its bias."""
-    found: Array
-    if isinstance(operation, MatMul):
-        found = x @ weights
-    else:
-        found = weights.sum(axis=(1, 2, 3))
+    found: Array = x @ weights if isinstance(operation, MatMul) else weights.sum(axis=(1, 2, 3))
     return found

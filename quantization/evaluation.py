@@ -82,8 +82,9 @@ class Evaluator:
 
 def judged_tensors(selection: Selection) -> tuple[str, ...]:
     graph = selection.graph
-    last = [name for name in graph.nodes if name in selection.nodes and name in selection.groups
-            and not any(each in selection.nodes for each in graph.readers.get(name, ()))]
+    last = [name for name in graph.nodes if name in selection.ends or (
+        name in selection.nodes and name in selection.groups
+        and not any(each in selection.nodes for each in graph.readers.get(name, ())))]
     outputs = [name for name in graph.outputs if name in graph.nodes
                and graph.type_of(name).is_float
                and not isinstance(graph.nodes[name].operation, SQUASHED)]
@@ -94,7 +95,7 @@ def layer_errors(simulator: Simulator, samples: Iterable[dict[str, Array]],
                  parameters: Parameters) -> dict[str, Errors]:
     """The error of every point that a node computes, and of every float output."""
     selection = simulator.selection
-    names = [name for name in (*selection.groups, *selection.graph.outputs)
+    names = [name for name in (*selection.groups, *selection.ends, *selection.graph.outputs)
              if name in selection.graph.nodes and selection.graph.type_of(name).is_float]
     errors = {name: Errors() for name in names}
     for sample in samples:

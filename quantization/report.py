@@ -30,8 +30,8 @@ class LayerReport:
     name: str
     operator: str
     sqnr: float                     # decibels
-    scale: float
-    zero_point: int
+    scale: float | None             # None if it stays float
+    zero_point: int | None
 
     def to_dict(self) -> dict[str, Any]:
         return vars(self)
@@ -144,11 +144,11 @@ def _labelled_output(found: Quantized, labels: Array | None) -> str:
 
 def _layers(found: Quantized, errors: dict[str, Errors]) -> Iterator[LayerReport]:
     graph = found.selection.graph
-    for name, group in found.selection.groups.items():
+    for name in graph.nodes:
         if name in errors and name in found.selection.nodes:
-            scale = found.parameters.scales[group]
+            scale = found.parameters.scales.get(found.selection.groups.get(name, ""))
             yield LayerReport(name, graph.nodes[name].operation.title(), errors[name].decibels,
-                              scale.scale, scale.zero)
+                              scale and scale.scale, scale and scale.zero)
 
 
 def place(graph: Graph, config: Config | str, say: Say) -> Placement:

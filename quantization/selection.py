@@ -10,7 +10,7 @@ from ..compiler.graph.graph import Graph, Node
 from ..compiler.graph.operations.data_movement.indexing import Gather, GatherNd
 from ..compiler.graph.operations.layers.matmul import MatMul
 from ..compiler.graph.operations.layers.reduction import Reduce, ReduceKind
-from ..compiler.graph.operations.layers.window import Pool, PoolKind
+from ..compiler.graph.operations.layers.window import Conv, Pool, PoolKind
 from ..compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from ..compiler.graph.operations.pointwise.logic import Compare, Where
 from ..compiler.graph.operations.pointwise.quantize import Clamp
@@ -40,6 +40,12 @@ class Selection:
     def is_made_of_integers(self, tensor: str) -> bool:
         """Whether an integer node computes it, so that nobody ever sees its float numbers."""
         return tensor in self.nodes
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Layers whose results are not stored as integers."""
+        return tuple(name for name in self.layers if name not in self.groups and not any(
+            each in self.nodes for each in self.graph.readers.get(name, ())))
 
     def weights(self, layer: str) -> str | None:
         """The constant weights of a layer; None if both sides are activations."""
@@ -157,7 +163,8 @@ class _Search:
             if name in entries or any(each in chosen for each in readers):
                 chosen.add(name)
         for name in self.fused:
-            if getattr(self.graph.nodes[name].operation, "x", "") in chosen:
+            before = getattr(self.graph.nodes[name].operation, "x", "")
+            if before in chosen and not _has_wide_form(self.graph.nodes[before]):
                 chosen.add(name)
         return chosen
 
@@ -177,6 +184,9 @@ class _Search:
         """Whether a tensor only lives inside a clamp's operator, or inside a function that becomes
         one table."""
         readers = self.graph.readers.get(name, ())
+        if name in self.layers and _has_wide_form(node) and not any(
+                each in chosen for each in readers):
+            return True                     # its sums stay float
         if name in self.graph.outputs or not readers:
             return False
         if all(each in self.fused and each in chosen for each in readers):
@@ -203,6 +213,12 @@ class _Search:
                         one, other = sorted((first(name), first(each)), key=order.__getitem__)
                         parent[other] = one
         return {name: first(name) for name in points}
+
+
+def _has_wide_form(node: Node) -> bool:
+    """Whether the accelerator can give a layer's sums as they are."""
+    operation = node.operation
+    return isinstance(operation, MatMul) or (isinstance(operation, Conv) and operation.groups == 1)
 
 
 def _same_scale(node: Node) -> tuple[str, ...]:

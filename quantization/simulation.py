@@ -110,7 +110,8 @@ def simulated_graph(selection: Selection) -> Graph:
         if name in selection.groups:
             rounded[name] = _round(edit, selection, name)
     outputs = tuple(dict.fromkeys(
-        [*graph.outputs, *(each for each in selection.groups if each in graph.nodes)]))
+        [*graph.outputs, *(each for each in selection.groups if each in graph.nodes),
+         *selection.ends]))
     return replace(edit.finished(), inputs=inputs, outputs=outputs)
 
 

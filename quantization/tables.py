@@ -36,6 +36,7 @@ def show_report(report: QuantizationReport, *, all_layers: bool = False) -> None
     for heading in ("layer", "operator", "SQNR dB", "scale", "zero point"):
         table.add_column(heading)
     for each in report.layers if all_layers else report.worst[:SHOWN]:
-        table.add_row(safe_text(each.name), each.operator, f"{each.sqnr:.1f}", f"{each.scale:.4g}",
-                      str(each.zero_point))
+        table.add_row(safe_text(each.name), each.operator, f"{each.sqnr:.1f}",
+                      *(("float", "") if each.scale is None
+                        else (f"{each.scale:.4g}", str(each.zero_point))))
     open_console().print(table)

@@ -54,7 +54,8 @@ for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "model
     ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
 for rooms in ("parameters", "channels_first", "prepare", "selection", "samples", "images",
               "simulation", "statistics", "ranges", "options", "evaluation", "insertion", "layers",
-              "equalization", "smoothing", "rounding", "sensitivity", "pipeline", "export", "report", "quantize", "tables"):
+              "equalization", "smoothing", "rounding", "sensitivity", "pipeline", "export",
+              "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "compiler", "runtime", "testing", "boards", "cli", "tests")

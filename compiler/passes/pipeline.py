@@ -24,6 +24,7 @@ from .normalize import normalize
 from .remove_dead import remove_dead
 from .signed import make_signed
 from .simplify_shape import simplify_shape
+from .wide_products import wide_products
 
 
 class Pass(NamedTuple):
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("fold_constants", fold_constants),
     Pass("integer_moves", integer_moves),
     Pass("integer_operators", integer_operators),
+    Pass("wide_products", wide_products),           # of what is left
     Pass("fold_batch_norm", fold_batch_norm),
     Pass("fold_dequantized", fold_dequantized),     # what is left of real weights
     Pass("normalize", normalize),
