@@ -129,7 +129,7 @@ def session(path: Path) -> Callable[[Sample], Array]:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     opened = onnxruntime.InferenceSession(str(path), options)
-    return lambda sample: opened.run(None, sample)[0]       # type: ignore[no-any-return]
+    return lambda sample: opened.run(None, sample)[0]
 
 
 def by_onnxruntime(path: Path, target: Path, samples: list[Sample], method: str) -> None:

@@ -103,10 +103,12 @@ def factors_of(peaks: Array, weights: Array) -> Array:
 
 def input_peaks(operation: Conv | MatMul, weights: Array) -> Array:
     """The largest weight that reads each input channel."""
+    found: Array
     if isinstance(operation, MatMul):
-        return np.abs(weights).max(axis=1)
-    grouped = weights.reshape(operation.groups, -1, *weights.shape[1:])
-    found: Array = np.abs(grouped).max(axis=(1, 3, 4)).reshape(-1)
+        found = np.abs(weights).max(axis=1)
+    else:
+        grouped = weights.reshape(operation.groups, -1, *weights.shape[1:])
+        found = np.abs(grouped).max(axis=(1, 3, 4)).reshape(-1)
     return found
 
 

@@ -148,7 +148,8 @@ def _layers(found: Quantized, errors: dict[str, Errors]) -> Iterator[LayerReport
         if name in errors and name in found.selection.nodes:
             scale = found.parameters.scales.get(found.selection.groups.get(name, ""))
             yield LayerReport(name, graph.nodes[name].operation.title(), errors[name].decibels,
-                              scale and scale.scale, scale and scale.zero)
+                              None if scale is None else scale.scale,
+                              None if scale is None else scale.zero)
 
 
 def place(graph: Graph, config: Config | str, say: Say) -> Placement:
