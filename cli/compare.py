@@ -10,7 +10,7 @@ import typer
 from .files import ProgramFile, say
 from .model import check_unused, is_image_of_model, is_model, open_model
 from .networks import name_program
-from .options import Limit, Memory, ModelInputs, ModelShapes, ModelValues
+from .options import Limit, Memory, ModelInputs, ModelShapes, ModelStates, ModelValues
 
 if TYPE_CHECKING:
     from ..isa.memory_timing import MemoryTiming
@@ -27,6 +27,7 @@ def compare(program: ProgramFile,
                                  ".toml file.")] = "",
             shapes: ModelShapes = None,
             values: ModelValues = None,
+            states: ModelStates = None,
             limit: Limit = None) -> None:
     """Compare the RTL with the simulator, cycle by cycle.
 
@@ -36,7 +37,7 @@ def compare(program: ProgramFile,
 
     Example: microtron compare matmul.mt --memory read_latency=64
     """
-    programs, timing = _programs(program, memory, name, ModelInputs(shapes, values))
+    programs, timing = _programs(program, memory, name, ModelInputs(shapes, values, states=states))
     other = name if not is_model(program) or is_image_of_model(program) else ""
     same = [_compare_one(program, number, len(programs), each, timing, other, limit,
                          is_file=not is_model(program))

@@ -14,7 +14,7 @@ from .firmware import is_image, run_image
 from .frames import AllFrames, FrameOptions, StatesIn, StatesOut
 from .model import check_unused, is_image_of_model, is_model
 from .networks import profile_model, run_model, show_profiles
-from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
 from .quantization import Preprocess, RandomData, SampleData
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of
 
@@ -51,6 +51,7 @@ def run(program: ProgramFile,
         name: ModelConfig = "",
         shapes: ModelShapes = None,
         values: ModelValues = None,
+        states: ModelStates = None,
         allow_nan: Annotated[bool, typer.Option(
             "--allow-nan", help="Accept inputs of a network that hold NaN.")] = False,
         all_frames: AllFrames = False,
@@ -68,7 +69,7 @@ def run(program: ProgramFile,
 
     Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """
-    fixed = ModelInputs(shapes, values)
+    fixed = ModelInputs(shapes, values, states=states)
     frames = FrameOptions(all_frames, states_in, states_out)
     if is_image(program):
         check_unused(name, fixed, f"{program} was compiled already")
@@ -131,6 +132,7 @@ def profile(program: ProgramFile,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
             values: ModelValues = None,
+            states: ModelStates = None,
             data: SampleData = None,
             random_data: RandomData = False,
             preprocess: Preprocess = "",
@@ -145,7 +147,7 @@ def profile(program: ProgramFile,
 
     Example: microtron profile matmul.mt --memory read_latency=64
     """
-    fixed = ModelInputs(shapes, values, data, random_data, preprocess)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
     chosen, memory = board_and_memory(board, memory)
     if is_model(program):
         if chosen is not None and not is_image_of_model(program):

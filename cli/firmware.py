@@ -14,7 +14,7 @@ from .boards import BoardName
 from .files import AsJson, check_distinct, say
 from .frames import FrameOptions
 from .model import ModelFile, check_readable, is_model, open_model
-from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
 from .tensors import output_files
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
              shapes: ModelShapes = None,
              values: ModelValues = None,
+             states: ModelStates = None,
              output: Annotated[Path | None, typer.Option(
                  "--output", "-o", metavar="FILE.elf",
                  help="ELF file to write, with a .bin beside it for the board's monitor. [default: "
@@ -49,7 +50,7 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     target = output or model.with_suffix(".elf")
     if target.suffix != ".elf":
         raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
-    fixed = ModelInputs(shapes, values)
+    fixed = ModelInputs(shapes, values, states=states)
     if is_model(model) and model.suffix == ".mt":
         network = open_model(model, name, fixed, "")
     else:

@@ -22,7 +22,7 @@ from .help import GroupedCommands
 from .kernel import add_operators, kernels
 from .model import check_unused, compile_, inspect, is_model
 from .networks import disassemble_model, verdicts_of_model
-from .options import ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
 from .quantization import quantize
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def disasm(program: ProgramFile,
                "--output", "-o", help="File to write. [default: standard output]")] = None,
            name: ModelConfig = "",
            shapes: ModelShapes = None,
-           values: ModelValues = None) -> None:
+           values: ModelValues = None,
+           states: ModelStates = None) -> None:
     """Disassemble a program.
 
     The text assembles to the same image. A network gives all of its programs.
@@ -84,9 +85,9 @@ def disasm(program: ProgramFile,
     from ..isa.program_files import load_program
 
     if is_model(program):
-        text = disassemble_model(program, name, ModelInputs(shapes, values))
+        text = disassemble_model(program, name, ModelInputs(shapes, values, states=states))
     else:
-        check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
+        check_unused(name, ModelInputs(shapes, values, states=states), f"{program} is a program")
         text = disassemble(load_program(program))
     write_text(text, output)
 
@@ -96,6 +97,7 @@ def verify(program: ProgramFile,
            name: ModelConfig = "",
            shapes: ModelShapes = None,
            values: ModelValues = None,
+           states: ModelStates = None,
            as_json: AsJson = False) -> None:
     """Prove a program free of deadlocks, races and stray accesses.
 
@@ -108,9 +110,9 @@ def verify(program: ProgramFile,
     from ..isa.verification.verifier import inspect as judge
 
     if is_model(program):
-        verdicts = verdicts_of_model(program, name, ModelInputs(shapes, values))
+        verdicts = verdicts_of_model(program, name, ModelInputs(shapes, values, states=states))
     else:
-        check_unused(name, ModelInputs(shapes, values), f"{program} is a program")
+        check_unused(name, ModelInputs(shapes, values, states=states), f"{program} is a program")
         verdicts = [(str(program), judge(load_program(program)))]
     if as_json:
         found = [{"file": place, "safe": not each.findings, **vars(each)}

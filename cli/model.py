@@ -13,7 +13,7 @@ import typer
 from ..base.errors import MicrotronError
 from .files import AsJson, say, write_text
 from .objects import check_objects, write_network, write_network_objects
-from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelValues
+from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
 from .quantization import Preprocess, RandomData, SampleData, quantized_graph
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of, host_timer
 
@@ -37,6 +37,7 @@ def compile_(
         name: ModelConfig = "",
         shapes: ModelShapes = None,
         values: ModelValues = None,
+        states: ModelStates = None,
         data: SampleData = None,
         random_data: RandomData = False,
         preprocess: Preprocess = "",
@@ -60,7 +61,7 @@ def compile_(
     Example: microtron compile model.tflite -o model.mt --config base
     """
     check_objects(cpu, objects)
-    fixed = ModelInputs(shapes, values, data, random_data, preprocess)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
     parts = [part for part in show.split(",") if part]
     for part in parts:
         if part not in PARTS:
@@ -103,6 +104,7 @@ def inspect(model: ModelFile,
             name: ModelConfig = "",
             shapes: ModelShapes = None,
             values: ModelValues = None,
+            states: ModelStates = None,
             data: SampleData = None,
             random_data: RandomData = False,
             preprocess: Preprocess = "",
@@ -127,7 +129,7 @@ def inspect(model: ModelFile,
     chosen, memory = board_and_memory(board, memory)
     if chosen is not None and not name and not is_image_of_model(model):
         name = chosen.preset
-    fixed = ModelInputs(shapes, values, data, random_data, preprocess)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
     loaded = open_model(model, name, fixed, memory)
     clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
     from ..base.progress import report_progress
@@ -172,7 +174,8 @@ def open_model(path: Path, config: str, fixed: ModelInputs, memory: str) -> Mode
 def check_unused(config: str, fixed: ModelInputs, reason: str) -> None:
     """Refuse options for model files where there is none."""
     for option, given in (("--config", config), ("--shape", fixed.shapes),
-                          ("--value", fixed.values), ("--data", fixed.data is not None),
+                          ("--value", fixed.values), ("--state", fixed.states),
+                          ("--data", fixed.data is not None),
                           ("--random-data", fixed.random_data),
                           ("--preprocess", fixed.preprocess)):
         if given:
@@ -205,11 +208,11 @@ def _compile(path: Path, config: str, fixed: ModelInputs, memory: str, *,
     with report_progress(f"reading {path}") as tell:
         if fixed.quantizes:
             return compiled(quantized_graph(path, fixed, tell), config or "base",
-                            memory=timing_of(memory), progress=tell,
+                            memory=timing_of(memory), states=fixed.state_pairs(), progress=tell,
                             require_accelerator=require_accelerator, observe=observe)
         return compiled(path, config or "base", memory=timing_of(memory), **fixed.parse(),
-                        progress=tell, require_accelerator=require_accelerator,
-                        observe=observe)
+                        states=fixed.state_pairs(), progress=tell,
+                        require_accelerator=require_accelerator, observe=observe)
 
 
 def timing_of(memory: str) -> MemoryTiming | None:

@@ -35,6 +35,12 @@ ModelValues = Annotated[list[str] | None, typer.Option(
     help="Replace an input of a .tflite or .onnx file by a constant: rate=16000.")]
 
 
+ModelStates = Annotated[list[str] | None, typer.Option(
+    "--state", metavar="OUTPUT=INPUT",
+    help="For a .tflite or .onnx file: an output that is an input of the next inference, as "
+         "stateN=state. It begins with zeros.")]
+
+
 class CompileInputs(TypedDict):
     """Options of `microtron.compile`."""
 
@@ -50,6 +56,7 @@ class ModelInputs(NamedTuple):
     data: Path | None = None            # samples, to quantize a float model first
     random_data: bool = False
     preprocess: str = ""
+    states: list[str] | None = None
 
     @property
     def quantizes(self) -> bool:
@@ -61,6 +68,20 @@ class ModelInputs(NamedTuple):
         values = _split("--value", self.values, NUMBER, "numbers, as in rate=16000")
         return {"shapes": {name: tuple(map(int, parts)) for name, parts in shapes.items()},
                 "values": {name: _numbers(parts) for name, parts in values.items()}}
+
+
+    def state_pairs(self) -> dict[str, str]:
+        """Outputs, and the inputs that they become."""
+        found: dict[str, str] = {}
+        for each in self.states or []:
+            output, equals, name = each.partition("=")
+            if not (output and equals and name):
+                raise MicrotronError(f"--state {each[:60]!r} must be an output and an input, as in "
+                                     f"stateN=state")
+            if output in found:
+                raise MicrotronError(f"--state names the output {output!r} twice")
+            found[output] = name
+        return found
 
 
 def _split(option: str, given: list[str] | None, pattern: str,

@@ -31,6 +31,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
             memory: MemoryTiming | None = None,
             shapes: Mapping[str, tuple[int, ...]] | None = None,
             values: Mapping[str, Any] | None = None,
+            states: Mapping[str, str] | None = None,
             require_accelerator: bool = False, optimize: bool = True,
             cost: CostFunction | Literal["estimate"] | None = None,
             observe: Callable[[str, Graph], None] | None = None,
@@ -42,6 +43,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
     memory      timing of the DRAM; the reference system unless given
     shapes      shapes of dynamic inputs: {"x": (1, 3, 224, 224)}
     values      inputs to fix as constants: {"rate": 16000}
+    states      outputs that are inputs of the next inference: {"state_out": "state_in"}
     require_accelerator     fail if any operation falls back to the CPU
     optimize    False skips the graph passes
     cost        what schedules are ranked by: a function from a Program to cycles, or "estimate"
@@ -57,7 +59,8 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
 
     check_memory(memory)
     options = ModelOptions(memory=memory or MemoryTiming(), shapes={} if shapes is None else shapes,
-                           values={} if values is None else values, optimize=optimize,
+                           values={} if values is None else values,
+                           states={} if states is None else states, optimize=optimize,
                            require_accelerator=require_accelerator, cost=_cost(cost, memory))
     return Model(**vars(compile_model(model, config, options, version=__version__,
                                       observe=observe, progress=progress)))

@@ -14,6 +14,7 @@ from typing import Any
 from ...base.checked_values import integer, printable, quote, show_name
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.errors import InternalError, PassWarning, attributed_to
+from ...compiler.frontends.declare_states import declare_states
 from ...compiler.frontends.given_inputs import number_array
 from ...compiler.frontends.read_model import read_model
 from ...compiler.graph.graph import Graph
@@ -41,6 +42,7 @@ class ModelOptions:
     memory: MemoryTiming = field(default_factory=MemoryTiming)  # it will run with
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)     # of inputs left open
     values: Mapping[str, Any] = field(default_factory=dict)     # constants in place of inputs
+    states: Mapping[str, str] = field(default_factory=dict)     # outputs, and inputs they become
     require_accelerator: bool = False       # refuse what the CPU would have to compute
     optimize: bool = True                   # run the passes; a graph may have been through them
     cost: Cost | None = None                # cycles of a program; without it, estimates decide
@@ -57,6 +59,10 @@ class ModelOptions:
         check_type("values", self.values, Mapping, "a mapping from names of inputs to numbers")
         object.__setattr__(self, "values", {name: number_array(name, each)
                                             for name, each in self.values.items()})
+        check_type("states", self.states, Mapping, "a mapping from names of outputs to inputs")
+        for output, name in self.states.items():
+            for each in (output, name):
+                check_type(f"a name in states ({quote(each)})", each, str, "text")
 
     def text(self) -> str:
         """For people who want to compile the same again."""
@@ -65,9 +71,10 @@ class ModelOptions:
                          for name, shape in sorted(self.shapes.items()))
         values = "".join(f" value:{name}={','.join(map(str, array.ravel().tolist()))}"
                          for name, array in sorted(self.values.items()))
+        states = "".join(f" state:{output}={name}" for output, name in sorted(self.states.items()))
         return (f"memory:{timing} optimize={int(self.optimize)} "
                 f"require_accelerator={int(self.require_accelerator)} "
-                f"timed={int(self.cost is not None)}{shapes}{values}")
+                f"timed={int(self.cost is not None)}{shapes}{values}{states}")
 
 
 def _shape(name: str, shape: Any) -> tuple[int, ...]:
@@ -119,6 +126,8 @@ def compile_to_network(model: str | PathLike[str] | Graph, config: Config | str,
     else:
         raise MicrotronError(f"model is {quote(model)}, but must be a Graph or the path of a "
                              f".tflite or .onnx file")
+    if options.states:
+        graph = declare_states(graph, options.states)
     see("graph", graph)
     if options.optimize:
         say("simplifying")

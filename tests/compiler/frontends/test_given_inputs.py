@@ -28,10 +28,13 @@ def value(name, shape, type_=TensorProto.FLOAT):
 
 
 def rate_model(sizes=(1, 4), rate=()):
-    """A network that halves or doubles by its rate, in branches that read tensors from outside."""
+    """A network that halves or repeats by its rate, in branches that read tensors from outside. As
+    they give other shapes, the rate must be known."""
     def branch(name, factor):
         nodes = [helper.make_node("Constant", [], ["factor"], value_float=factor),
-                 helper.make_node("Mul", ["shifted", "factor"], [name])]
+                 helper.make_node("Mul", ["shifted", "factor"], [f"{name}1"]),
+                 helper.make_node("Concat", [f"{name}1"] * (1 if factor < 1 else 2), [name],
+                                  axis=0)]
         return helper.make_graph(nodes, name, [], [value(name, None)])
 
     nodes = [helper.make_node("Add", ["x", "one"], ["shifted"]),

@@ -1,56 +1,28 @@
-"""Control flow that is known while a model is read: one branch of an If, and every step of a loop,
-as if it had been written out."""
+"""Control flow: one branch of an If, or both if its condition is computed, and every step of a
+loop whose steps are known, as if it had been written out."""
 
 from __future__ import annotations
-
-from onnx import AttributeProto, GraphProto, NodeProto
 
 from ....graph.operation import normalize_axis
 from ....graph.operations.data_movement.indexing import Expand
 from ....graph.operations.data_movement.shape import Concat, Reshape
 from ....graph.types import GraphError
 from ..call import Call
-from ..inline_bodies import inline_nodes
-from ..onnx_file import array_of, dtype_of
+from ..onnx_file import dtype_of
 from ..operator_table import operator
-from ..read_nodes import DEEPEST, read_nodes
+from ..read_bodies import body_of, read_body
+from .branches import select_branch
 from .data_movement import build_slice
 
 MOST_STEPS = 1 << 16        # of a loop
 
 
-def body_of(call: Call, name: str) -> GraphProto:
-    """An attribute that is a graph."""
-    found = call.attributes.get(name)
-    if found is None or found.type != AttributeProto.GRAPH:
-        raise GraphError(f"{name} must be a graph")
-    if call.depth >= DEEPEST:
-        raise GraphError(f"bodies are in bodies more than {DEEPEST} deep")
-    body: GraphProto = found.g
-    return body
-
-
-def read_body(call: Call, body: GraphProto, operands: list[str]) -> list[str]:
-    """Read the nodes of a body with names of their own. Operands and results are tensors of the
-    graph."""
-    if len(operands) != len(body.input):
-        raise GraphError(f"a body has {len(body.input)} inputs, but gets {len(operands)}")
-    reader, names = call.reader, {}
-    prefix = reader.prefix(call.result)
-    reader.count_expanded()             # an empty body too
-    for value, tensor in zip(body.input, operands, strict=True):
-        names[value.name] = f"{prefix}{value.name}"
-        reader.define(names[value.name], tensor)
-    for constant in body.initializer:
-        names[constant.name] = f"{prefix}{constant.name}"
-        reader.arrays[names[constant.name]] = array_of(constant)
-    nodes: list[NodeProto] = list(inline_nodes(body.node, names, prefix))
-    read_nodes(reader, nodes, call.opset, call.depth + 1)
-    return [reader.tensor(names.get(each.name, each.name)) for each in body.output]
-
-
 @operator("If", "then_branch else_branch")
 def branch(call: Call) -> None:
+    """The branch that the condition chooses; both, if it is known at run time only."""
+    if call.known(0) is None:
+        select_branch(call)
+        return
     chosen = "then_branch" if call.number(0, "the condition") else "else_branch"
     body = body_of(call, chosen)
     for number, tensor in enumerate(read_body(call, body, [])):

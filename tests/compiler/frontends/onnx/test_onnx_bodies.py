@@ -10,6 +10,7 @@ pytest.importorskip("onnxruntime")
 
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
+import microtron
 from microtron.compiler.frontends.onnx import reader
 from microtron.compiler.frontends.onnx.read_onnx import read_onnx
 from microtron.compiler.graph.evaluate_graph import evaluate
@@ -57,6 +58,71 @@ def test_one_branch_is_read(condition):
     kinds = {node.operation.kind.value for node in graph.nodes.values()
              if isinstance(node.operation, Binary)}
     assert kinds == {"add" if condition else "mul"}
+
+
+def choosing(one, other, outputs=("y",), inputs=(), constants=()):
+    """An If whose condition is whether the sum of x is positive."""
+    nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+             helper.make_node("Greater", ["sum", "zero"], ["which"]),
+             helper.make_node("If", ["which"], list(outputs), then_branch=one, else_branch=other)]
+    return graph_model(nodes, [value("x", [3]), *inputs], list(outputs),
+                       [constant("zero", 0), *constants])
+
+
+PLUS, MINUS = np.array([1, 2, 3], np.float32), np.array([-1, 2, -3], np.float32)
+
+
+def test_a_condition_that_is_computed_chooses_at_run_time():
+    """Branches read from outside, have a branch of their own, and pass on what is outside."""
+    deeper = body([helper.make_node("Exp", ["x"], ["v"])], [], [value("v", [3])])
+    identity = body([helper.make_node("Identity", ["x"], ["u"])], [], [value("u", [3])])
+    one = body([helper.make_node("Add", ["x", "c"], ["z"]),
+                helper.make_node("ReduceMax", ["z"], ["largest"], keepdims=0),
+                helper.make_node("Greater", ["largest", "c"], ["more"]),
+                helper.make_node("If", ["more"], ["w"], then_branch=deeper, else_branch=identity)],
+               [], [value("w", [3]), value("z", [3])], [constant("c", 4)])
+    other = body([helper.make_node("Mul", ["x", "x"], ["z"]),
+                  helper.make_node("Neg", ["x"], ["w"])], [], [value("w", [3]), value("z", [3])])
+    model = choosing(one, other, ("y", "second"))
+    for x in (PLUS, MINUS, PLUS / 100, MINUS * 50):
+        agree(model, x=x)
+
+
+@pytest.mark.parametrize("x", [PLUS, MINUS])
+def test_indices_of_the_other_branch_end_nothing(x):
+    """Whichever is not chosen would read outside its axis."""
+    def taking(name):
+        return body([helper.make_node("Gather", ["table", name], ["z"])], [], [value("z", [3])])
+
+    where = [value("i", [3], TensorProto.INT64), value("j", [3], TensorProto.INT64)]
+    model = choosing(taking("i"), taking("j"), inputs=where,
+                     constants=[constant("table", [5, 6, 7, 8])])
+    good, wrong = np.array([3, 0, -1]), np.array([4, 1 << 40, -9])
+    inputs = {"i": good, "j": wrong} if x is PLUS else {"i": wrong, "j": good}
+    graph = agree(model, x=x, **inputs)
+    compiled = microtron.compile(graph, "tiny").run({"x": x, **inputs}, "functional")
+    assert np.array_equal(compiled["y"], np.array([8, 5, 8], np.float32))
+    with pytest.raises((IndexError, GraphError)):           # the chosen one's are as ever
+        evaluate(graph, {"x": x, "i": wrong, "j": wrong})
+
+
+@pytest.mark.parametrize(("shape", "kind", "words"), [
+    ([2], "float32", r"branches give float32\[3\] and float32\[2\] as y"),
+    ([3], "int64", r"branches give float32\[3\] and int64\[3\] as y")])
+def test_branches_of_different_types_are_refused(shape, kind, words):
+    one = body([helper.make_node("Neg", ["x"], ["z"])], [], [value("z", [3])])
+    other = body([], [], [value("k", shape, helper.np_dtype_to_tensor_dtype(np.dtype(kind)))],
+                 [constant("k", np.ones(shape), kind)])
+    with pytest.raises(GraphError, match=words) as raised:
+        read_onnx(choosing(one, other).SerializeToString())
+    assert "the condition is" in str(raised.value)
+
+
+def test_a_branch_that_lacks_a_result_is_refused():
+    one = body([helper.make_node("Neg", ["x"], ["z"])], [], [value("z", [3])])
+    other = body([], [], [])
+    with pytest.raises(GraphError, match="branches give 1 and 0 results, but 1 are wanted"):
+        read_onnx(choosing(one, other).SerializeToString())
 
 
 def counting(steps, goes_on="still"):
