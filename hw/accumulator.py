@@ -22,13 +22,25 @@ ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept
 # of `enable`, which whole tiles wait for: others learn from it whether they may read or write.
 
 
+def group_bits(config: Config) -> int:
+    """A bit for each group of lanes that a depthwise product may write, if there are several."""
+    return config.acc_groups if config.acc_groups > 1 else 0
+
+
+def by_lane(config: Config, groups):
+    """For each lane of a tile, the bit of its group."""
+    return [groups[number % config.block_out // config.depthwise_lanes]
+            for number in range(config.batch * config.block_out)]
+
+
 def addend_port(config: Config) -> Signature:
     """Reads a tile, which is there three cycles after `enable`, for that cycle only. With `drop` in
-    the second cycle after `enable`, there is a tile of zeros instead. Whether there will be a
-    request in the next cycle, and for which tile, is known already."""
+    the second cycle after `enable`, there are zeros instead in a group of lanes. Whether there will
+    be a request in the next cycle, and for which tile, is known already."""
     return Signature({"next_enable": Out(1), "next_index": Out(index()),
                       "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
-                      "index": Out(index()), "drop": Out(1), "data": In(_tile_bits(config))})
+                      "index": Out(index()), "drop": Out(config.acc_groups),
+                      "data": In(_tile_bits(config))})
 
 
 def operand_port(config: Config) -> Signature:
@@ -42,10 +54,12 @@ def operand_port(config: Config) -> Signature:
 
 
 def sum_port(config: Config) -> Signature:
-    """Writes a tile. Whether it will in the next cycle, and which, is known already."""
+    """Writes a tile, or some groups of its lanes. Whether it will in the next cycle, and which, is
+    known already."""
     return Signature({"next_enable": Out(1), "next_index": Out(index()),
                       "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
-                      "index": Out(index()), "data": Out(_tile_bits(config))})
+                      "index": Out(index()), "groups": Out(group_bits(config)),
+                      "data": Out(_tile_bits(config))})
 
 
 def granted_write_port(config: Config) -> Signature:
@@ -218,6 +232,9 @@ class Accumulator(wiring.Component):
             memory_port.en.eq(Mux(wanted["gemm_write"] | wanted["alu_write"], ~0,
                                   Mux(wanted["fill"], fill_enable, 0))),
         ]
+        if group_bits(self.config):
+            with m.If(wanted["gemm_write"]):
+                m.d.comb += memory_port.en.eq(Cat(by_lane(self.config, self.gemm_write.groups)))
 
     def _wants(self, port, bank):
         if port in (self.store, self.fill):
@@ -233,7 +250,9 @@ class Accumulator(wiring.Component):
             fetched_data = select(words, register(m, bank, f"{name}_bank_fetched"))
         m.d.comb += reader.data.eq(tile_data)
         if reader is self.gemm_read:
-            m.d.sync += tile_data.eq(Mux(reader.drop, 0, fetched_data))
+            m.d.sync += [tile_data.word_select(number, ACC_BITS).eq(
+                Mux(drop, 0, fetched_data.word_select(number, ACC_BITS)))
+                for number, drop in enumerate(by_lane(self.config, reader.drop))]
             return
         read, fetched = (Signal(name=f"{name}_{stage}") for stage in ("read", "fetched"))
         asks = reader.enable if reader is self.store else reader.asks

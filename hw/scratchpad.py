@@ -23,7 +23,8 @@ def write_port(tile_bits: int) -> Signature:
 class Scratchpad(wiring.Component):
     """Holds the tiles of one buffer: uop, inp, wgt or out.
 
-    A word of the memory is a tile or a beat of the bus, whichever is wider:
+    A word of the memory is a tile or a beat of the bus, or a tile that GEMM reads from out,
+    whichever is widest:
 
         tile = 4 beats      word = [ part 3 | part 2 | part 1 | part 0 ] = one tile
         tile = ¼ beat       word = [ lane 3 | lane 2 | lane 1 | lane 0 ] = four tiles
@@ -55,14 +56,16 @@ class Scratchpad(wiring.Component):
     read : In(read_port)
         To an engine. With `words`, the data are the whole word that holds the tile.
     tiles : In(read_port)
-        To GEMM, if it is `shared`. Its data are brief.
+        To GEMM, if it is `shared`: tiles as inp has them. Its data are brief.
     """
 
     def __init__(self, config: Config, buffer: Buffer, *, words: bool = False,
                  brief: bool = False, shared: bool = False):
         self.buffer = buffer
         self.tile_bits = 8 * config.tile_bytes(buffer)
-        self.word_bits = max(self.tile_bits, config.bus_bits)
+        self.store_bits = max(self.tile_bits, config.bus_bits)
+        self.gemm_bits = 8 * config.tile_bytes(Buffer.INP) if shared else 0
+        self.word_bits = max(self.store_bits, self.gemm_bits)
         self.parts = self.word_bits // config.bus_bits      # beats in a word
         self.lanes = self.word_bits // self.tile_bits       # tiles in a word
         self.words, self.shared, self.brief = words, shared, brief
@@ -71,8 +74,8 @@ class Scratchpad(wiring.Component):
         source = {"write": In(write_port(self.tile_bits))} if buffer == Buffer.OUT else {
             "fill": In(fill_port(config, self.parts))}
         super().__init__({
-            **source, "read": In(read_port(self.word_bits if words else self.tile_bits)),
-            **({"tiles": In(read_port(self.tile_bits))} if shared else {})})
+            **source, "read": In(read_port(self.store_bits if words else self.tile_bits)),
+            **({"tiles": In(read_port(self.gemm_bits))} if shared else {})})
 
     def elaborate(self, platform):
         m = Module()
@@ -81,19 +84,19 @@ class Scratchpad(wiring.Component):
             self._write(m)
         else:
             self._fill(m)
-        self._read(m, self.read, words=self.words, brief=self.brief)
+        self._read(m, self.read, self.tile_bits, brief=self.brief)
         if self.shared:
-            self._read(m, self.tiles, words=False, brief=True)
+            self._read(m, self.tiles, self.gemm_bits, brief=True)
         return m
 
-    def _place(self, tile):
-        """Word and lane of a tile."""
-        lane_bits = exponent(self.lanes)
+    def _place(self, tile, tile_bits):
+        """Word and lane of a tile of so many bits."""
+        lane_bits = exponent(self.word_bits // tile_bits)
         return tile[lane_bits:], tile[:lane_bits]
 
     def _fill(self, m):
         fill = self.fill
-        word, _ = self._place(fill.index)
+        word, _ = self._place(fill.index, self.tile_bits)
         if self.lanes > 1:
             written = fill.lanes[:self.lanes]
         else:
@@ -107,7 +110,7 @@ class Scratchpad(wiring.Component):
         ]
 
     def _write(self, m):
-        word, lane = self._place(self.write.index)
+        word, lane = self._place(self.write.index, self.tile_bits)
         port = self.memory.write_port(granularity=self.tile_bits)
         m.d.comb += [
             port.addr.eq(word),
@@ -115,8 +118,10 @@ class Scratchpad(wiring.Component):
             port.en.eq(Mux(self.write.enable, Const(1, self.lanes) << lane, 0)),
         ]
 
-    def _read(self, m, read, *, words, brief):
-        word, lane = self._place(read.index)
+    def _read(self, m, read, tile_bits, *, brief):
+        """Read tiles of so many bits, or what is as wide as the port's data."""
+        word, lane = self._place(read.index, tile_bits)
+        lane = lane[exponent(len(read.data) // tile_bits):]
         port = self.memory.read_port()
         m.d.comb += [port.addr.eq(word), port.en.eq(read.enable)]
 
@@ -124,11 +129,11 @@ class Scratchpad(wiring.Component):
         fetched = Signal()
         m.d.sync += fetched.eq(read.enable)
         fetched_data = port.data
-        chooses = self.lanes > 1 and not words
+        chooses = len(lane) > 0
         if chooses:
             fetched_lane = register(m, lane, "fetched_lane")
             if self.buffer == Buffer.UOP:
-                fetched_data = port.data.word_select(fetched_lane, self.tile_bits)
+                fetched_data = port.data.word_select(fetched_lane, len(read.data))
         tile_data = Signal.like(fetched_data, name="tile_data", reset_less=True)
         # On some FPGAs, block RAMs have that register too, but none with a reset.
         shown = Mux(register(m, fetched, "shown"), tile_data, 0) if brief else tile_data
@@ -139,4 +144,4 @@ class Scratchpad(wiring.Component):
             data_lane = Signal.like(lane, name="data_lane", reset_less=True)
             with m.If(fetched):
                 m.d.sync += data_lane.eq(fetched_lane)
-            m.d.comb += read.data.eq(shown.word_select(data_lane, self.tile_bits))
+            m.d.comb += read.data.eq(shown.word_select(data_lane, len(read.data)))

@@ -66,7 +66,7 @@ class Config(KeywordsChecked):
     vector_cycles: int = choice(1, "cycles the ALU takes for a vector; it has batch × block_out / "
                                    "vector_cycles lanes", later=True)
     out_readers: int = choice(2, "engines that read results: 1 is STORE alone, 2 GEMM too, if "
-                                 "block_in is block_out", later=True)
+                                 "block_in is block_out or batch is 1", later=True)
     window_taps: int = choice(1, "products that a depthwise sum adds up in a cycle: 1, or 3 with "
                                  "the instruction `window`", later=True, tacit=True)
     cycles_only: int = choice(0, "1: hardware counts the cycles of a run alone, not what engines "
@@ -162,9 +162,13 @@ class Config(KeywordsChecked):
 
     @property
     def gemm_out_tiles(self) -> int:
-        """How many tiles of results a gemm may read as activations."""
-        alike = self.block_in == self.block_out and self.inp_bits == self.out_bits
-        return self.tiles(Buffer.OUT) if alike and self.out_readers > 1 else 0
+        """How many tiles of results a gemm may read as activations: out in tiles of `block_in`
+        lanes. With unequal blocks and several rows, such tiles would not be contiguous."""
+        alike = (self.block_in == self.block_out or self.batch == 1) and (
+            self.inp_bits == self.out_bits)
+        if not alike or self.out_readers == 1:
+            return 0
+        return self.out_bytes // self.tile_bytes(Buffer.INP)
 
     @property
     def has_windows(self) -> bool:
@@ -177,8 +181,18 @@ class Config(KeywordsChecked):
 
     @property
     def depthwise_lanes(self) -> int:
-        """Lanes in which depthwise gemms and windows multiply; the others add zero."""
+        """Lanes in which depthwise gemms and windows multiply: a group of a wider tile's lanes."""
         return min(self.block_in, self.block_out)
+
+    @property
+    def inp_groups(self) -> int:
+        """Groups of `depthwise_lanes` lanes in an activation tile."""
+        return self.block_in // self.depthwise_lanes
+
+    @property
+    def acc_groups(self) -> int:
+        """Groups of `depthwise_lanes` lanes in an accumulator tile."""
+        return self.block_out // self.depthwise_lanes
 
     @property
     def alu_lanes(self) -> int:

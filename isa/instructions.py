@@ -83,7 +83,7 @@ class AluOp(IntEnum):
 class GemmFlags(IntFlag):
     """How a gemm multiplies and where its sums start."""
 
-    DEPTHWISE = 1 << 0      # multiply lane by lane; weights are addressed by tile row
+    DEPTHWISE = 1 << 0      # multiply lane by lane; tiles are addressed by group, weights by row
     START = 1 << 1          # start a new sum instead of adding to acc[dst] ...
     BIAS = 1 << 2           # ... from acc[bias] of the micro-op instead of zero
     OUT = 1 << 3            # activations are tiles of out, results of the ALU, instead of inp
@@ -139,11 +139,16 @@ class MicroOp(Record):
     """One tile product, relative to the loops of the gemm that runs it."""
 
     size = 8
-    dst: int = operand(u16, "accumulator tile that receives the product")
-    src: int = operand(u16, "activation tile")
+    dst: int = operand(
+        u16, "accumulator tile that receives the product; with `depthwise` and for a window, "
+             "tile × acc_groups + group of lanes")
+    src: int = operand(
+        u16, "activation tile; with `depthwise` and for a window, tile × inp_groups + group of "
+             "lanes")
     wgt: int = operand(
         u16, "weight tile; with `depthwise` and for a window, weight tile × block_out + row")
-    bias: int = operand(u16, "accumulator tile a sum starts from, with `start|bias`")
+    bias: int = operand(
+        u16, "accumulator tile a sum starts from, in the lanes of its own, with `start|bias`")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +221,11 @@ class Gemm(Instruction):
     Each adds `inp[src] · wgt[wgt]ᵀ` to `acc[dst]`, where every index is the micro-op's plus the
     three loop counters times their strides. With `start`, iterations whose `first_…` counters
     are all zero begin a new sum. With `out`, activations are `out[src]`: results of one layer that
-    are multiplied for the next without a way through DRAM.
+    are multiplied for the next without a way through DRAM. They are tiles of `block_in` lanes, too.
+
+    With `depthwise`, L = min(block_in, block_out) lanes are multiplied each by itself, with the
+    first L weights of a row. A tile that is wider has several groups of L lanes: indices count
+    these, and the other groups of an accumulator tile stay as they are.
     """
 
     opcode = Opcode.GEMM
@@ -227,9 +236,11 @@ class Gemm(Instruction):
     count: int = operand(u16, "micro-ops in the sequence", default=1)
     loops: tuple[int, int, int] = operand(u16, "iterations", default=(1, 1, 1), axes=LOOPS)
     dst_stride: tuple[int, int, int] = operand(
-        i16, "accumulator tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+        i16, "accumulator tiles (groups, with `depthwise`) a step of each loop",
+        default=(0, 0, 0), axes=LOOPS)
     src_stride: tuple[int, int, int] = operand(
-        i16, "activation tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+        i16, "activation tiles (groups, with `depthwise`) a step of each loop",
+        default=(0, 0, 0), axes=LOOPS)
     wgt_stride: tuple[int, int, int] = operand(
         i16, "weight tiles (rows, with `depthwise`) a step of each loop",
         default=(0, 0, 0), axes=LOOPS)
@@ -249,9 +260,10 @@ class Window(Instruction):
     An inner loop of N iterations makes N - 2 sums, none if N is less than three. Sum i adds
     `inp[src] ⊙ wgt[wgt]`, `inp[src'] ⊙ wgt[wgt' + 1]` and `inp[src''] ⊙ wgt[wgt'' + 2]` to
     `acc[dst]`, lane by lane: dst, src and wgt are the indices of iteration i, src' and wgt' those
-    of the next one, src'' and wgt'' those of the one after. There is one micro-op, and weights are
-    rows of tiles. `wgt` must be a multiple of 4 in every iteration: three rows of a group of four.
-    Where there is no sum, `dst` and the bias are not looked at. Needs `window_taps` = 3.
+    of the next one, src'' and wgt'' those of the one after. There is one micro-op. As in a
+    depthwise gemm, dst and src count groups of lanes, and weights are rows of tiles. `wgt` must be
+    a multiple of 4 in every iteration: three rows of a group of four. Where there is no sum, `dst`
+    and the bias are not looked at. Needs `window_taps` = 3.
     """
 
     opcode = Opcode.WINDOW
@@ -262,9 +274,9 @@ class Window(Instruction):
     loops: tuple[int, int, int] = operand(u16, "iterations", default=(1, 1, 1), axes=LOOPS,
                                           skip=2)       # where a gemm has its count
     dst_stride: tuple[int, int, int] = operand(
-        i16, "accumulator tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+        i16, "groups of accumulator tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
     src_stride: tuple[int, int, int] = operand(
-        i16, "activation tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
+        i16, "groups of activation tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
     wgt_stride: tuple[int, int, int] = operand(
         i16, "rows of weight tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
 

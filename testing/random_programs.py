@@ -108,12 +108,15 @@ def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
 def _window(draft: Draft, buffer: Buffer) -> Part:
     capacity = draft.config.tiles(buffer)
     tiles = min(capacity, UOPS if buffer == Buffer.UOP else draft.rng.choice((12, WINDOW_TILES)))
-    if buffer == Buffer.WGT:        # rows of weights must be addressable too
-        capacity = min(capacity, (1 << INDEX_BITS) // draft.config.block_out)
+    # Rows of weights, and groups of lanes, must be addressable too.
+    parts = {Buffer.WGT: draft.config.block_out, Buffer.INP: draft.config.inp_groups,
+             Buffer.ACC: draft.config.acc_groups}
+    capacity = min(capacity, (1 << INDEX_BITS) // parts.get(buffer, 1))
     inp = draft.windows.get(Buffer.INP)
-    if buffer == Buffer.OUT and inp is not None and inp.first + tiles <= capacity and (
-            draft.rng.random() < 0.5):      # the same micro-ops lead to both
-        return Part(inp.first, tiles)
+    if buffer == Buffer.OUT and inp is not None:
+        first = inp.first * draft.config.tile_bytes(Buffer.INP) // draft.config.tile_bytes(buffer)
+        if first + tiles <= capacity and draft.rng.random() < 0.5:
+            return Part(first, tiles)       # the same micro-ops lead to both
     first = draft.rng.choice((0, capacity - tiles, draft.rng.randint(0, capacity - tiles)))
     return Part(first, tiles)
 
@@ -164,13 +167,19 @@ def _segments(draft: Draft) -> tuple[Segment, ...]:
 
 
 def _micro_op(draft: Draft, number: int) -> MicroOp:
-    """Indices inside the windows; for depthwise gemms, weights count rows of tiles."""
-    rows = draft.config.block_out if number >= draft.dense else 1
+    """Indices inside the windows; for depthwise gemms, they count groups of lanes, and rows of
+    weight tiles."""
+    config, depthwise = draft.config, number >= draft.dense
+    rows = config.block_out if depthwise else 1
 
-    def inside(buffer: Buffer) -> int:
+    def inside(buffer: Buffer, groups: int = 1) -> int:
         window = draft.windows[buffer]
-        return window.first + draft.rng.randrange(window.tiles)
-    uop = MicroOp(dst=inside(Buffer.ACC), src=inside(Buffer.INP), bias=inside(Buffer.ACC),
+        index = window.first + draft.rng.randrange(window.tiles)
+        if groups == 1 or not depthwise:
+            return index
+        return index * groups + draft.rng.randrange(groups)
+    uop = MicroOp(dst=inside(Buffer.ACC, config.acc_groups),
+                  src=inside(Buffer.INP, config.inp_groups), bias=inside(Buffer.ACC),
                   wgt=inside(Buffer.WGT) * rows + draft.rng.randrange(rows))
     if rows > 1 and draft.is_window_aligned(number):
         return replace(uop, wgt=uop.wgt // WINDOW_ROWS * WINDOW_ROWS)
@@ -214,8 +223,9 @@ def _gemm(draft: Draft) -> Gemm:
     count = min(rng.choice((1, 1, 2, 3, 5, 8)), end - begin) if rng.random() < 0.97 else 0
     first = rng.randint(begin, end - count)
     chosen, loops = draft.uops[first:first + count], _loops(draft)
-    dst_stride = _uop_strides(draft, Buffer.ACC, [each.dst for each in chosen], loops)
-    from_out, src_stride = _sources(draft, [each.src for each in chosen], loops)
+    dst_stride = _uop_strides(draft, Buffer.ACC, [each.dst for each in chosen], loops,
+                              draft.config.acc_groups if depthwise else 1)
+    from_out, src_stride = _sources(draft, [each.src for each in chosen], loops, depthwise)
     wgt_stride = _uop_strides(draft, Buffer.WGT, [each.wgt for each in chosen], loops,
                               draft.config.block_out if depthwise else 1)
     flags = _gemm_flags(rng, depthwise) | from_out
@@ -223,13 +233,28 @@ def _gemm(draft: Draft) -> Gemm:
                 loops=loops, dst_stride=dst_stride, src_stride=src_stride, wgt_stride=wgt_stride)
 
 
-def _sources(draft: Draft, bases: list[int], loops: Triple) -> tuple[GemmFlags, Triple]:
+def _sources(draft: Draft, bases: list[int], loops: Triple,
+             depthwise: bool) -> tuple[GemmFlags, Triple]:
     """Whether activations come from out, as flags, and their strides."""
-    out = draft.windows[Buffer.OUT]
-    from_out = draft.config.gemm_out_tiles > 0 and draft.rng.random() < 0.4 and all(
-        out.first <= each < out.first + out.tiles for each in bases)
+    groups = draft.config.inp_groups if depthwise else 1
+    results = _results(draft)
+    from_out = results is not None and draft.rng.random() < 0.4 and all(
+        results.first * groups <= each < (results.first + results.tiles) * groups
+        for each in bases)
+    source = results if results is not None and from_out else draft.windows[Buffer.INP]
     return (GemmFlags.OUT if from_out else GemmFlags(0),
-            _uop_strides(draft, Buffer.OUT if from_out else Buffer.INP, bases, loops))
+            _strides_within(draft, source, bases, loops, groups))
+
+
+def _results(draft: Draft) -> Part | None:
+    """The window of out as gemms count it: in activation tiles, of which all must be inside."""
+    config, out = draft.config, draft.windows[Buffer.OUT]
+    if not config.gemm_out_tiles:
+        return None
+    tile, activations = config.tile_bytes(Buffer.OUT), config.tile_bytes(Buffer.INP)
+    first = -(-out.first * tile // activations)
+    tiles = (out.first + out.tiles) * tile // activations - first
+    return Part(first, tiles) if tiles > 0 else None
 
 
 def _window_product(draft: Draft) -> Window | None:
@@ -241,8 +266,8 @@ def _window_product(draft: Draft) -> Window | None:
     number = rng.choice(suitable)
     uop, loops = draft.uops[number], _loops(draft)
     dst_stride = _uop_strides(draft, Buffer.ACC, [uop.dst], (
-        loops[0], loops[1], max(loops[2] - WINDOW_TAPS + 1, 0)))
-    from_out, src_stride = _sources(draft, [uop.src], loops)
+        loops[0], loops[1], max(loops[2] - WINDOW_TAPS + 1, 0)), draft.config.acc_groups)
+    from_out, src_stride = _sources(draft, [uop.src], loops, depthwise=True)
     groups = _uop_strides(draft, Buffer.WGT, [uop.wgt // WINDOW_ROWS], loops,
                           draft.config.block_out // WINDOW_ROWS)
     outer, middle, inner = (WINDOW_ROWS * each for each in groups)
@@ -264,7 +289,11 @@ def _gemm_flags(rng: random.Random, depthwise: bool) -> GemmFlags:
 def _uop_strides(draft: Draft, buffer: Buffer, bases: list[int], loops: Triple,
                  rows: int = 1) -> Triple:
     """Strides with which every base stays in the window, of `rows` indices a tile."""
-    window = draft.windows[buffer]
+    return _strides_within(draft, draft.windows[buffer], bases, loops, rows)
+
+
+def _strides_within(draft: Draft, window: Part, bases: list[int], loops: Triple,
+                    rows: int) -> Triple:
     first, last = window.first * rows, (window.first + window.tiles) * rows - 1
     if not bases:
         return 1, 1, 1

@@ -48,22 +48,17 @@ INDEPENDENT = (LoopKind.THREADS, LoopKind.PARALLEL, LoopKind.VECTORIZED)
 @dataclass(frozen=True)
 class Interleave:
     """Some indices of a dimension lie side by side in memory, tile after tile: the index within
-    such a group is the last before the tile. A group that is not whole is filled up. If each is
-    `alone`, it is the first of a group that has no others."""
+    such a group is the last before the tile. A group that is not whole is filled up. In a
+    scratchpad, a group may be one `whole` tile: those of the buffer are its groups of lanes."""
 
     dimension: int
     ways: int
-    alone: bool = False
-
-    @property
-    def members(self) -> int:
-        """Indices in a group."""
-        return 1 if self.alone else self.ways
+    whole: bool = False
 
     def in_memory(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """A shape with its dimensions in the order in which they lie in memory."""
         leading, tile = list(shape[:-TILE_RANK]), shape[-TILE_RANK:]
-        leading[self.dimension] = -(-leading[self.dimension] // self.members)
+        leading[self.dimension] = -(-leading[self.dimension] // self.ways)
         return (*leading, self.ways, *tile)
 
 
@@ -81,6 +76,14 @@ class Buffer:
     scope: Scope = Scope.DRAM
     tile_rows: int = 0
     interleave: Interleave | None = None
+
+    @property
+    def parts(self) -> int:
+        """How many indices a tile of the scratchpad has where instructions address its rows, or
+        groups of its lanes."""
+        if self.interleave is not None and self.interleave.whole:
+            return self.interleave.ways
+        return self.tile_rows or 1
 
     def __str__(self) -> str:
         return self.name

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...base.errors import MicrotronError
-from ...isa.instructions import Buffer
 from ..graph.graph import Graph
 from ..operators.kernel import Kernel
 from .groups import Group
@@ -134,7 +133,7 @@ def _link(graph: Graph, group: Group, number: int, compiler: LayerCompiler) -> L
     if layer.reads.get("data", ("",))[0] != before.node or len(readers) > 1 or at_the_same_time or (
             before.node in graph.outputs or read_outside(graph, before.node, inner)):
         return None
-    if before.output.size > config.gemm_out_tiles * config.tile_bytes(Buffer.OUT) or (
+    if before.output.size > config.out_bytes or (
             not is_multiplied(layer.kernel.program, "data")
             or result_of(before.kernel.program, "output") is None):
         return None

@@ -83,16 +83,10 @@ class LayerCompiler:
         self.forms: list[Form] = []
         self.together: dict[tuple[int, int, tuple[str, ...]], int] = {}     # by two kernels
 
-    def kernel(self, spec: Any, *, plain: bool = False, half: bool = False,
-               spread: frozenset[str] = frozenset()) -> Kernel:
+    def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
-        has half of every scratchpad; `spread`, if tensors lie as a depthwise product takes them."""
-        key = spec, plain, half, spread
-        if key not in self.kernels and spread:
-            own: Any = self.kernel(spec, plain=plain, half=half).form
-            found = self._best(spec, own.config, replace(own, spread=spread),
-                               None if half or self.cost is None else self._time)
-            self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
+        has half of every scratchpad."""
+        key = spec, plain, half
         if key not in self.kernels:
             config = halve_scratchpads(self.config) if half else self.config
             any_form = not plain or self.kernel(spec).form.handicap == 1
@@ -206,7 +200,7 @@ class LayerCompiler:
             kernel = self.kernel(task.spec, half=half)
             layouts = {**kernel.form.layouts, "data": made[tensor]}
         else:
-            kernel = self.kernel(task.spec, half=half, spread=task.spread,
+            kernel = self.kernel(task.spec, half=half,
                                  plain=type(task.spec) in FOLDABLE and tensor in made)
             layouts = {name: layout if task.axes is None else layout.on(
                 result if name == OUTPUT else shapes[task.reads[name]], task.axes)

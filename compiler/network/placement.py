@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from ...base.checked_values import show_name
@@ -13,14 +11,10 @@ from ..graph.graph import Graph
 from ..graph.operations.data_movement.shape import Reshape
 from ..graph.operations.pointwise.quantize import Dequantize, Quantize, Reinterpret, Rescale
 from ..graph.operations.pointwise.unary import Cast
-from ..operators.convolution.conv2d import Conv2d
-from ..operators.convolution.conv_global_average import AveragedConv2d
 from ..operators.convolution.residual import ResidualConv2d
-from ..operators.depthwise.depthwise import Depthwise, multiplies_lanes
-from ..operators.depthwise.grouped import Grouped, as_depthwise
+from ..operators.depthwise.depthwise import Depthwise
 from ..operators.depthwise.separable import Separable
 from ..operators.elementwise.lanewise import Lanewise
-from ..operators.kernel import OUTPUT
 from .fusion import conv_separable_tasks, fused_tasks
 from .layers import LayerCompiler
 from .network import Decision, Where
@@ -31,7 +25,6 @@ from .tensor_views import find_views
 CONVERSIONS = (Quantize, Dequantize, Rescale, Reinterpret, Cast, Reshape)
 SHOWN = 3                   # reasons that a refusal lists
 
-SPREADABLE = {OUTPUT: (Conv2d,), "data": (Conv2d, ResidualConv2d, AveragedConv2d)}
 WORTH_JOINING = 0.9         # of the bounds of two layers, the bound of both where a third is added
 
 
@@ -52,14 +45,12 @@ def tasks_of(graph: Graph,
     views = find_views(graph, tasks)
     in_case = {name: tasks.pop(name) for name in views & set(tasks)}     # views cannot be
     apart = _fuse(graph, compiler, tasks, decisions)
-    _choose_lanes(graph, compiler, tasks)
     waiting = list(tasks)
     for number, name in enumerate(waiting):
         compiler.say(f"compiling {title(graph, name)} ({number + 1} of {len(waiting)})")
         try:
             with attributed_to(title(graph, name)):
-                compiler.kernel(standalone_description(compiler, tasks[name], graph),
-                                spread=tasks[name].spread)
+                compiler.kernel(standalone_description(compiler, tasks[name], graph))
         except CompileError as error:
             if name in apart:                   # no room for both: each for itself
                 tasks |= apart[name]
@@ -123,30 +114,6 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
             del tasks[part]
             decisions[part] = Decision(Where.FUSED, name)
     return apart
-
-
-def _choose_lanes(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task]) -> None:
-    """On arrays with different blocks, multiply lane by lane where that is expected to be faster
-    than in groups: weights are few then, but tiles on the wider side have half of their lanes, or
-    less. Who reads or writes these has to take them."""
-    readers = {task.reads["data"]: name for name, task in tasks.items() if "data" in task.reads}
-    for name, task in list(tasks.items()):
-        spec = as_depthwise(task.spec) if type(task.spec) is Grouped else None
-        if spec is None or not multiplies_lanes(spec, compiler.config):
-            continue
-        narrow = compiler.config.block_in > compiler.config.block_out
-        tensor = task.reads["data"] if narrow else name
-        other, side = (tensor, OUTPUT) if narrow else (readers.get(name, ""), "data")
-        if tensor in graph.nodes and (graph.uses[tensor] != 1 or tensor in graph.outputs):
-            continue
-        neighbour = tasks.get(other)
-        if neighbour is not None and type(neighbour.spec) not in SPREADABLE[side]:
-            continue
-        with suppress(CompileError):                # one of them does not fit
-            if compiler.estimate(spec) < compiler.estimate(task.spec):
-                tasks[name] = replace(task, spec=spec)
-                if neighbour is not None:
-                    tasks[other] = replace(neighbour, spread=neighbour.spread | {side})
 
 
 def _takes_less(least: Callable[[Task], float], task: Task, before: list[Task],

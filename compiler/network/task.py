@@ -60,7 +60,6 @@ class Task:
     constants: Mapping[str, Array] = field(default_factory=dict)
     axes: tuple[int, ...] | None = None             # of (image, channel, row, column)
     shapes: Mapping[str, Shape] = field(default_factory=dict)       # by operand
-    spread: frozenset[str] = frozenset()            # operands, or the output, for a depthwise layer
 
 
 def task_of(graph: Graph, name: str, config: Config) -> Task:
@@ -257,19 +256,13 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
         "zero_point_in": x.known().zero_point, **epilogue_of(node)}
     if operation.groups == 1:
         spec: Description = Conv2d(**fields)
-    elif operation.groups == channels and (fields["planes"] > 1 or not _reads_wide(config)):
+    elif operation.groups == channels:
         spec = Depthwise(**fields)
     else:
         spec = Grouped(**fields, groups=operation.groups)
     return Task(spec, {"data": operation.x}, {
         "weights": weights, **parameters_of(graph, operation.bias, operation.scales, outputs)},
         _axes(operation))
-
-
-def _reads_wide(config: Config) -> bool:
-    """Whether memory holds tiles that lane by lane only a part of is multiplied: then a depthwise
-    convolution is one in groups, whose weights say which lanes."""
-    return config.batch == 1 and config.block_in != config.block_out
 
 
 def _transposed(graph: Graph, node: Node, operation: TransposedConv, config: Config) -> Task:

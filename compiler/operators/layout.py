@@ -181,19 +181,8 @@ def tile_images(images: int, channels: int, height: int, width: int, batch: int,
                        ((0, False), (1, False), (2, False), (3, False), (0, True), (1, True)))
 
 
-def spread_images(images: int, channels: int, height: int, width: int, config: Config) -> Layout:
-    """The same in tiles of the larger block, of which each has a block of the smaller one in its
-    first lanes: what a depthwise product reads or writes."""
-    tiles, = tile_images(images, channels, height, width, config.batch,
-                         config.depthwise_lanes).stages
-    lanes = max(config.block_in, config.block_out)
-    return Layout((tiles, Stage(tiles.shape, (*tiles.shape[:-1], lanes),
-                                tuple((axis, 1) for axis in range(len(tiles.shape))),
-                                (0,) * len(tiles.shape))))
-
-
 def tile_rows(matrices: int, rows: int, columns: int, batch: int, block: int, *,
-              blocks_first: bool = False) -> Layout:
+               blocks_first: bool = False) -> Layout:
     """(matrix, row, column) → (matrix, row block, column block, batch, lane), or with column blocks
     before rows"""
     outer = ((2, False), (1, False)) if blocks_first else ((1, False), (2, False))

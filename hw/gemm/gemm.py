@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ...isa.config import Config
 from ...isa.faults import Fault
 from ...isa.instructions import LOOPS, WINDOW_ROWS, Buffer, Engine, Gemm, GemmFlags, MicroOp, Window
-from ..accumulator import READ_LATENCY, addend_port, request, sum_port
+from ..accumulator import READ_LATENCY, addend_port, group_bits, request, sum_port
 from ..interfaces import events, index, read_port, tokens
 from ..layouts import POSITION_BITS, instructions_of, opcode_of, unpack, widths_of
 from ..logic import delay_line, exponent
@@ -56,9 +56,10 @@ def start_to_end(config: Config, slots: int) -> int:
 
 
 def operands(config: Config) -> dict[str, int]:
-    """The operands that walk, with the bits of their offsets. Weights may count rows of tiles."""
-    tiles = {"dst": config.tiles(Buffer.ACC),
-             "src": max(config.tiles(Buffer.INP), config.gemm_out_tiles),
+    """The operands that walk, with the bits of their offsets. They may count groups of lanes, and
+    rows of weight tiles."""
+    tiles = {"dst": config.tiles(Buffer.ACC) * config.acc_groups,
+             "src": max(config.tiles(Buffer.INP), config.gemm_out_tiles) * config.inp_groups,
              "wgt": config.tiles(Buffer.WGT) * config.block_out}
     return {name: offset_bits(count) for name, count in tiles.items()}
 
@@ -80,10 +81,12 @@ def issued_layout(config: Config) -> data.StructLayout:
 
 def product_slot(config: Config) -> data.StructLayout:
     """A slot whose indices are known. `tile` is what is added to: dst or bias, or nothing if
-    `clear`; `reads` says that it is to be read."""
+    `clear`; `reads` says that it is to be read. A depthwise product takes the lanes of a group,
+    `from_group`, and writes one of the `groups`; others write all of them."""
     return data.StructLayout({
         "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "out": 1, "row": index(),
         "src": index(), "wgt": index(), "tile": index(), "dst": index(),
+        "from_group": exponent(config.inp_groups), "groups": group_bits(config),
         **_with_windows(config, "window")})
 
 
@@ -162,7 +165,7 @@ class GemmEngine(wiring.Component):
             "uop": Out(read_port(tile_bits[Buffer.UOP])),
             "inp": Out(read_port(tile_bits[Buffer.INP])),
             "wgt": Out(read_port(tile_bits[Buffer.WGT])),
-            **({"out": Out(read_port(tile_bits[Buffer.OUT]))} if config.gemm_out_tiles else {}),
+            **({"out": Out(read_port(tile_bits[Buffer.INP]))} if config.gemm_out_tiles else {}),
             "acc_read": Out(addend_port(config)),
             "acc_write": Out(sum_port(config)),
             "halts": In(1),
@@ -254,22 +257,27 @@ class GemmEngine(wiring.Component):
             m.d.comb += tile.eq(getattr(micro_op, name) + issued.offsets[name])
         row_bits = exponent(self.config.block_out)
         wgt = Mux(issued.depthwise, at["wgt"] >> row_bits, at["wgt"])
+        from_bits, to_bits = exponent(self.config.inp_groups), exponent(self.config.acc_groups)
+        src = Mux(issued.depthwise, at["src"] >> from_bits, at["src"]) if from_bits else at["src"]
+        dst = Mux(issued.depthwise, at["dst"] >> to_bits, at["dst"]) if to_bits else at["dst"]
         tiles = {buffer: self.config.tiles(buffer) for buffer in Buffer}
         located = Signal(located_slot(self.config), name=f"stage_{READ}")
         slot = located.slot
         adds = issued.adds if self.config.has_windows else Const(1, 1)
         outside_of = [
             issued.outside | (adds & issued.bias & _is_outside(micro_op.bias, tiles[Buffer.ACC])),
-            adds & _is_outside(at["dst"], tiles[Buffer.ACC]),
-            Mux(issued.out, _is_outside(at["src"], self.config.gemm_out_tiles),
-                _is_outside(at["src"], tiles[Buffer.INP])),
+            adds & _is_outside(dst, tiles[Buffer.ACC]),
+            Mux(issued.out, _is_outside(src, self.config.gemm_out_tiles),
+                _is_outside(src, tiles[Buffer.INP])),
             _is_outside(wgt, tiles[Buffer.WGT])]
         m.d.sync += [
             slot.valid.eq(issued.valid), slot.ends.eq(issued.ends),
             slot.clear.eq(issued.start & ~issued.bias), slot.depthwise.eq(issued.depthwise),
             slot.out.eq(issued.out), slot.row.eq(at["wgt"][:row_bits]),
-            slot.src.eq(at["src"]), slot.wgt.eq(wgt),
-            slot.tile.eq(Mux(issued.bias, micro_op.bias, at["dst"])), slot.dst.eq(at["dst"]),
+            slot.src.eq(src), slot.wgt.eq(wgt),
+            slot.tile.eq(Mux(issued.bias, micro_op.bias, dst)), slot.dst.eq(dst),
+            slot.from_group.eq(Mux(issued.depthwise, at["src"][:from_bits], 0)),
+            slot.groups.eq(Mux(issued.depthwise, Const(1) << at["dst"][:to_bits], ~0)),
         ]
         outside, works, stopped = Signal(), Signal(), Signal()
         m.d.comb += [outside.eq(slot.valid & located.outside.any()),
@@ -305,6 +313,7 @@ class GemmEngine(wiring.Component):
             self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),
             array.inp.eq(self.inp.data), array.wgt.eq(self.wgt.data),
             array.depthwise.eq(tiles.depthwise), array.row.eq(tiles.row),
+            array.group.eq(tiles.from_group),
             self.acc_read.next_enable.eq(acc_next.reads),
             self.acc_read.next_index.eq(acc_next.tile),
             self.acc_read.index.eq(acc_read.tile),
@@ -322,7 +331,7 @@ class GemmEngine(wiring.Component):
             m.d.comb += [self.out.enable.eq(read.valid & read.out), self.out.index.eq(read.src),
                          array.inp.eq(self.inp.data | self.out.data)]   # one of them is zero
         m.d.comb += [getattr(adder.reading, name).eq(getattr(acc_read, name))
-                     for name in ("valid", "clear", "tile", "dst")]
+                     for name in ("valid", "clear", "tile", "dst", "groups")]
         wiring.connect(m, adder.write, wiring.flipped(self.acc_write))
 
     def _complete(self, m, stages, halted):

@@ -130,9 +130,10 @@ class MacArray(wiring.Component):
     """Multiplies tiles: `sums[b, o] = Σ inp[b, i] × wgt[o, i]`, or lane by lane.
 
     Rate: a pair of tiles every cycle. Latency: `mac_latency`. Never stalls. A depthwise product is
-    `sums[b, o] = inp[b, o] × wgt[row, o]`; lanes that one side lacks are zero. A window, if the
-    configuration has them, adds up such products of three cycles: with `row` of the cycle before
-    the last, of the last one plus 1, and of this one plus 2.
+    `sums[b, o] = inp[b, L × group + o] × wgt[row, o]`, where L is `depthwise_lanes`; a wider result
+    repeats these in each of its groups of L lanes. A window, if the configuration has them, adds up
+    such products of three cycles: with `row` of the cycle before the last, of the last one plus 1,
+    and of this one plus 2.
 
     The target decides how the multipliers are arranged: one for each product, or for two of them.
     Operands stand in registers right in front of them: wires to so many places take long.
@@ -145,6 +146,8 @@ class MacArray(wiring.Component):
         Multiply these tiles lane by lane.
     row : In(range(block_out))
         With `depthwise`, the row of the weight tile.
+    group : In(range(inp_groups))
+        With `depthwise`, the group of lanes of the activation tile; otherwise 0.
     window : In(1)
         With `depthwise`, a window, if there are any; `row` is then the first of a group of four.
     sums : Out(array of sum_shape)
@@ -158,6 +161,7 @@ class MacArray(wiring.Component):
             "wgt": In(8 * config.tile_bytes(Buffer.WGT)),
             "depthwise": In(1),
             "row": In(range(max(2, config.block_out))),
+            "group": In(exponent(config.inp_groups)),
             **({"window": In(1)} if config.has_windows else {}),
             "sums": Out(data.ArrayLayout(sum_shape(config), config.batch * config.block_out)),
         })
@@ -169,6 +173,17 @@ class MacArray(wiring.Component):
         else:
             self._one_by_one(m)
         return m
+
+    def _activations(self, m):
+        """Activations in their register, those of the group in the first lanes."""
+        config = self.config
+        rows, bits = [], config.block_in * config.inp_bits
+        for number in range(config.batch):
+            lanes = self.inp.word_select(number, bits)
+            groups = [lanes.word_select(group, bits // config.inp_groups)
+                      for group in range(config.inp_groups)]
+            rows += [select(groups, self.group), *groups[1:]]
+        return register(m, Cat(rows), "inp_operand")
 
     def _note(self, m):
         """What is asked of the operands that stand in their registers."""
@@ -182,7 +197,7 @@ class MacArray(wiring.Component):
         it only has to go to the right lane."""
         config = self.config
         rows = [MacRow(config) for _ in range(config.block_out)]
-        inp, wgt = register(m, self.inp, "inp_operand"), register(m, self.wgt, "wgt_operand")
+        inp, wgt = self._activations(m), register(m, self.wgt, "wgt_operand")
         self._note(m)
         depthwise, of = Signal(), Signal.like(self.row)
         m.d.sync += [depthwise.eq(self.is_depthwise), of.eq(self.of_row)]
@@ -198,8 +213,8 @@ class MacArray(wiring.Component):
                          row.depthwise.eq(depthwise)]
             for number in range(config.batch):
                 m.d.comb += self.sums[number * config.block_out + channel].eq(row.sums[number])
-                if channel < config.depthwise_lanes:
-                    m.d.comb += row.lane[number].eq(chosen[number * config.block_in + channel])
+                lane = channel % config.depthwise_lanes
+                m.d.comb += row.lane[number].eq(chosen[number * config.block_in + lane])
 
     def _slide(self, m, rows, of, chosen):
         """Choose a group of four rows first, then one of them: that of the depthwise product, or
@@ -226,54 +241,56 @@ class MacArray(wiring.Component):
                                  for name, shape in (("first", product_shape(config)),
                                                      ("second", partial_shape(config))))
                 m.d.sync += [first.eq(of_group[0][place]), second.eq(first + of_group[1][place])]
-                m.d.comb += rows[lane].partial[number].eq(Mux(window, second, 0))
+                m.d.comb += [row.partial[number].eq(Mux(window, second, 0))
+                             for row in rows[lane::config.depthwise_lanes]]
 
     def _in_pairs(self, m, port_bits):
         """For a depthwise product, the multipliers on the diagonal get the weights of `row`, which
         are chosen on the way into the register of operands."""
         config = self.config
         pack = packing(config, port_bits)
-        inp = register(m, self.inp, "inp_operand")
+        inp = self._activations(m)
         self._note(m)
         m.submodules.corrections = corrections = Corrections(config, pack)
         m.d.comb += [corrections.inp.eq(inp), corrections.depthwise.eq(self.is_depthwise)]
         tile = data.ArrayLayout(data.ArrayLayout(config.wgt_bits, config.block_in),
                                 config.block_out)
         wgt = data.View(tile, self.wgt)
-        chosen = [Signal(config.wgt_bits, name=f"chosen_{lane}")
-                  for lane in range(config.depthwise_lanes)]
+        chosen = [Signal(config.wgt_bits, name=f"chosen_{channel}")
+                  for channel in range(config.block_out)]
         windows = None
         if config.has_windows:
             windows = self._windows(m, inp, wgt, chosen, corrections)
         else:
-            for lane, to in enumerate(chosen):
+            for channel, to in enumerate(chosen):
+                lane = channel % config.depthwise_lanes
                 m.d.comb += to.eq(select([wgt[row][lane] for row in range(config.block_out)],
-                                         Mux(self.depthwise, self.row, lane)))
+                                         Mux(self.depthwise, self.row, channel)))
         for pair in range(config.block_out // 2):
-            own = pair if 2 * pair < config.depthwise_lanes else None
+            own = pair % (config.depthwise_lanes // 2)
             m.submodules[f"rows_{pair}"] = rows = PairedRows(
                 config, pack, corrections, sum_shape(config), own)
             m.d.comb += [rows.inp.eq(inp), rows.depthwise.eq(self.is_depthwise),
                          rows.others.eq(corrections.others),
                          rows.diagonal.eq(corrections.diagonal)]
-            if windows is not None and own is not None:
+            if windows is not None:
                 m.d.comb += rows.window.eq(self.is_window)
             for place, (weights, sums) in enumerate(((rows.low, rows.low_sums),
                                                      (rows.high, rows.high_sums))):
                 channel = 2 * pair + place
+                lane = 2 * own + place
                 taken = [wgt[channel][each] for each in range(config.block_in)]
-                if own is not None:
-                    taken[channel] = chosen[channel]
-                    taken[channel ^ 1] = Mux(self.depthwise, 0, wgt[channel][channel ^ 1])
+                taken[lane] = chosen[channel]
+                taken[lane ^ 1] = Mux(self.depthwise, 0, wgt[channel][lane ^ 1])
                 if place == 0:
                     taken = [with_offset(each) for each in taken]
                 m.d.comb += weights.eq(register(m, Cat(taken), f"wgt_operand_{channel}"))
                 for number in range(config.batch):
                     m.d.comb += self.sums[number * config.block_out + channel].eq(sums[number])
-                    if windows is not None and own is not None:
+                    if windows is not None:
                         to = (rows.low_window, rows.high_window)[place]
                         m.d.comb += to[number].eq(
-                            windows.sums[number * config.depthwise_lanes + channel])
+                            windows.sums[number * config.depthwise_lanes + lane])
 
     def _windows(self, m, inp, wgt, chosen, corrections):
         """Products of windows. Weights are chosen as products are where there are single ones: a
@@ -282,13 +299,15 @@ class MacArray(wiring.Component):
         m.submodules.windows = windows = WindowLanes(config)
         m.d.comb += [windows.inp.eq(inp), corrections.window.eq(self.is_window)]
         row_bits = exponent(WINDOW_ROWS)
-        for lane, to in enumerate(chosen):
-            row = Signal.like(self.row, name=f"row_of_{lane}")
-            m.d.comb += row.eq(Mux(self.depthwise, self.row, lane))
+        for channel, to in enumerate(chosen):
+            lane = channel % config.depthwise_lanes
+            row = Signal.like(self.row, name=f"row_of_{channel}")
+            m.d.comb += row.eq(Mux(self.depthwise, self.row, channel))
             group = [select([wgt[each][lane] for each in range(place, config.block_out,
                                                                WINDOW_ROWS)], row[row_bits:])
                      for place in range(WINDOW_ROWS)]
             m.d.comb += to.eq(select(group, row[:row_bits]))
-            m.d.comb += [windows.wgt[tap][lane].eq(register(m, group[tap], f"tap_{tap}_{lane}"))
-                         for tap in range(WINDOW_TAPS)]
+            if channel < config.depthwise_lanes:
+                m.d.comb += [windows.wgt[tap][lane].eq(register(m, group[tap], f"tap_{tap}_{lane}"))
+                             for tap in range(WINDOW_TAPS)]
         return windows

@@ -136,9 +136,9 @@ class PairedRows(wiring.Component):
     """
 
     def __init__(self, config: Config, packing: Packing, corrections: Corrections, sum_shape,
-                 diagonal: int | None):
+                 diagonal: int):
         self.config, self.packing, self.own = config, packing, diagonal
-        self.windows = config.has_windows and diagonal is not None
+        self.windows = config.has_windows
         of_windows = data.ArrayLayout(window_shape(config), config.batch)
         weights = data.ArrayLayout(signed(config.wgt_bits), config.block_in)
         sums = data.ArrayLayout(sum_shape, config.batch)

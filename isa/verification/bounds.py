@@ -105,9 +105,9 @@ def _check_supported(instruction: Instruction, config: Config) -> None:
     if isinstance(instruction, Gemm | Window) and int(instruction.flags) & FROM_OUT and (
             0 not in instruction.loops and not config.gemm_out_tiles and (
                 isinstance(instruction, Window) or instruction.count)):
-        raise ExecutionError(f"flags has OUT, but GEMM reads out only where block_in "
-                             f"({config.block_in}) is block_out ({config.block_out}) and "
-                             f"out_readers ({config.out_readers}) is 2")
+        raise ExecutionError(f"flags has OUT, but GEMM reads out only where out_readers "
+                             f"({config.out_readers}) is 2, and block_in ({config.block_in}) is "
+                             f"block_out ({config.block_out}) or batch ({config.batch}) is 1")
 
 
 def check_end(code: Stream) -> None:
@@ -161,8 +161,9 @@ def _check_gemm(gemm: Gemm, config: Config, uops: MicroOps) -> None:
         low, high = index_range(0, gemm.loops, strides) or (0, 0)
         return lows[column] + low, highs[column] + high
 
-    _within("dst", strided_range(DST, gemm.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
-    _check_activations(strided_range(SRC, gemm.src_stride), flags, config)
+    _check_sums(strided_range(DST, gemm.dst_stride), config, depthwise=bool(flags & DEPTHWISE))
+    _check_activations(strided_range(SRC, gemm.src_stride), flags, config,
+                       depthwise=bool(flags & DEPTHWISE))
     if flags & DEPTHWISE:
         _within("wgt", strided_range(WGT, gemm.wgt_stride), tiles[Buffer.WGT] * config.block_out,
                 Buffer.WGT, "row")
@@ -173,9 +174,21 @@ def _check_gemm(gemm: Gemm, config: Config, uops: MicroOps) -> None:
         _within("bias", (0, highest), tiles[Buffer.ACC], Buffer.ACC)
 
 
-def _check_activations(reached: Range, flags: int, config: Config) -> None:
+def _check_activations(reached: Range, flags: int, config: Config, *, depthwise: bool) -> None:
     buffer = Buffer.OUT if flags & FROM_OUT else Buffer.INP
-    _within("src", reached, _limits(config).tiles[buffer], buffer)
+    limit = config.gemm_out_tiles if flags & FROM_OUT else _limits(config).tiles[buffer]
+    _within_groups("src", reached, limit, buffer, config.inp_groups if depthwise else 1)
+
+
+def _check_sums(reached: Range | None, config: Config, *, depthwise: bool) -> None:
+    _within_groups("dst", reached, _limits(config).tiles[Buffer.ACC], Buffer.ACC,
+                   config.acc_groups if depthwise else 1)
+
+
+def _within_groups(field: str, reached: Range | None, tiles: int, buffer: Buffer,
+                   groups: int) -> None:
+    """The same for what counts groups of lanes, if tiles have several."""
+    _within(field, reached, tiles * groups, buffer, "group of lanes" if groups > 1 else "tile")
 
 
 def _check_window(window: Window, config: Config, uops: MicroOps) -> None:
@@ -185,7 +198,8 @@ def _check_window(window: Window, config: Config, uops: MicroOps) -> None:
     _within("uop", (window.uop, window.uop), tiles[Buffer.UOP], Buffer.UOP, "micro-op")
     dst, src, wgt, bias = uops[window.uop].tolist()
     outer, middle, inner = window.loops
-    _check_activations(index_range(src, window.loops, window.src_stride) or (0, 0), flags, config)
+    _check_activations(index_range(src, window.loops, window.src_stride) or (0, 0), flags, config,
+                       depthwise=True)
     _within("wgt", index_range(wgt, window.loops, window.wgt_stride),
             tiles[Buffer.WGT] * config.block_out, Buffer.WGT, "row")
     steps = (stride for count, stride in zip(window.loops, window.wgt_stride, strict=True)
@@ -195,7 +209,7 @@ def _check_window(window: Window, config: Config, uops: MicroOps) -> None:
             raise ExecutionError(f"wgt reaches row {row}, but must be a multiple of {WINDOW_ROWS} "
                                  f"in every iteration")
     sums = outer, middle, max(inner - WINDOW_TAPS + 1, 0)
-    _within("dst", index_range(dst, sums, window.dst_stride), tiles[Buffer.ACC], Buffer.ACC)
+    _check_sums(index_range(dst, sums, window.dst_stride), config, depthwise=True)
     if flags & FROM_BIAS:
         _within("bias", index_range(bias, sums, (0, 0, 0)), tiles[Buffer.ACC], Buffer.ACC)
 

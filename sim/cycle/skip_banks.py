@@ -59,8 +59,9 @@ def alu_blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Sett
     wanted = issue.front_right // bank if right else issue.front_left // bank
     if right and left and issue.front_left // bank != wanted:
         return 0
-    return gemm.reads_from(machine.gemm, code, uops, machine.clock.now - config.gemm_read_stage,
-                           wanted * bank, (wanted + 1) * bank)
+    return gemm.reads_from(machine.gemm, code, config, uops,
+                           machine.clock.now - config.gemm_read_stage, wanted * bank,
+                           (wanted + 1) * bank)
 
 
 @inline

@@ -49,7 +49,7 @@ def gemm(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Thr
          stop: int = NEVER.address) -> None:
     """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
     uops = np.ascontiguousarray(uops, np.uint16)
-    sums = kernel_for(inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
+    sums = kernel_for(acc.shape[1], inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
     row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
     if not sums or not _ran_compiled(gemm_plan.gemm(), row, (uops, inp, wgt, acc, acc, acc), stop,
                                      sums):
@@ -61,7 +61,7 @@ def window(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: T
            stop: int = NEVER.address) -> None:
     """Slide three taps along the inner loop, with the first of these micro-ops."""
     uops = np.ascontiguousarray(uops, np.uint16)
-    sums = kernel_for(inp.shape[2], acc.shape[2], True)
+    sums = kernel_for(acc.shape[1], inp.shape[2], acc.shape[2], True)
     row = (0, 0, 0, flags, 0, *loops, *dst_stride, *src_stride, *wgt_stride)
     if not sums or not _ran_compiled(window_plan.window(), row, (uops, inp, wgt, acc, acc, acc),
                                      stop, sums):
@@ -95,6 +95,7 @@ def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, l
                   dst_stride: Three, src_stride: Three, wgt_stride: Three, stop: int,
                   formulas: float = FORMULAS) -> None:
     """The literal meaning of `gemm`, for any tiles: slot by slot."""
+    groups = acc.shape[2] // min(acc.shape[2], inp.shape[2])
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             for inner in range(loops[2]):
@@ -109,7 +110,7 @@ def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, l
                     weight = wgt_walk + _index(uops, step, WGT)
                     if flags & START and _is_first(flags, outer, middle, inner, step):
                         bias = _index(uops, step, BIAS) if flags & FROM_BIAS else NO_TILE
-                        _start_sum(acc, dst, bias)
+                        _start_sum(acc, dst, bias, groups if flags & DEPTHWISE else 1)
                     if flags & DEPTHWISE:
                         _add_lanes(acc, inp, wgt, dst, src, weight)
                     else:
@@ -121,6 +122,7 @@ def window_by_sums(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, 
                    dst_stride: Three, src_stride: Three, wgt_stride: Three, stop: int,
                    formulas: float = FORMULAS) -> None:
     """The literal meaning of `window`, for any tiles: sum by sum."""
+    groups = acc.shape[2] // min(acc.shape[2], inp.shape[2])
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             for inner in range(loops[2] - WINDOW_TAPS + 1):
@@ -128,7 +130,8 @@ def window_by_sums(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, 
                     return
                 dst = _tile_offset(dst_stride, outer, middle, inner) + _index(uops, 0, DST)
                 if flags & START and _is_first(flags, outer, middle, 0, 0):
-                    _start_sum(acc, dst, _index(uops, 0, BIAS) if flags & FROM_BIAS else NO_TILE)
+                    bias = _index(uops, 0, BIAS) if flags & FROM_BIAS else NO_TILE
+                    _start_sum(acc, dst, bias, groups)
                 for tap in range(WINDOW_TAPS):
                     src = _tile_offset(src_stride, outer, middle, inner + tap) + _index(uops, 0,
                                                                                         SRC)
@@ -144,10 +147,13 @@ def _is_first(flags: int, outer: int, middle: int, inner: int, step: int) -> boo
 
 
 @plain
-def _start_sum(acc: Tiles, dst: int, bias: int) -> None:
+def _start_sum(acc: Tiles, dst: int, bias: int, groups: int) -> None:
+    """Start the sums of a tile, or of one of its groups of lanes, which `dst` counts then."""
+    lanes = acc.shape[2] // groups
+    tile, first = dst // groups, dst % groups * lanes
     for row in range(acc.shape[1]):
-        for column in range(acc.shape[2]):
-            acc[dst, row, column] = 0 if bias == NO_TILE else acc[bias, row, column]
+        for column in range(first, first + lanes):
+            acc[tile, row, column] = 0 if bias == NO_TILE else acc[bias, row, column]
 
 
 # These take arrays with an index, not tiles: views would cost a third of the speed.
@@ -163,11 +169,15 @@ def _add_product(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight:
 
 @plain
 def _add_lanes(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: int) -> None:
-    """Depthwise: `weight` counts rows of weight tiles. Lanes that only one side has add nothing."""
+    """Depthwise: `weight` counts rows of weight tiles, the others groups of lanes."""
+    lanes = min(acc.shape[2], inp.shape[2])
     tile, line = weight // wgt.shape[1], weight % wgt.shape[1]
+    to, left = acc.shape[2] // lanes, inp.shape[2] // lanes
     for row in range(acc.shape[1]):
-        for lane in range(min(acc.shape[2], inp.shape[2])):
-            acc[dst, row, lane] += np.int32(inp[src, row, lane]) * np.int32(wgt[tile, line, lane])
+        for lane in range(lanes):
+            acc[dst // to, row, dst % to * lanes + lane] += (
+                np.int32(inp[src // left, row, src % left * lanes + lane])
+                * np.int32(wgt[tile, line, lane]))
 
 
 def alu(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: int, loops: Three,

@@ -74,7 +74,8 @@ class Effects:
         config = self.program.config
         depthwise = positions_of(self.program.code, Gemm)[1]["flags"] & GemmFlags.DEPTHWISE != 0
         used = {*depthwise.tolist()} | {True for _ in positions_of(self.program.code, Window)[0]}
-        dense, lanewise = (gemm_kernels.kernel_for(config.block_in, config.block_out, each)
+        tiles = config.batch, config.block_in, config.block_out
+        dense, lanewise = (gemm_kernels.kernel_for(*tiles, each)
                            if each in used else gemm_kernels.NO_KERNEL
                            for each in (False, True))
         return dense, lanewise

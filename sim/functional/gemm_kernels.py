@@ -58,11 +58,14 @@ def _sum_positions(plan: int, empty: Word, single: Word, several: int, to: int, 
         positions += ELEMENT * NUMBER
 
 
-def kernel_for(block_in: int, block_out: int, depthwise: bool) -> int:
-    """The address of a C function that executes plans for such tiles; 0 if there is none."""
-    if min(block_in, block_out) < FOUR or (depthwise and block_out > block_in):
+def kernel_for(batch: int, block_in: int, block_out: int, depthwise: bool) -> int:
+    """The address of a C function that executes plans for such tiles; 0 if there is none. Plans
+    take groups of lanes for tiles, which they are in tiles of one row."""
+    if min(block_in, block_out) < FOUR or (depthwise and block_out != block_in and batch > 1):
         return NO_KERNEL
     columns = min(block_out, MOST_COLUMNS)
+    if depthwise:
+        columns = min(columns, block_in)
     return _kernel(columns if depthwise else block_in, columns, depthwise)
 
 

@@ -101,9 +101,18 @@ def plan_and_execute(row: int, machine: int, uops: int, count: int, flags: int) 
     if kernel == 0 or not _is_reorderable(row, uops, count, flags) or not _assign_loops(plan, row,
                                                                                         count):
         return ELSEWHERE
+    if flags & DEPTHWISE and flags & FROM_BIAS and _groups(machine, BLOCK_OUT) > 1:
+        return ELSEWHERE                        # sums of other lanes start from others
     _begin(plan, machine, uops, flags)
     _fill(plan, row, machine, uops, count, flags)
     return call(kernel, plan, number_at(machine, STOP))
+
+
+@helper
+def _groups(machine: int, block: int) -> int:
+    """How many groups of lanes a tile has for depthwise products."""
+    return number_at(machine, block) // min(number_at(machine, BLOCK_IN),
+                                            number_at(machine, BLOCK_OUT))
 
 
 @helper
@@ -121,8 +130,9 @@ def _slots_stay_inside(row: int, machine: int, uops: int, count: int, flags: int
         limit = number_at(machine, buffer + TILES)
         if flags & FROM_OUT and field == SRC:
             limit = number_at(machine, GEMM_OUT)
-        if flags & DEPTHWISE and field == WGT:
-            limit *= number_at(machine, BLOCK_OUT)
+        if flags & DEPTHWISE:
+            limit *= (number_at(machine, BLOCK_OUT) if field == WGT
+                      else _groups(machine, BLOCK_OUT if field == DST else BLOCK_IN))
         if low < 0 or high >= limit:
             return False
     biases = 0 if flags & FROM_BIAS == 0 else 1 if flags & FIRST_UOP else count
@@ -194,8 +204,10 @@ def _fill(plan: int, row: int, machine: int, uops: int, count: int, flags: int) 
     """Fill the lists. Each begins with one element, or one for each micro-op; groups hold
     addresses. Each of its loops then adds copies of what is there, moved by its strides."""
     acc, inp = number_at(machine, ACCS + TILE), number_at(machine, INPS + TILE)
-    # Depthwise, weights are counted in rows.
-    wgt = number_at(machine, BLOCK_IN if flags & DEPTHWISE else WGTS + TILE)
+    wgt = number_at(machine, WGTS + TILE)
+    if flags & DEPTHWISE:               # groups of lanes, and rows of weights
+        acc, inp = acc // _groups(machine, BLOCK_OUT), inp // _groups(machine, BLOCK_IN)
+        wgt = number_at(machine, BLOCK_IN)
     at = plan + NUMBER * HEADER
     for kind in range(LISTS):
         first = at

@@ -33,7 +33,7 @@ from .flow import Flow
 from .machine_table import DONE
 from .memory import Memory
 from .order import Effect, Order, ProgramOrder
-from .scratchpads import Scratchpads
+from .scratchpads import Scratchpads, Tiles
 
 if TYPE_CHECKING:
     from .effects import Effects
@@ -176,14 +176,12 @@ def _compute(instruction: Computation, pads: Scratchpads, options: dict[str, int
     target = pads.of(target_of(instruction))
     match instruction:
         case Gemm() as each:
-            from_out = GemmFlags.OUT in each.flags
-            datapath.gemm(pads.acc, pads.out if from_out else pads.inp, pads.wgt,
+            datapath.gemm(pads.acc, _activations(each, pads), pads.wgt,
                           pads.uop[each.uop:each.uop + each.count],
                           int(each.flags & ~GemmFlags.OUT), each.loops, each.dst_stride,
                           each.src_stride, each.wgt_stride, **options)
         case Window() as each:
-            from_out = GemmFlags.OUT in each.flags
-            datapath.window(pads.acc, pads.out if from_out else pads.inp, pads.wgt,
+            datapath.window(pads.acc, _activations(each, pads), pads.wgt,
                             pads.uop[each.uop:each.uop + 1], int(each.flags & ~GemmFlags.OUT),
                             each.loops, each.dst_stride, each.src_stride, each.wgt_stride,
                             **options)
@@ -200,20 +198,29 @@ def _compute(instruction: Computation, pads: Scratchpads, options: dict[str, int
                                 each.high, **options)
 
 
+def _activations(product: Gemm | Window, pads: Scratchpads) -> Tiles:
+    """What a product reads: inp, or out in tiles of the same shape."""
+    if GemmFlags.OUT not in product.flags:
+        return pads.inp
+    return pads.out.reshape(-1, *pads.inp.shape[1:])
+
+
 def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np.bool_]:
     """Which tiles of its target an instruction writes. Its indices have been checked."""
     written = np.zeros(len(pads.of(target_of(instruction))), np.bool_)
-    taps = 1
+    taps = groups = 1
     match instruction:
         case Load(shape=(z, y, x), pad=(top, bottom, left, right)):
             plane = (top + y + bottom) * (left + x + right)
             written[instruction.sram:instruction.sram + plane] = True
             return _repeat_tiles(written, z, instruction.sram_pitch)
-        case Gemm():
-            written[pads.uop[instruction.uop:instruction.uop + instruction.count, DST]] = True
-        case Window():
-            written[pads.uop[instruction.uop:instruction.uop + 1, DST]] = True
-            taps = WINDOW_TAPS
+        case Gemm() | Window():
+            if isinstance(instruction, Window) or GemmFlags.DEPTHWISE in instruction.flags:
+                groups = pads.acc.shape[2] // min(pads.acc.shape[2], pads.inp.shape[2])
+            taps = WINDOW_TAPS if isinstance(instruction, Window) else 1
+            count = 1 if isinstance(instruction, Window) else instruction.count
+            written = np.repeat(written, groups)
+            written[pads.uop[instruction.uop:instruction.uop + count, DST]] = True
         case Alu() | AluI() | Requantize():
             written[instruction.dst] = True
         case _:
@@ -222,7 +229,7 @@ def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np
     iterations = outer, middle, max(inner - taps + 1, 0)
     for number, stride in zip(iterations, instruction.dst_stride, strict=True):
         written = _repeat_tiles(written, number, stride)
-    return written
+    return written.reshape(-1, groups).any(axis=1)
 
 
 def _repeat_tiles(tiles: npt.NDArray[np.bool_], number: int, stride: int) -> npt.NDArray[np.bool_]:

@@ -25,7 +25,7 @@ def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops
     wires.store_reads = store_tile >= 0
     if right or left or store_tile >= 0:
         bank = config.acc_bank_tiles
-        taken = gemm.tile_of(machine.gemm, code, uops,
+        taken = gemm.tile_of(machine.gemm, code, config, uops,
                              machine.clock.now - config.gemm_read_stage, True)
         first = taken // bank if taken >= 0 else NOBODY
         second = issue.front_right // bank if right else NOBODY
@@ -49,8 +49,8 @@ def _arbitrate_writes(machine: Machine, wires: Wires, code: Code, config: Settin
     if not alu_writes and not fills:
         return
     bank = config.acc_bank_tiles
-    taken = gemm.tile_of(machine.gemm, code, uops, machine.clock.now - config.gemm_latency,
-                         False)
+    taken = gemm.tile_of(machine.gemm, code, config, uops,
+                         machine.clock.now - config.gemm_latency, False)
     first = taken // bank if taken >= 0 else NOBODY
     second = NOBODY
     if alu_writes:

@@ -66,8 +66,9 @@ WIRES = np.dtype([
 
 SETTINGS = np.dtype([(name, np.int64) for name in (
     "acc_tiles", "inp_tiles", "wgt_tiles", "out_tiles", "gemm_out_tiles", "acc_bank_tiles",
-    "block_out", "bus_bytes", "queue_depth", "token_limit", "reads_in_flight", "writes_in_flight",
-    "vector_cycles", "gemm_read_stage", "gemm_latency", "alu_latency", "count", "code_base")])
+    "inp_group_bits", "acc_group_bits", "block_out", "bus_bytes", "queue_depth", "token_limit",
+    "reads_in_flight", "writes_in_flight", "vector_cycles", "gemm_read_stage", "gemm_latency",
+    "alu_latency", "count", "code_base")])
 TIMING = np.dtype([(name, np.int64) for name in (
     "read_latency", "write_latency", "cycles_per_beat", "turn", "reads", "writes", "shared",
     "stalls", "seed", "bus_bytes", "fail_from", "fail_to")])
@@ -92,6 +93,8 @@ def _of_config(config: Config) -> OneRecord:
         **{name: getattr(config, name) for name in (
             "gemm_out_tiles", "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth",
             "token_limit", "reads_in_flight", "writes_in_flight", "vector_cycles")},
+        "inp_group_bits": config.inp_groups.bit_length() - 1,
+        "acc_group_bits": config.acc_groups.bit_length() - 1,
         "gemm_read_stage": PRODUCT_STAGE + tree - READ_LATENCY,
         "gemm_latency": PRODUCT_STAGE + tree + 1,
         "alu_latency": alu_results.latency(config.vector_cycles)})

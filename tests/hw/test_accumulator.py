@@ -37,6 +37,10 @@ class Model:
         self.arriving = {name: None for name in READERS}
         self.read = {name: None for name in READERS}
 
+    def group(self, lane):
+        """The group of lanes that a depthwise product writes."""
+        return lane % self.config.block_out // self.config.depthwise_lanes
+
     def bank(self, tile):
         return tile * self.config.acc_banks // len(self.tiles)
 
@@ -160,7 +164,9 @@ def check_grants(ctx, unit, reads, writes):
 def step(model, reads, winners, drop):
     for name in READERS:
         if name == "gemm_read":         # its data stay for a cycle only
-            model.shown[name] = 0 if drop else model.arriving[name]
+            model.shown[name] = model.arriving[name] and packed([
+                0 if drop >> model.group(lane) & 1 else model.arriving[name] >> 32 * lane
+                for lane in range(model.lanes)])
         elif model.arriving[name] is not None:
             model.shown[name] = model.arriving[name]
         model.arriving[name] = model.read[name]
@@ -183,10 +189,17 @@ def test_grants_and_tiles_follow_the_table_of_priorities(config):
                       for port in ("gemm_write", "alu_write")}
             for port, lanes in values.items():
                 ctx.set(getattr(unit, port).data, packed(lanes))
+            groups = rng.getrandbits(config.acc_groups) if config.acc_groups > 1 else 0
+            ctx.set(unit.gemm_write.groups, groups)
+            if config.acc_groups > 1 and writes["gemm_write"] is not None:
+                before = model.tiles[writes["gemm_write"]]
+                values["gemm_write"] = [
+                    new if groups >> model.group(lane) & 1 else before[lane]
+                    for lane, new in enumerate(values["gemm_write"])]
             readers, writers = model.granted(reads), model.granted(writes)
             check_grants(ctx, unit, readers, writers)
             check_data(ctx, unit, model)
-            drop = rng.random() < 0.3
+            drop = rng.getrandbits(config.acc_groups) if rng.random() < 0.3 else 0
             ctx.set(unit.gemm_read.drop, drop)
             step(model, reads, readers, drop)
             for port in writers:

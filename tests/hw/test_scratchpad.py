@@ -82,15 +82,17 @@ def check(config, buffer, seed, *, words=False, brief=False, shared=False, cycle
     rng = random.Random(seed)
     unit = Scratchpad(config, buffer, words=words, brief=brief, shared=shared)
     tiles = [0] * config.tiles(buffer)
-    ports = [(unit.read, words, Reads(brief=brief)),
-             *([(unit.tiles, False, Reads(brief=True))] if shared else [])]
+    own = 8 * config.tile_bytes(buffer)
+    ports = [(unit.read, max(own, config.bus_bits) if words else own, Reads(brief=brief)),
+             *([(unit.tiles, 8 * config.tile_bytes(Buffer.INP), Reads(brief=True))]
+               if shared else [])]
 
-    def read_value(tile, words):
-        if not words:
-            return tiles[tile]
-        first = tile // unit.lanes * unit.lanes
-        return sum(value << unit.tile_bits * lane
-                   for lane, value in enumerate(tiles[first:first + unit.lanes]))
+    def read_value(tile, bits):
+        """As many bits as a port is wide, of those that hold a tile."""
+        first = tile * own // bits * bits
+        whole = sum(value << own * number for number, value in enumerate(
+            tiles[first // own:-(-(first + bits) // own)]))
+        return whole >> first % own & (1 << bits) - 1
 
     async def testbench(ctx):
         for _ in range(cycles):
@@ -98,7 +100,7 @@ def check(config, buffer, seed, *, words=False, brief=False, shared=False, cycle
             for port, wide, reads in ports:
                 enable = rng.random() < 0.6
                 ctx.set(port.enable, enable)
-                ctx.set(port.index, tile)
+                ctx.set(port.index, tile if port is unit.read else tile * own // wide)
                 shown = reads.step(read_value(tile, wide) if enable else None)
                 if shown is not None:
                     assert ctx.get(port.data) == shown

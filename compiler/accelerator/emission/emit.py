@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from ....isa.config import Config
-from ....isa.instructions import Instruction, Load
+from ....isa.instructions import Engine, Instruction, Load
 from ....isa.program import Program
 from ...errors import CompileError
 from ...nest import nest as ir
@@ -50,11 +50,11 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
     """
     known = collect_intrinsics(config, intrinsics)
     try:
-        emitter = Emitter(config, interleaved(nest, interleaves or {}), known)
+        emitter = Emitter(config, interleaved(nest, interleaves or {}, config), known)
     except CompileError:                    # no room to fill up groups
         if not interleaves:
             raise
-        emitter = Emitter(config, interleaved(nest, interleaves, filled=False), known)
+        emitter = Emitter(config, interleaved(nest, interleaves, config, filled=False), known)
     nest = emitter.nest
     dram = dram_of(nest, emitter.bits)
     _check_length(nest)
@@ -104,7 +104,9 @@ class Emitter:
         can take turns."""
         innermost = peel_loops(statement)[2]
         if isinstance(innermost, ir.Invoke):
-            return self._invoke(innermost, IntrinsicSite(statement, self.places, self.slides))
+            by_tile = find_intrinsic(innermost.intrinsic, self.intrinsics).engine == Engine.ALU
+            return self._invoke(innermost, IntrinsicSite(statement, self.places, self.slides,
+                                                         by_tile=by_tile))
         if isinstance(innermost, ir.Start):
             return self._start(innermost, IntrinsicSite(statement, self.places, self.slides))
         match statement:
@@ -130,6 +132,14 @@ class Emitter:
         if len(self.code) > MOST_INSTRUCTIONS:
             raise CompileError(f"a program has at most {MOST_INSTRUCTIONS} instructions, and this "
                                f"one has more; divide the computation")
+
+    def _clear(self, instructions: Iterable[Instruction]) -> None:
+        """Clear what is touched before its sums have begun, which only whole tiles can be."""
+        cleared = list(instructions)
+        if cleared and any(buffer.scope == ir.Scope.ACC and buffer.parts > 1
+                           for buffer in self.places):
+            raise CompileError("sums in groups of lanes must begin with their first products")
+        self._write(cleared)
 
     def _ahead(self, loop: ir.Loop) -> Step:
         """A loop of which the next iteration begins before this one goes on. Each buffer that is
@@ -176,14 +186,14 @@ class Emitter:
                                f"accelerator does not have; use cache_read or cache_write to give "
                                f"it a scratchpad")
         start = constant_start(statement, self.nest.inputs) if buffer in self.stable else None
-        rows = buffer.tile_rows or 1
+        parts = buffer.parts
 
         def enter(frame: Frame) -> Frame:
             content = None if start is None else tuple([each.value(frame.values)
                                                         for each in start])
             tile = self.contents.first_tile(buffer, frame.thread, content)
-            # Counted as instructions count: in tiles, or in rows.
-            return frame._replace(bases={**frame.bases, buffer: tile * rows})
+            # Counted as instructions count: in tiles, or in rows or groups of lanes.
+            return frame._replace(bases={**frame.bases, buffer: tile * parts})
 
         return enter
 
@@ -197,7 +207,7 @@ class Emitter:
                 if self.starts.noted:
                     touched = [touched_tiles(axes, tiles[place]) for place in site.in_acc]
                     begins = intrinsic.begins and self.starts.begun(touched[0])
-                    self._write(self.starts.cleared(touched))
+                    self._clear(self.starts.cleared(touched))
                 self._write(intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins)))
                 again = site.again(frame)
                 if again is not None:
@@ -212,14 +222,12 @@ class Emitter:
         begins = find_intrinsic(start.intrinsic, self.intrinsics).begins
 
         def run(frame: Frame) -> Iterator[None]:
-            visit = site.visit(frame)
-            if visit is not None:
-                axes, (tile,) = visit
+            for axes, (tile,) in site.visits(frame):
                 touched = touched_tiles(axes, tile)
                 if begins:
-                    self._write(self.starts.note(touched, start.value))
+                    self._clear(self.starts.note(touched, start.value))
                 else:
-                    self._write(self.starts.cleared([touched]))
+                    self._clear(self.starts.cleared([touched]))
                     self._write(fills(axes, tile, start.value))
             yield
 
@@ -228,16 +236,16 @@ class Emitter:
     def _copy(self, site: CopySite) -> Step:
         """A load or a store. What is still on the chip is not loaded again."""
         segment, scratchpad = self.segments[site.dram.buffer], site.transfer.scratchpad
-        rows = site.transfer.tile_rows or 1
+        parts = site.chip.buffer.parts
 
         def run(frame: Frame) -> Iterator[None]:
             if (site.copy.target.buffer, frame.thread) not in self.contents.loaded:
                 first = site.first_tile(frame)
                 if self.starts.noted and site.chip.buffer.scope == ir.Scope.ACC:
-                    self._write(self.starts.cleared([copied_tiles(first, site.chip)]))
+                    self._clear(self.starts.cleared([copied_tiles(first, site.chip)]))
                 boxes = list(site.transfer.boxes([each.value(frame.values) for each in site.start]))
                 for box in boxes:
-                    ends = Ends(scratchpad, first // rows + box.sram, segment, box.offset)
+                    ends = Ends(scratchpad, first // parts + box.sram, segment, box.offset)
                     self._write(self._loads(site, ends, box.sides, only=len(boxes) == 1)
                                 if site.transfer.loads else
                                 stores_of(store_pieces(box.sides, site.transfer.tile_bytes), ends))

@@ -9,6 +9,11 @@ the smaller one, several of them, side by side, are one of those in memory:
 So channel blocks are interleaved in DRAM, and a buffer on the chip that is filled from there, or
 stored, has the same order where its channels allow: then a transfer moves runs as long as those of
 an array with equal blocks. Otherwise it moves tile by tile.
+
+A depthwise product has the lanes of the smaller block, and addresses groups of so many lanes in
+tiles of the larger one. A buffer of such tiles has narrow ones in a nest as well, in the same
+order, but a group of them is one tile of the scratchpad: it is transferred, and computed on by the
+ALU, as a whole.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from ....isa.config import Config
 from ...errors import CompileError
 from ...expression.affine import Affine, affine
 from ...expression.expression import Axis
@@ -40,13 +46,16 @@ from ...nest.nest import (
 )
 
 IN_ORDER = (Scope.INP, Scope.OUT)       # scratchpads in which instructions may walk in any order
+BLOCK_RANK = 5                          # dimensions of images from channel blocks on
 
 Interleaves = Mapping[str, Interleave]  # by the name of a buffer in DRAM
 
 
-def interleaved(nest: Nest, interleaves: Interleaves, *, filled: bool = True) -> Nest:
+def interleaved(nest: Nest, interleaves: Interleaves, config: Config, *,
+                filled: bool = True) -> Nest:
     """The nest with some buffers of DRAM interleaved, and buffers on the chip where that helps:
-    those of whole groups, and others if they may be `filled` up to whole groups."""
+    those of whole groups, and others if they may be `filled` up to whole groups. Buffers of groups
+    of lanes always are."""
     found = {name: each for name, each in interleaves.items() if each.ways > 1}
     if not found:
         return nest
@@ -56,7 +65,7 @@ def interleaved(nest: Nest, interleaves: Interleaves, *, filled: bool = True) ->
         raise CompileError(f"{missing[0]} is to be interleaved, but the nest has no such buffer")
     others = {each: replace(each, interleave=found[each.name])
               for each in (*nest.inputs, *nest.outputs) if each.name in found}
-    others |= _on_chip(nest, others, filled)
+    others |= _on_chip(nest, others, filled) | _groups_of_lanes(nest, others, config)
     return replace(nest, inputs=tuple(others.get(each, each) for each in nest.inputs),
                    outputs=tuple(others.get(each, each) for each in nest.outputs),
                    body=_replaced(nest.body, others))
@@ -70,7 +79,7 @@ def memory_shape(buffer: Buffer) -> tuple[int, ...]:
 def is_spread(buffer: Buffer, order: Interleave) -> bool:
     """Whether neighbours along an interleaved dimension are apart without that: other dimensions
     lie between it and the tile. If none do, only its end is filled up."""
-    return order.alone or order.dimension < len(buffer.shape) - TILE_RANK - 1
+    return order.dimension < len(buffer.shape) - TILE_RANK - 1
 
 
 class Run(NamedTuple):
@@ -121,12 +130,49 @@ def _on_chip(nest: Nest, in_dram: Mapping[Buffer, Buffer], filled: bool) -> dict
 def _is_copied_in_groups(dram: Region, chip: Region, order: Interleave, filled: bool) -> bool:
     """Whether a copy moves whole groups, so that both sides can have the same order."""
     place, ways = order.dimension, order.ways
-    if order.alone or chip.buffer.scope not in IN_ORDER or chip.buffer.tile_rows:
+    if chip.buffer.scope not in IN_ORDER or chip.buffer.tile_rows:
         return False
     count, size = chip.extents[place], dram.buffer.shape[place]
     whole = count % ways == 0 or (filled and count == size)
     return (count >= ways and whole and count == chip.buffer.shape[place]
             and all(_is_multiple(affine(each.start[place]), ways) for each in (dram, chip)))
+
+
+def _groups_of_lanes(nest: Nest, in_dram: Mapping[Buffer, Buffer],
+                     config: Config) -> dict[Buffer, Buffer]:
+    """Buffers of scratchpads whose tiles are groups of lanes of those that the scratchpad has."""
+    found: dict[Buffer, Buffer] = {}
+    blocks = {Scope.INP: config.block_in, Scope.ACC: config.block_out, Scope.OUT: config.block_out}
+    for each in statements_of(nest.body):
+        if isinstance(each, Allocate) and not each.buffer.tile_rows:
+            buffer = each.buffer
+            ways = blocks.get(buffer.scope, buffer.shape[-1]) // buffer.shape[-1]
+            if ways > 1 and each.slide is not None:
+                raise CompileError(f"{buffer.name} slides, which groups of lanes cannot")
+            if ways > 1:
+                order = Interleave(max(0, len(buffer.shape) - BLOCK_RANK), ways, whole=True)
+                found[buffer] = replace(buffer, interleave=order)
+    for each in statements_of(nest.body):
+        if isinstance(each, Copy):
+            for chip, dram in ((each.source, each.target), (each.target, each.source)):
+                if chip.buffer in found and not _moves_whole_tiles(
+                        dram, chip, found[chip.buffer].interleave, in_dram.get(dram.buffer)):
+                    raise CompileError(f"a copy of {dram.buffer.name} cuts through its tiles; only "
+                                       f"whole tiles are moved")
+    return found
+
+
+def _moves_whole_tiles(dram: Region, chip: Region, order: Interleave | None,
+                       known: Buffer | None) -> bool:
+    """Whether a copy of groups of lanes moves whole tiles, of which the last may be filled up."""
+    if order is None or known is None or known.interleave is None or (
+            known.interleave.dimension, known.interleave.ways) != (order.dimension, order.ways):
+        return False
+    place = order.dimension
+    count, size = chip.extents[place], dram.buffer.shape[place]
+    return count == chip.buffer.shape[place] and (count == size or (
+        count % order.ways == 0
+        and all(_is_multiple(affine(each.start[place]), order.ways) for each in (dram, chip))))
 
 
 def _is_multiple(form: Affine | None, ways: int) -> bool:

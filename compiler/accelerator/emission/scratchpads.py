@@ -58,12 +58,13 @@ def tiles_of(buffer: Buffer) -> int:
     """Tiles of a buffer in a scratchpad."""
     if buffer.tile_rows:
         return prod(buffer.shape[:-1]) // buffer.tile_rows
-    return prod(memory_shape(buffer)[:-TILE_RANK])
+    return prod(memory_shape(buffer)[:-TILE_RANK]) // buffer.parts
 
 
 def strides_of(buffer: Buffer) -> list[int]:
-    """From one index of a dimension to the next, in tiles, or in rows where these are addressed;
-    dimensions of the tile or row left out. From group to group, if a dimension is interleaved."""
+    """From one index of a dimension to the next, in tiles, or in rows or groups of lanes where
+    these are addressed; dimensions of the tile or row left out. From group to group, if a dimension
+    is interleaved."""
     leading = memory_shape(buffer)[:-1 if buffer.tile_rows else -TILE_RANK]
     strides = [prod(leading[place + 1:]) for place in range(len(leading))]
     return strides if buffer.interleave is None else strides[:-1]
@@ -169,7 +170,7 @@ def _spread(statement: Allocate, config: Config, top: int, count: int) -> Place 
     by one: while the gemm works on one, the ALU has the one before."""
     buffer, copies = statement.buffer, statement.copies
     indices = buffer.shape[_outermost(buffer)] if strides_of(buffer) else 1
-    if not 1 < indices <= config.acc_banks or not _leaves_in_parts(statement):
+    if not 1 < indices <= config.acc_banks or buffer.parts > 1 or not _leaves_in_parts(statement):
         return None
     pitch = config.acc_banks // indices * config.acc_bank_tiles
     size = tiles_of(buffer) // indices

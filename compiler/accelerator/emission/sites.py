@@ -72,6 +72,7 @@ class Operand:
         self.start = form.without(*axes)
         self.steps = [form.of(axis) for axis in axes]
         self.blocks = _blocks_of(region, axes)
+        self.parts = self.buffer.parts if self.blocks is not None else 1
 
     def tile(self, loops: tuple[Axis, ...], starts: tuple[int, ...], frame: Frame) -> Affine:
         """Which tile it is in some loops that begin somewhere, those around them being known."""
@@ -110,9 +111,10 @@ class Visit(NamedTuple):
 
 class IntrinsicSite:
     """An intrinsic, or the start of its sums, in loops that the hardware can run. Buffers may
-    slide."""
+    slide. If it computes `by_tile`, it takes groups of lanes of a tile as one."""
 
-    def __init__(self, statement: Statement, places: Places, slides: Slides):
+    def __init__(self, statement: Statement, places: Places, slides: Slides, *,
+                 by_tile: bool = False):
         axes, conditions, innermost = peel_loops(statement)
         assert isinstance(innermost, Invoke | Start)
         self.statement, self.axes = innermost, tuple(axes)
@@ -124,6 +126,10 @@ class IntrinsicSite:
         self.shorter: dict[tuple[int, ...], tuple[Axis, ...]] = {}
         self.from_zero = (0,) * len(axes)
         self.blocks = next((operand.blocks for operand in self.operands if operand.blocks), None)
+        self.by_tile = by_tile and any(operand.parts > 1 for operand in self.operands)
+        if self.by_tile and len({operand.parts for operand in self.operands}) > 1:
+            raise CompileError(f"{innermost}: some operands are groups of lanes, others whole "
+                               f"tiles, which the ALU cannot compute together")
         self.places, self.slide, self.ring_step = places, None, 0
         if regions[0].buffer in slides:
             found = slides[regions[0].buffer]
@@ -151,7 +157,20 @@ class IntrinsicSite:
         start, loop, ways, _ = self.blocks
         first = start.value(frame.values) + (0 if loop is None else left.starts[loop])
         for run in runs_of(first, 1 if loop is None else left.extents[loop], ways):
-            yield self._along(run, run.first - first, left, frame)
+            visit = self._along(run, run.first - first, left, frame)
+            yield self._whole(run, visit) if self.by_tile else visit
+
+    def _whole(self, run: Run, visit: Visit) -> Visit:
+        """The same in whole tiles. One that is not full is at the end of its buffer, so what else
+        is in there does not matter."""
+        assert self.blocks is not None
+        ways, loop = self.blocks.ways, self.blocks.loop
+        if run.first % ways:
+            raise CompileError("an instruction of the ALU begins within a tile")
+        inside = None if loop is None else visit.loops[loop + (1 if run.groups else 0)]
+        return Visit(tuple(axis for axis in visit.loops if axis is not inside), [
+            Affine(tile.constant // ways, {axis: step // ways for axis, step in tile.terms.items()
+                                           if axis is not inside}) for tile in visit.tiles])
 
     def _along(self, run: Run, skipped: int, left: Clipped, frame: Frame) -> Visit:
         """The loops along a run of an interleaved dimension, which begins later by some indices."""
@@ -169,7 +188,8 @@ class IntrinsicSite:
             first = operand.start.value(frame.values) + sum(map(int.__mul__, left.starts, steps))
             own = operand.blocks
             if own is not None:
-                first += run.first // own.ways * own.group + run.first % own.ways
+                at = run.first + self._behind(own, frame)
+                first += at // own.ways * own.group + at % own.ways
                 strides = (own.group, 1) if run.groups else (1,)
             else:
                 step = steps[loop] if loop is not None else 0
@@ -180,6 +200,14 @@ class IntrinsicSite:
             tiles.append(Affine(frame.bases[operand.buffer] + first, {
                 axis: step for axis, step in zip(axes, steps, strict=True) if step}))
         return Visit(axes, tiles)
+
+    def _behind(self, own: Blocks, frame: Frame) -> int:
+        """How many indices an operand is behind the first that is interleaved."""
+        assert self.blocks is not None
+        behind = own.start.value(frame.values) - self.blocks.start.value(frame.values)
+        if own.loop != self.blocks.loop or own.ways != self.blocks.ways or behind % own.ways:
+            raise CompileError("two operands walk through interleaved tiles in different ways")
+        return behind
 
     def _within(self, limits: list[Limit], frame: Frame) -> Visit | None:
         left = clip_loops(self.axes, limits, frame.values)

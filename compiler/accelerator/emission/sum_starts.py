@@ -47,7 +47,12 @@ def touched_tiles(axes: Sequence[Axis], operand: Affine) -> Tiles:
 
 def copied_tiles(first: int, region: Region) -> Tiles:
     """Those of a box, whose first tile is known."""
-    sizes = zip(region.extents, strides_of(region.buffer), strict=False)
+    extents, strides, order = list(region.extents), strides_of(region.buffer), (
+        region.buffer.interleave)
+    if order is not None:               # its groups, each with all of their tiles
+        extents[order.dimension] = -(-extents[order.dimension] // order.ways)
+        extents, strides = [order.ways, *extents], [1, *strides]
+    sizes = zip(extents, strides, strict=False)
     return Tiles(first, tuple(Walk(extent, (stride,)) for extent, stride in sizes if extent > 1))
 
 

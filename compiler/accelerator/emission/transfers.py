@@ -104,7 +104,8 @@ class Transfer:
     sizes: tuple[int, ...]  # tiles of the buffer in DRAM, along each dimension
     sides: Sides            # of a copy that lies inside
     interleave: Interleave | None = None
-    alike: bool = False     # the scratchpad is interleaved too
+    alike: bool = False     # the scratchpad is interleaved too ...
+    whole: bool = False     # ... and groups are tiles there
 
     def at(self, start: Sequence[int]) -> tuple[int, Sides]:
         """The byte at which a copy that starts somewhere does so in DRAM, and its dimensions."""
@@ -124,14 +125,14 @@ class Transfer:
         if self.interleave is None:
             yield Box(0, *self.at(start))
             return
-        place, ways = self.interleave.dimension, self.interleave.members
+        place, ways = self.interleave.dimension, self.interleave.ways
         first, side, size = start[place], self.sides[place], self.sizes[place]
         if self.alike:
             groups = replace(self, sizes=_changed(self.sizes, place, -(-size // ways)),
                              sides=_changed(self.sides, place, side._replace(
                                  extent=-(-side.extent // ways))))
             offset, sides = groups.at(_changed(start, place, first // ways))
-            yield Box(0, offset, _in_groups(sides, self.tile_bytes, ways))
+            yield Box(0, offset, sides if self.whole else _in_groups(sides, self.tile_bytes, ways))
             return
         one = replace(self, sides=_changed(self.sides, place, side._replace(extent=1)))
         offset, sides = one.at(_changed(start, place, 0))
@@ -197,7 +198,8 @@ def transfer_of(copy: Copy, config: Config, bits: int) -> Transfer:
         raise CompileError(f"a copy of {dram.buffer.name} cuts through its tiles; only whole tiles "
                            f"are moved")
     tile_bytes = config.tile_bytes(scratchpad)
-    if prod(shape[-TILE_RANK:]) * bits != tile_bytes * 8:
+    whole = chip.buffer.parts if not rows else 1
+    if prod(shape[-TILE_RANK:]) * bits * whole != tile_bytes * 8:
         raise CompileError(f"a tile of {dram.buffer.name} has {shape[-TILE_RANK]} × {shape[-1]} "
                            f"elements of {bits} bits, but a tile of the scratchpad takes "
                            f"{tile_bytes} bytes of DRAM")
@@ -206,17 +208,17 @@ def transfer_of(copy: Copy, config: Config, bits: int) -> Transfer:
     in_memory = _in_tiles(memory_shape(dram.buffer), rows)
     sides = tuple(Side(extents[place], prod(in_memory[place + 1:]) * bits // 8,
                        prod(on_chip[place + 1:leading])) for place in range(leading))
-    if order is None or not is_spread(dram.buffer, order):
+    if order is None or (not is_spread(dram.buffer, order) and whole == 1):
         if order is not None:                   # the last dimension: its end is filled up
             sides = (*sides[:-1], sides[-1]._replace(dram=tile_bytes))
         return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides)
     alike = chip.buffer.interleave is not None
     if alike:
         on_chip = memory_shape(chip.buffer)
-        sides = tuple(side._replace(pad=prod(on_chip[place + 1:leading + 1]))
+        sides = tuple(side._replace(pad=prod(on_chip[place + 1:leading + 1]) // whole)
                       for place, side in enumerate(sides))
     return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides,
-                    order, alike)
+                    order, alike, whole > 1)
 
 
 def _in_tiles(shape: tuple[int, ...], tile_rows: int) -> tuple[int, ...]:

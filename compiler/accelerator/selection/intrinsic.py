@@ -37,7 +37,6 @@ from ...expression.expression import (
     largest,
     maximum,
     minimum,
-    select,
     total,
 )
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
@@ -97,7 +96,7 @@ def accelerator_intrinsics(config: Config) -> dict[str, Intrinsic]:
 @lru_cache(CONFIGS)
 def _builtin_intrinsics(config: Config) -> tuple[Intrinsic, ...]:
     found = [gemm(config), depthwise(config), pool(config), pool_sum(config)]
-    if config.gemm_out_tiles:
+    if config.gemm_out_tiles and config.block_in == config.block_out:
         found += [gemm_of_results(config), depthwise_of_results(config)]
     found += [element_wise(config, op) for op in (AluOp.ADD, AluOp.SUB, AluOp.MUL, AluOp.MIN,
                                                   AluOp.MAX)]
@@ -124,13 +123,14 @@ def gemm_of_results(config: Config) -> Intrinsic:
 
 
 def depthwise(config: Config) -> Intrinsic:
-    """Products lane by lane, with one row of a weight tile, added to an accumulator tile. The sum
-    has one term: sums over a window are loops around it."""
-    inp = placeholder("inp", (config.batch, config.block_in), "int8")
+    """Products lane by lane, with one row of a weight tile, added to an accumulator tile; of a
+    wider tile, to one of its groups of lanes. The sum has one term: sums over a window are loops
+    around it."""
+    inp = placeholder("inp", (config.batch, config.depthwise_lanes), "int8")
     wgt = placeholder("wgt", (config.block_in,), "int8")
     one = reduce_axis("one", 1)
-    acc = compute("acc", (config.batch, config.block_out), lambda b, o: total(
-        lane_product(config, o, inp[b, o + one], wgt[o]), one))
+    acc = compute("acc", inp.shape, lambda b, o: total(
+        inp[b, o + one].cast("int32") * wgt[o].cast("int32"), one))
     return Intrinsic("depthwise", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT},
                      Engine.GEMM, instruction_rules.depthwise, begins=True)
 
@@ -148,15 +148,6 @@ def fill(config: Config, value: int) -> Intrinsic:
     out = compute("out", (config.batch, config.block_out), lambda b, o: Constant(value, "int8"))
     return Intrinsic(f"fill[{value}]", out, {out: Scope.OUT}, Engine.ALU,
                      instruction_rules.fill(value))
-
-
-def lane_product(config: Config, lane: Expression, inp: Expression,
-                 wgt: Expression) -> Expression:
-    """The product in a lane of the accumulator; lanes that activations lack add nothing."""
-    product = inp.cast("int32") * wgt.cast("int32")
-    if config.block_out <= config.block_in:
-        return product
-    return select(lane < config.block_in, product, 0)
 
 
 def pool(config: Config) -> Intrinsic:
@@ -247,12 +238,12 @@ def clamp_function(*, rounding: Rounding, zero_point: int, low: int, high: int) 
         narrow.pattern, flags=narrow.pattern.flags | RequantizeFlags.ACC))
 
 
-def requantize(config: Config, function: Function) -> Intrinsic:
+def requantize(config: Config, function: Function, lanes: int | None = None) -> Intrinsic:
     """A tile scaled to 8 bits, or to 32 if that is what the function gives, with the parameters
-    of its channels."""
+    of its channels; or so many lanes of a tile."""
     if not isinstance(function, Requantization):
         raise CompileError(f"{function.name} is not a requantization: no instruction computes it")
-    shape = (config.batch, config.block_out)
+    shape = (config.batch, lanes or config.block_out)
     acc, bias, multiplier, shift = (placeholder(name, shape, "int32") for name in
                                     ("acc", "bias", "multiplier", "shift"))
     out = compute("out", shape, lambda b, o: Call(function, (

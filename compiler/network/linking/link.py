@@ -229,15 +229,19 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
 
 
 def _relocate_micro_ops(program: Program, moves: Moves, stays: OnChip) -> bytes:
-    """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count rows
-    of weights, and some read results as activations."""
-    words = micro_ops_of(program).copy()
+    """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count groups
+    of lanes and rows of weights, and some read results as activations."""
+    words, config = micro_ops_of(program).copy(), program.config
     flags = modes(program)
-    rows = np.where(flags & GemmFlags.DEPTHWISE != 0, program.config.block_out, 1)
-    taken = stays.taken
-    source = np.where(flags & GemmFlags.OUT != 0, moves[Buffer.OUT], moves[Buffer.INP]
-                      if taken is None else taken.first - taken.wanted.inp)
-    for name, move in (("dst", moves[Buffer.ACC]), ("src", source),
+    depthwise, taken = flags & GemmFlags.DEPTHWISE != 0, stays.taken
+    rows, groups = (np.where(depthwise, each, 1) for each in (config.block_out, config.acc_groups))
+    # In groups of lanes, which both kinds of tiles have.
+    inp, out = config.inp_groups * moves[Buffer.INP], config.acc_groups * moves[Buffer.OUT]
+    if taken is not None:
+        inp = config.acc_groups * taken.first - config.inp_groups * taken.wanted.inp
+    source = np.where(flags & GemmFlags.OUT != 0, out, inp) // np.where(
+        depthwise, 1, config.inp_groups)
+    for name, move in (("dst", moves[Buffer.ACC] * groups), ("src", source),
                        ("wgt", moves[Buffer.WGT] * rows)):
         moved = words[name].astype(np.int64) + move
         if moved.max(initial=0) >= INDICES:

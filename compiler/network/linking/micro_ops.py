@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
+from ....isa.config import Config
 from ....isa.instructions import Buffer, Gemm, GemmFlags, Load, MicroOp, Window
 from ....isa.program import Program
 from ....isa.stream import Stream
@@ -54,6 +56,13 @@ def flags_at(code: Stream, position: int) -> int:
         return GemmFlags.DEPTHWISE | flags & GemmFlags.OUT
     flags = int(code.view(Gemm.dtype())["flags"][position])
     return flags & (GemmFlags.DEPTHWISE | GemmFlags.OUT)
+
+
+def source_unit(config: Config, flags: int) -> Fraction:
+    """What an index of activations counts where they are results, in tiles of out: activation
+    tiles, or groups of lanes."""
+    groups = 1 if flags & GemmFlags.DEPTHWISE else config.inp_groups
+    return Fraction(groups, config.acc_groups)
 
 
 def micro_ops_of(program: Program) -> Stream:

@@ -69,10 +69,10 @@ def on_chip(layers: Sequence[Linked], config: Config) -> list[OnChip]:
             lives[f"tensor {number}"] = Life(
                 each.tiles, 2 * number + leaves_late(layer.program, OUTPUT),
                 2 * number + 2 + (not leaves_late(layers[number + 1].program, OUTPUT)))
-    plan = plan_memory(lives, Grid(1, 1))
-    if lives and plan.peak > config.gemm_out_tiles:
+    plan = plan_memory(lives, Grid(config.inp_groups, config.inp_groups))   # whole activation tiles
+    if lives and plan.peak > config.tiles(Buffer.OUT):
         raise CompileError(f"what stays on the chip takes {plan.peak} tiles of out, but there are "
-                           f"{config.gemm_out_tiles}")
+                           f"{config.tiles(Buffer.OUT)}")
     stays = [None if each is None else Stay(plan.offsets[f"tensor {number}"], each)
              for number, each in enumerate(wanted)]
     return [OnChip(taken, left, plan.offsets.get(f"rest {number}"))
@@ -88,7 +88,7 @@ def can_stay(first: Program, second: Program) -> bool:
         _leaving(first.code, made, left)
     except CompileError:
         return False
-    return left.wanted.tiles <= first.config.gemm_out_tiles
+    return left.wanted.tiles <= first.config.tiles(Buffer.OUT)
 
 
 def _expected_input(layers: Sequence[Linked], number: int) -> Input | None:

@@ -13,7 +13,7 @@ whatever operator they are of:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -34,7 +34,7 @@ from ....isa.instructions import (
 from ....isa.program import Program
 from ....isa.stream import Stream, encode, positions_of
 from ...graph.types import Array
-from .micro_ops import flags_at, micro_ops_of, sequences
+from .micro_ops import flags_at, micro_ops_of, sequences, source_unit
 from .retarget_alu import iteration_tiles
 
 KINDS: dict[int, type[Alu | AluI | Requantize]] = {
@@ -54,7 +54,7 @@ class Box:
 @dataclass(frozen=True, eq=False)
 class Input:
     """How a program wants to find a tensor on the chip: the place of each of its tiles, counted
-    from the first, and a border."""
+    from the first, and a border. Tiles are those of out."""
 
     places: Array
     tiles: int
@@ -91,7 +91,7 @@ def input_of(program: Program, name: str) -> Input | None:
             (loads["segment"] != segment) & (loads["buffer"] == Buffer.INP)).any():
         return None
     places = np.full(program.segments[segment].size // tile, -1, np.int64)
-    taken = np.zeros(max(config.tiles(Buffer.INP), config.tiles(Buffer.OUT)), bool)
+    taken = np.zeros(max(config.tiles(Buffer.INP), config.gemm_out_tiles), bool)
     border: list[Box] = []
     for load in mine:
         whole, inside, sources = _load_mapping(load, tile)
@@ -104,9 +104,36 @@ def input_of(program: Program, name: str) -> Input | None:
     if (places < 0).any() or len(fills) > 1:
         return None
     first, last = (int(np.flatnonzero(taken)[each]) for each in (0, -1))
-    return Input(places - first, last + 1 - first,
-                 tuple(Box(box.first - first, box.loops, box.strides) for box in border),
-                 fills.pop() if fills else 0, first)
+    found = Input(places - first, last + 1 - first,
+                  tuple(Box(box.first - first, box.loops, box.strides) for box in border),
+                  fills.pop() if fills else 0, first)
+    return _in_narrower(found, config.inp_groups) if config.inp_groups > 1 else (
+        _in_wider(found, config.acc_groups))
+
+
+def _in_narrower(found: Input, groups: int) -> Input:
+    """The same in tiles of out, of which an activation tile has several."""
+    places = (found.places[:, None] * groups + np.arange(groups)).ravel()
+    border = tuple(Box(box.first * groups, (*box.loops[:2], box.loops[2] * groups),
+                       (box.strides[0] * groups, box.strides[1] * groups, 1))
+                   for box in found.border)
+    return replace(found, places=places, tiles=found.tiles * groups, border=border)
+
+
+def _in_wider(found: Input, groups: int) -> Input | None:
+    """The same in tiles of out, which have several activation tiles each; None if these are not
+    side by side."""
+    places = found.places.reshape(-1, groups)
+    numbers = [number for box in found.border
+               for number in (box.first, box.loops[2], *box.strides[:2])]
+    if (places % groups != np.arange(groups)).any() or (np.ptp(places // groups, axis=1)).any() or (
+            any(number % groups for number in numbers)):
+        return None
+    border = tuple(Box(box.first // groups, (*box.loops[:2], box.loops[2] // groups),
+                       (box.strides[0] // groups, box.strides[1] // groups, 1))
+                   for box in found.border)
+    return replace(found, places=places[:, 0] // groups, tiles=-(-found.tiles // groups),
+                   border=border)
 
 
 def _load_mapping(load: np.void, tile: int) -> tuple[Array, Array, Array]:
@@ -219,6 +246,7 @@ def _read_by_gemm(program: Program, written: list[Array]) -> bool:
                 (int(count) - 1) * int(stride)
                 for count, stride in zip(word["loops"], word["src_stride"], strict=True)])
             first, last = sources[used].min() + steps.min(), sources[used].max() + steps.max()
-            if mine[first:last + 1].any():
+            tiles = source_unit(program.config, flags_at(program.code, position))
+            if mine[int(first * tiles):int(last * tiles) + max(1, int(tiles))].any():
                 return True
     return False

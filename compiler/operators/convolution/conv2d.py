@@ -8,7 +8,7 @@ multiplier and shift. What a zero point of the input adds to a sum is part of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ....isa.config import Config
@@ -18,7 +18,7 @@ from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..description import extent, setting
 from ..form import ACCUMULATOR_BYTES, TensorForm, blocks_of, requantize_sum
-from ..layout import Layout, interleaves, memory_block, spread_images, tile_images, wide_tiles
+from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import (
     Array,
     Operand,
@@ -82,7 +82,6 @@ class Conv2dForm(TensorForm):
     parameters: Tensor
     sums: Tensor
     between: AluSteps | None = None     # of the ALU, from sums to results
-    spread: frozenset[str] = frozenset()        # tensors that a depthwise product reads or writes
 
     @property
     def extents(self) -> tuple[int, int, int]:
@@ -119,23 +118,18 @@ class Conv2dForm(TensorForm):
     @property
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
-        images = {"data": (spec.images, spec.channels_in, spec.height, spec.width),
-                  "output": (spec.images, spec.channels_out, *spec.out_shape)}
-        block = {"data": memory_block(config, config.block_in),
-                 "output": memory_block(config, config.block_out)}
-        return {name: spread_images(*shape, config) if name in self.spread
-                else tile_images(*shape, config.batch, block[name])
-                for name, shape in images.items()}
+        return {"data": tile_images(spec.images, spec.channels_in, spec.height, spec.width,
+                                     config.batch, memory_block(config, config.block_in)),
+                "output": tile_images(spec.images, spec.channels_out, *spec.out_shape,
+                                       config.batch, memory_block(config, config.block_out))}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
-        return {name: replace(order, alone=name in self.spread)
-                for name, order in interleaves(self.config).items()}
+        return interleaves(self.config)
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         config = self.config
-        data = (self.layouts["data"].pack(given["data"]) if "data" in self.spread else
-                pack_activations(given["data"], config, memory_block(config, config.block_in)))
+        data = pack_activations(given["data"], config, memory_block(config, config.block_in))
         bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
         return {"data": data.reshape(self.shapes["data"]),
                 "weights": pack_weights(self._in_planes(given["weights"]), self.config),
@@ -148,8 +142,6 @@ class Conv2dForm(TensorForm):
         return planes.reshape(*planes.shape[:3], -1)
 
     def unpack(self, output: Array) -> Array:
-        if "output" in self.spread:
-            return self.layouts["output"].unpack(output)
         return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
                                   self.spec.images, self.spec.channels_out)
 

@@ -108,11 +108,8 @@ def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Any]:
     taps = taps * form.spec.planes
     pixels = knobs.groups * knobs.rows * knobs.columns
     config, (_, outputs, every) = form.config, form.extents
-    depth, blocks = knobs.depth, knobs.blocks
-    if "data" not in form.spread:
-        depth = _filled(ways_of(config, config.block_in), depth, every)
-    if "output" not in form.spread:
-        blocks = _filled(ways_of(config, config.block_out), blocks, outputs)
+    depth = _filled(ways_of(config, config.block_in), knobs.depth, every)
+    blocks = _filled(ways_of(config, config.block_out), knobs.blocks, outputs)
     return {Buffer.INP: knobs.groups * depth * height * width,
             Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
             Buffer.ACC: pixels * knobs.blocks, Buffer.OUT: pixels * blocks}
@@ -197,12 +194,10 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     runs = height * width if form.skips_columns else np.where(width >= spec.width, 1, height)
     out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
     _, outputs, depth = form.extents
-    runs = np.where(_is_in_groups(ways_of(config, config.block_in), knobs.depth, depth)
-                    & ("data" not in form.spread),
+    runs = np.where(_is_in_groups(ways_of(config, config.block_in), knobs.depth, depth),
                     runs, height * width)
     together = np.where(knobs.one_by_one, 1, knobs.blocks)
-    out_runs = np.where(_is_in_groups(ways_of(config, config.block_out), together, outputs)
-                        & ("output" not in form.spread),
+    out_runs = np.where(_is_in_groups(ways_of(config, config.block_out), together, outputs),
                         out_runs, even.rows * even.columns)
     kept = _resident_weights(form, knobs)
     inputs_kept = _resident_inputs(form, knobs) >= steps * pieces

@@ -1,10 +1,11 @@
 """Depthwise convolution: every output channel sums over a window of one input channel.
 
 A tile product multiplies lane by lane, with one row of a weight tile for each tap of the window.
-Tensors are packed in blocks of `depthwise_lanes` channels: activations as (n, block, y, x, batch,
-lane), weights as (block, chunk y, chunk x, row, lane), where a chunk holds the rows of some taps of
-the window and is filled up to whole tiles; one chunk is the whole window, unless that does not fit.
-With a channel multiplier, the packed input repeats each channel for every output that reads it.
+Blocks of `depthwise_lanes` channels are tiles, or groups of the lanes of a wider tile. Tensors are
+packed in such blocks: activations as (n, block, y, x, batch, lane), weights as (block, chunk y,
+chunk x, row, lane), where a chunk holds the rows of some taps of the window and is filled up to
+whole tiles; one chunk is the whole window, unless that does not fit. With a channel multiplier, the
+packed input repeats each channel for every output that reads it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, WINDOW_ROWS, WINDOW_TAPS
-from ...accelerator.selection.intrinsic import lane_product
+from ...accelerator.selection.intrinsic import Intrinsic, requantize
 from ...expression.expression import Axis, Element, Expression, both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..convolution.conv2d import Conv2d, convolution_bytes
 from ..form import TensorForm, blocks_of, requantize_sum
-from ..layout import Layout, Stage, interleaves, memory_block, tile_images, wide_tiles
+from ..layout import Layout, Stage, tile_images, ways_of
 from ..packing import (
     Array,
     Operand,
@@ -85,8 +86,10 @@ class DepthwiseForm(TensorForm):
             products = (blocks_of(spec.images, config.batch)
                         * blocks_of(spec.channels_out, config.depthwise_lanes)
                         * self.chunks.cycles(spec.stride, *spec.out_shape))
+        passes = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
+                  * blocks_of(spec.channels_out, config.block_out))
         return Work(macs=spec.macs, products=products,
-                    bytes=convolution_bytes(spec, 1, config), passes=vectors)
+                    bytes=convolution_bytes(spec, 1, config), passes=passes)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -96,89 +99,74 @@ class DepthwiseForm(TensorForm):
                 *parameter_operands(spec.channels_out))
 
     @property
+    def intrinsics(self) -> list[Intrinsic]:
+        return [requantize(self.config, self.function, self.config.depthwise_lanes)]
+
+    @property
     def layouts(self) -> dict[str, Layout]:
         """Each input channel is repeated for every output that reads it, and unused lanes are
         filled with zeros."""
-        spec, config = self.spec, self.config
-        found = {"data": self._in_lanes(spec.channels_in, spec.multiplier, spec.height, spec.width,
-                                        config.block_in),
-                 "output": self._in_lanes(spec.channels_out, 1, *spec.out_shape,
-                                          config.block_out)}
-        if "data" in self.interleaves:
-            found["data"] = tile_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                        config.batch, memory_block(config, config.block_in))
-        if "output" in self.interleaves:
-            found["output"] = tile_images(spec.images, spec.channels_out, *spec.out_shape,
-                                          config.batch, memory_block(config, config.block_out))
-        return found
+        spec = self.spec
+        return {"data": self._in_tiles("data", spec.channels_in, spec.multiplier, spec.height,
+                                       spec.width),
+                "output": self._in_tiles("output", spec.channels_out, 1, *spec.out_shape)}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
-        """Tensors in tiles of the smaller block lie in those of the larger one; in tiles of the
-        larger one, blocks have the first lanes of a tile each."""
-        return interleaves(self.config) if multiplies_lanes(self.spec, self.config) else {}
+        """Channel blocks are groups of lanes in a wider tile, whether the accelerator has such
+        tiles itself, or only memory does."""
+        config = self.config
+        ways = {"data": max(config.inp_groups, ways_of(config, config.block_in)),
+                "output": max(config.acc_groups, ways_of(config, config.block_out)),
+                "parameters": config.acc_groups}
+        return {name: Interleave(0 if name == "parameters" else 1, count)
+                for name, count in ways.items() if count > 1}
 
-    def _in_lanes(self, channels: int, copies: int, height: int, width: int,
-                  block: int) -> Layout:
-        spec, config, lanes = self.spec, self.config, self.config.depthwise_lanes
-        source = (spec.images, channels, height, width)
+    def _block(self, name: str) -> int:
+        """Lanes of a tensor's tiles in memory."""
+        order = self.interleaves.get(name)
+        return self.config.depthwise_lanes * (1 if order is None else order.ways)
+
+    def _in_tiles(self, name: str, channels: int, copies: int, height: int,
+                  width: int) -> Layout:
+        spec, config = self.spec, self.config
         stages = []
         if copies > 1:
-            stages.append(Stage(source, (spec.images, channels, copies, height, width),
+            stages.append(Stage((spec.images, channels, height, width),
+                                (spec.images, channels, copies, height, width),
                                 ((0, 1), (1, 1), (1, 0), (2, 1), (3, 1)), (0,) * 4))
-        tiles, = tile_images(spec.images, channels * copies, height, width, config.batch,
-                             lanes).stages
-        stages.append(tiles)
-        if block > lanes:
-            stages.append(Stage(tiles.shape, (*tiles.shape[:-1], block),
-                                tuple((axis, 1) for axis in range(len(tiles.shape))),
-                                (0,) * len(tiles.shape)))
-        return Layout(tuple(stages))
+        tiles = tile_images(spec.images, channels * copies, height, width, config.batch,
+                             self._block(name))
+        return Layout((*stages, *tiles.stages))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Each input channel is repeated for every output channel that reads it."""
         repeated = np.repeat(given["data"], self.spec.multiplier, axis=1)
-        if "data" in self.interleaves:
-            data = pack_activations(repeated, self.config,
-                                    memory_block(self.config, self.config.block_in))
-            return {"data": data.reshape(self.shapes["data"]), **self.pack_constants(given)}
-        data = pack_activations(repeated, self.config, self.config.depthwise_lanes)
-        return {"data": self._with_lanes(data, self.config.block_in), **self.pack_constants(given)}
+        data = pack_activations(repeated, self.config, self._block("data"))
+        return {"data": self.in_groups("data", data), **self.pack_constants(given)}
 
     def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Pack every input except the data."""
-        spec, config = self.spec, self.config
-        bias = bias_with_zero_point(given["bias"], given["weights"], spec.zero_point_in)
-        bias, multiplier, shift = (self._with_lanes(pad_axis(
-            each, 0, config.depthwise_lanes).reshape(-1, config.depthwise_lanes),
-            config.block_out).reshape(-1)
-            for each in (bias, given["multiplier"], given["shift"]))
+        bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
+        parameters = pack_parameters(bias, given["multiplier"], given["shift"], self.config)
         return {"weights": self._packed_weights(given["weights"][:, 0]),
-                "parameters": pack_parameters(bias, multiplier, shift, config)}
+                "parameters": self.in_groups("parameters", parameters)}
+
+    def in_groups(self, name: str, tiles: Array) -> Array:
+        """Tiles as the program takes them: some lanes of each after the other, if need be."""
+        return tiles.reshape(self.shapes[name]) if name in self.interleaves else tiles
 
     def _packed_weights(self, weights: Array) -> Array:
         """(channels, y, x) → (block, chunk y, chunk x, row, lane), in whole tiles"""
         config, chunks = self.config, self.chunks
-        rows = chunks.packed(weights, config.depthwise_lanes)
-        tiles = self._with_lanes(pad_axis(rows, 3, chunks.rows(config)), config.block_in)
+        rows = pad_axis(chunks.packed(weights, config.depthwise_lanes), 3, chunks.rows(config))
+        tiles = pad_axis(rows, rows.ndim - 1, config.block_in)
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 
     def unpack(self, output: Array) -> Array:
-        if "output" in self.interleaves:
-            output = wide_tiles(output, self.config, self.config.block_out)
-        else:
-            output = output[..., :self.config.depthwise_lanes]
-        return unpack_activations(output, self.spec.images, self.spec.channels_out)
-
-    @staticmethod
-    def _with_lanes(tiles: Array, lanes: int) -> Array:
-        """Fill the last axis with zeros up to a number of lanes."""
-        return pad_axis(tiles, tiles.ndim - 1, lanes)
-
-
-def multiplies_lanes(spec: Depthwise, config: Config) -> bool:
-    """Whether both tensors may lie in tiles of the larger block, of which one has other lanes."""
-    return config.batch == 1 and config.block_in != config.block_out and spec.multiplier == 1
+        images, _, *pixels, rows, _ = self.output.shape
+        tiles = output.reshape(images, -1, *pixels, rows, self._block("output"))
+        return unpack_activations(tiles, self.spec.images, self.spec.channels_out)
 
 
 class Before(NamedTuple):
@@ -194,23 +182,23 @@ def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> De
     chunks = chunks_of(spec, config)
     images = blocks_of(spec.images, config.batch)
     blocks = blocks_of(spec.channels_out, config.depthwise_lanes)
-    shape = (images, blocks, spec.height, spec.width, config.batch, config.block_in)
+    tile = config.batch, config.depthwise_lanes
+    shape = (images, blocks, spec.height, spec.width, *tile)
     data = before.data if before else placeholder("data", shape, "int8")
     weights = placeholder("weights", (blocks, *chunks.counts, chunks.rows(config),
                                       config.block_in), "int8")
     parameters = before.parameters if before else placeholder("parameters", (
-        blocks, PARAMETER_TILES, config.batch, config.block_out), "int32")
+        blocks, PARAMETER_TILES, *tile), "int32")
     padded = _pad_input(spec, config, chunks, data)
     (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
     ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
                                                               strict=True))
     taps, ky, kx, row = _taps(chunks)
-    tile = config.batch, config.block_out
     heights, widths = chunks.sums(spec.stride, *spec.out_shape)
     sums = compute("sums", (images, blocks, heights, widths, *tile),
-                   lambda n, o, y, x, b, j: total(lane_product(
-        config, j, padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j],
-        weights[o, ty, tx, row, j]), ty, tx, *taps))
+                   lambda n, o, y, x, b, j: total(
+        padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j].cast("int32")
+        * weights[o, ty, tx, row, j].cast("int32"), ty, tx, *taps))
     function = spec.requantization()
     output = compute("output", (images, blocks, *spec.out_shape, *tile),
                      lambda n, o, y, x, b, j: requantize_sum(
@@ -255,7 +243,7 @@ def _pad_input(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) ->
              for size, out, stride, count, taps, dilation in zip(
                  spec.padded, (spec.out_height, spec.out_width), spec.stride, chunks.counts,
                  chunks.taps, spec.dilation, strict=True)]
-    shape = (*data.shape[:2], *sizes, config.batch, config.block_in)
+    shape = (*data.shape[:2], *sizes, *data.shape[-2:])
     return compute("padded", shape, lambda n, c, y, x, b, i: select(
         both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
         data[n, c, y - top, x - left, b, i], spec.zero_point_in))

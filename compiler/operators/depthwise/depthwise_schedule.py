@@ -15,7 +15,7 @@ from ...schedule.schedule import Schedule
 from ..convolution.output_tiles import first_of_all, schedule_output_tiles
 from ..cost_model import Steps
 from ..divisions import even_sizes, grid
-from ..form import Template, blocks_of
+from ..form import ACCUMULATOR_BYTES, Template, blocks_of
 from ..kernel import Operator
 from .depthwise import Depthwise, DepthwiseForm, form_of
 
@@ -61,8 +61,9 @@ def _resident_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
     """How many parameter buffers to use. Steps are short, and a load that waits for its buffer
     delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
     results = 0 if form.result_buffer == Buffer.OUT else _vectors(knobs)
-    room = form.config.tiles(Buffer.ACC) - 2 * (_sums(form, knobs) + results)
-    return np.minimum(FAR_AHEAD, room // (knobs.blocks * PARAMETER_TILES))
+    room = (form.config.tiles(Buffer.ACC) * form.config.acc_groups
+            - 2 * _filled(form, _sums(form, knobs) + results, knobs))
+    return np.minimum(FAR_AHEAD, room // _filled(form, knobs.blocks * PARAMETER_TILES, knobs))
 
 
 def largest(form: DepthwiseForm) -> Knobs:
@@ -71,7 +72,7 @@ def largest(form: DepthwiseForm) -> Knobs:
 
 
 def grids(form: DepthwiseForm) -> Iterator[Knobs]:
-    yield grid(Knobs, blocks=even_sizes(form.output.shape[1]),
+    yield grid(Knobs, blocks=_sizes(form),
                columns=even_sizes(form.spec.out_width), rows=even_sizes(form.spec.out_height))
 
 
@@ -79,12 +80,33 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
     """Whether all buffers fit when doubled. Some knobs always do, because chunks are cut so that
     one output tile fits."""
     config, (height, width) = form.config, _window(form, knobs)
-    need = {Buffer.WGT: knobs.blocks * form.chunks.rows(config) // config.block_out,
-            Buffer.INP: knobs.blocks * height * width, Buffer.OUT: _vectors(knobs),
+    need = {Buffer.INP: knobs.blocks * height * width, Buffer.OUT: _vectors(knobs),
             Buffer.ACC: _sums(form, knobs) + knobs.blocks * PARAMETER_TILES}
     if form.result_buffer == Buffer.ACC:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
-    return np.all([2 * tiles <= config.tiles(buffer) for buffer, tiles in need.items()], 0)
+    weights = knobs.blocks * form.chunks.rows(config) // config.block_out
+    groups = {Buffer.INP: config.inp_groups, Buffer.OUT: config.acc_groups,
+              Buffer.ACC: config.acc_groups}
+    return np.all([2 * weights <= config.tiles(Buffer.WGT), *(
+        2 * _filled(form, blocks, knobs) <= config.tiles(buffer) * groups[buffer]
+        for buffer, blocks in need.items())], 0)
+
+
+def _sizes(form: DepthwiseForm) -> list[int]:
+    """Numbers of channel blocks, in whole tiles."""
+    blocks, ways = form.output.shape[1], _ways(form)
+    return [min(blocks, each * ways) for each in even_sizes(blocks_of(blocks, ways))]
+
+
+def _ways(form: DepthwiseForm) -> int:
+    """Channel blocks in a tile of memory."""
+    return max(order.ways for order in form.interleaves.values()) if form.interleaves else 1
+
+
+def _filled(form: DepthwiseForm, blocks: Any, knobs: Knobs) -> Any:
+    """How many groups of lanes some are if channel blocks are filled up to whole tiles."""
+    ways = _ways(form)
+    return blocks if ways == 1 else blocks // knobs.blocks * (blocks_of(knobs.blocks, ways) * ways)
 
 
 def _vectors(knobs: Knobs) -> Any:
@@ -116,15 +138,16 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
         spec.out_width, knobs.columns)
     (height, width), vectors = _window(form, knobs), _vectors(knobs)
-    parameters = knobs.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
+    tile = config.batch * config.depthwise_lanes
+    parameters = knobs.blocks * PARAMETER_TILES * tile * ACCUMULATOR_BYTES
     products = images * blocks * _cycles(form, knobs)
     return Steps(
         groups=1, steps=groups * steps, pieces=prod(chunks.counts),
-        products=products / (groups * steps), vectors=vectors,
-        inp=knobs.blocks * height * width * config.tile_bytes(Buffer.INP),
+        products=products / (groups * steps), vectors=vectors / config.acc_groups,
+        inp=_filled(form, knobs.blocks, knobs) * height * width * tile,
         runs=knobs.blocks * height, out_runs=knobs.blocks * knobs.rows,
         wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
-        out=vectors * config.tile_bytes(form.result_buffer) + parameters / steps,
+        out=_filled(form, vectors, knobs) * tile * form.result_bytes + parameters / steps,
         parameters=parameters, wgt_stays=False).cycles(config, memory)
 
 

@@ -15,7 +15,7 @@ that of `conv2d` too, group after group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -44,7 +44,6 @@ from ..packing import (
     weight_operand,
 )
 from ..work import Work
-from .depthwise import Depthwise
 
 MOST_MERGES = 3             # whose schedules are looked at
 
@@ -169,13 +168,6 @@ class GroupedForm(Conv2dForm):
             columns = slice(number * spec.group_in, (number + 1) * spec.group_in)
             diagonal[rows, columns] = weights[rows]
         return diagonal
-
-
-def as_depthwise(spec: Grouped) -> Depthwise | None:
-    """A convolution in groups as a depthwise one, if each group is a channel."""
-    if spec.groups != spec.channels_in:
-        return None
-    return Depthwise(**{each.name: getattr(spec, each.name) for each in fields(Conv2d)})
 
 
 def form_of(spec: Grouped, config: Config, merged: int) -> GroupedForm:

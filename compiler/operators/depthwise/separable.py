@@ -150,8 +150,8 @@ class SeparableForm(DepthwiseForm):
 
 def form_of(spec: Separable, config: Config, before: Before | None = None) -> SeparableForm:
     """The tensors of the layer. Its input is in DRAM unless another layer precedes it."""
-    if not config.gemm_out_tiles:
-        raise CompileError(f"separable: GEMM reads results only where block_in "
+    if not config.gemm_out_tiles or config.block_in != config.block_out:
+        raise CompileError(f"separable: results are activations as they are only where block_in "
                            f"({config.block_in}) is block_out ({config.block_out}) and out_readers "
                            f"({config.out_readers}) is 2; compile both convolutions apart")
     first = depthwise.form_of(spec, config, before)

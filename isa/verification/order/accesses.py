@@ -44,6 +44,7 @@ ROW = np.dtype([
     ("instruction", "i8"), ("space", "i8"), ("write", "?"), ("base", "i8"),
     ("loops", "i8", (3,)), ("stride", "i8", (3,)),
     ("divisor", "i8"),      # cells are index // divisor: rows of weight tiles become tiles
+    ("span", "i8"),         # ... or, where a gemm reads several tiles of out as one, as many cells
     ("grid", "i8"),         # indices that are no multiple of it are outside
     ("column", "i8"),       # field of the micro-op that is added to the base, or NO_COLUMN
     ("uop", "i8"), ("count", "i8"),
@@ -67,6 +68,7 @@ class Row(Protocol):
     loops: npt.NDArray[np.int64]
     stride: npt.NDArray[np.int64]
     divisor: int
+    span: int
     grid: int
     column: int
     uop: int
@@ -93,7 +95,7 @@ def _rows(positions: Columns, space: npt.ArrayLike, base: Columns, loops: Column
     rows = np.zeros(len(positions), ROW)
     rows["instruction"], rows["space"], rows["base"] = positions, space, base
     rows["loops"], rows["stride"] = loops, stride
-    rows["divisor"], rows["grid"], rows["count"] = 1, 1, 1
+    rows["divisor"], rows["span"], rows["grid"], rows["count"] = 1, 1, 1, 1
     rows["column"], rows["long"] = NO_COLUMN, NOT_LONG
     for name, value in more.items():
         rows[name] = value
@@ -142,19 +144,30 @@ def _gemms(stream: Stream, config: Config) -> Iterator[Table]:
     depthwise = words["flags"] & GemmFlags.DEPTHWISE != 0
     yield _rows(positions, Buffer.UOP, words["uop"], _columns(runs, 1, words["count"]),
                 _columns(0, 0, np.ones(len(words), np.int64)))
-    source = np.where(words["flags"] & GemmFlags.OUT != 0, Buffer.OUT, Buffer.INP)
-    yield _rows(positions, source, 0 * positions, words["loops"], words["src_stride"],
-                column=SRC, **uops)
+    yield _activations(positions, words, config, depthwise, **uops)
     yield _rows(positions, Buffer.WGT, 0 * positions, words["loops"], words["wgt_stride"],
                 column=WGT, divisor=np.where(depthwise, config.block_out, 1), **uops)
     yield _rows(positions, Buffer.ACC, 0 * positions, words["loops"], words["dst_stride"],
-                column=DST, write=True, **uops)
+                column=DST, write=True, divisor=np.where(depthwise, config.acc_groups, 1), **uops)
     biased = np.flatnonzero(words["flags"] & GemmFlags.BIAS)
     first_only = words["flags"][biased] & GemmFlags.FIRST_UOP != 0
     count = np.where(first_only, np.minimum(words["count"][biased], 1), words["count"][biased])
     still = np.zeros((len(biased), 3), np.int64)
     yield _rows(positions[biased], Buffer.ACC, 0 * positions[biased], words["loops"][biased],
                 still, column=BIAS, uop=words["uop"][biased], count=count)
+
+
+def _activations(positions: Columns, words: Stream, config: Config, depthwise: npt.ArrayLike,
+                 **uops: npt.ArrayLike) -> Table:
+    """What gemms and windows read. Indices count activation tiles, or groups of their lanes, and
+    cells of out are tiles of results."""
+    from_out = words["flags"] & GemmFlags.OUT != 0
+    groups = np.where(depthwise, config.inp_groups, 1)
+    divisor = np.where(from_out, config.acc_groups, groups)
+    span = np.where(from_out, config.inp_groups // groups, 1)
+    return _rows(positions, np.where(from_out, Buffer.OUT, Buffer.INP), 0 * positions,
+                 words["loops"], words["src_stride"] * span[:, None], column=SRC, divisor=divisor,
+                 span=span, **uops)
 
 
 def _windows(stream: Stream, config: Config) -> Iterator[Table]:
@@ -167,12 +180,11 @@ def _windows(stream: Stream, config: Config) -> Iterator[Table]:
     nowhere = 0 * positions
     yield _rows(positions, Buffer.UOP, words["uop"],
                 _columns(np.all(words["loops"] > 0, axis=1), 1, 1), _columns(nowhere, 0, 0))
-    source = np.where(words["flags"] & GemmFlags.OUT != 0, Buffer.OUT, Buffer.INP)
-    yield _rows(positions, source, nowhere, words["loops"], words["src_stride"], column=SRC, **uops)
+    yield _activations(positions, words, config, np.ones(len(words), np.bool_), **uops)
     yield _rows(positions, Buffer.WGT, nowhere, words["loops"], words["wgt_stride"], column=WGT,
                 divisor=config.block_out, grid=WINDOW_ROWS, **uops)
     yield _rows(positions, Buffer.ACC, nowhere, sums, words["dst_stride"], column=DST, write=True,
-                **uops)
+                divisor=config.acc_groups, **uops)
     biased = words["flags"] & GemmFlags.BIAS != 0
     yield _rows(positions[biased], Buffer.ACC, nowhere[biased], sums[biased],
                 np.zeros((int(biased.sum()), 3), np.int64), column=BIAS, uop=words["uop"][biased])

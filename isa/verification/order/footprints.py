@@ -64,8 +64,9 @@ def extent_of(row: Row, uops: MicroOps, work: Workspace) -> Extent:
         low = high = column[row.uop]
         for at in range(row.uop + 1, row.uop + row.count):
             low, high = min(low, column[at]), max(high, column[at])
+        low, high = low * row.span, high * row.span
     shift = _tidy(row, work)
-    length = 1
+    length = row.span
     for each in range(3):
         if work.stride[each] <= length:
             length += (work.loops[each] - 1) * work.stride[each]
@@ -119,7 +120,7 @@ def fill_mask(row: Row, extent: Extent, uops: MicroOps, work: Workspace) -> int:
     else:
         column = uops[row.column]
         for at in range(row.uop, row.uop + row.count):
-            work.mask[column[at] + extent.shift - extent.first] = 1
+            work.mask[column[at] * row.span + extent.shift - extent.first] = 1
     marked = _repeat(work, extent.bases + 1, extent.length, 1)
     for each in range(3):
         marked = _repeat(work, marked, work.loops[each], work.stride[each])

@@ -47,11 +47,14 @@ class Shadow(NamedTuple):
 def new_shadow(config: Config) -> Shadow:
     """A blank shadow: nobody has touched anything, and all micro-ops are zero."""
     sizes = np.array([config.tiles(each) for each in Buffer], np.int64)
-    most_rows = max(int(sizes.max()), config.tiles(Buffer.WGT) * config.block_out)
+    most_indices = max(int(sizes.max()), config.tiles(Buffer.WGT) * config.block_out,
+                       config.tiles(Buffer.ACC) * config.acc_groups,
+                       config.tiles(Buffer.OUT) * config.acc_groups,
+                       config.tiles(Buffer.INP) * config.inp_groups)
     return Shadow(np.cumsum(sizes) - sizes, sizes, np.zeros((len(Buffer), 2 * ENGINES), np.int64),
                   np.zeros((2 * ENGINES, sizes.sum()), np.int32),
                   np.zeros((MicroOp.size // 2, config.tiles(Buffer.UOP)), np.int32),
-                  new_workspace(most_rows))
+                  new_workspace(most_indices))
 
 
 @inline_always
@@ -98,7 +101,7 @@ def _touch_runs(row: Row, extent: Extent, shadow: Shadow, known: Numbers, own: i
     for step in range(row.count):
         start = row.base
         if row.column != NO_COLUMN:
-            start = int(shadow.uops[row.column, row.uop + step])
+            start = int(shadow.uops[row.column, row.uop + step]) * row.span
         for outer in range(loops[2]):
             for middle in range(loops[1]):
                 for inner in range(loops[0]):

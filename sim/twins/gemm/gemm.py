@@ -120,7 +120,8 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
         least, most = _extremes(row, uops, DST)
         low, high = _offset_range(row.outer, row.middle, sums, row.dst_outer, row.dst_middle,
                                   row.dst_inner)
-        gemm.low[place], gemm.high[place] = least + low, most + high
+        bits = _group_bits(row, config)
+        gemm.low[place], gemm.high[place] = least + low >> bits, most + high >> bits
         inside = inside and least + low >= 0 and most + high < accs
     least, most = _extremes(row, uops, SRC)
     low, high = _offset_range(row.outer, row.middle, row.inner, row.lhs_outer, row.lhs_middle,
@@ -134,16 +135,26 @@ def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: M
         least, most = _extremes(row, uops, BIAS)
         gemm.low[place] = min(gemm.low[place], least)
         gemm.high[place] = max(gemm.high[place], most)
-        inside = inside and most < accs
+        inside = inside and most < config.acc_tiles
     return inside
 
 
 @noinline
 def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
-    """The number of accumulator tiles, of activation tiles, and of weight tiles or their rows."""
-    return (config.acc_tiles,
-            config.gemm_out_tiles if row.flags & FROM_OUT else config.inp_tiles,
-            config.wgt_tiles * (config.block_out if row.flags & DEPTHWISE else 1))
+    """The number of accumulator tiles, of activation tiles, and of weight tiles; of a depthwise
+    product, of groups of lanes, and of rows of weights."""
+    accs, wgts = config.acc_tiles, config.wgt_tiles
+    inps = config.gemm_out_tiles if row.flags & FROM_OUT else config.inp_tiles
+    if row.flags & DEPTHWISE:
+        return (accs << config.acc_group_bits, inps << config.inp_group_bits,
+                wgts * config.block_out)
+    return accs, inps, wgts
+
+
+@inline
+def _group_bits(row: Settings, config: Settings) -> int:
+    """How many bits of a destination say which group of lanes of its accumulator tile it is."""
+    return config.acc_group_bits if row.flags & DEPTHWISE else 0
 
 
 @noinline
@@ -212,7 +223,7 @@ def _first_bad_of_window(row: Settings, config: Settings, uops: MicroOps) -> int
     first = min(first, _first_outside(row, row.inner, wgt, wgt - wgts, row.rhs_outer,
                                       row.rhs_middle, row.rhs_inner))
     if row.inner > BEFORE:
-        if row.flags & FROM_BIAS and uops[row.uop, BIAS] >= accs:
+        if row.flags & FROM_BIAS and uops[row.uop, BIAS] >= config.acc_tiles:
             first = min(first, BEFORE)
         begins = _first_outside(row, row.inner - BEFORE, dst, dst - accs, row.dst_outer,
                                 row.dst_middle, row.dst_inner)
@@ -299,7 +310,8 @@ def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> bool:
 
 
 @inline
-def tile_of(gemm: Unit, code: Code, uops: MicroOps, issued: int, reads: bool) -> int:
+def tile_of(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int,
+            reads: bool) -> int:
     """The accumulator tile that the slot issued in a cycle reads or writes; -1 if none."""
     for number in range(gemm.in_flight):
         place = (gemm.head + number) & IN_FLIGHT - 1
@@ -310,12 +322,13 @@ def tile_of(gemm: Unit, code: Code, uops: MicroOps, issued: int, reads: bool) ->
         if gemm.bad[place] >= 0 and slot >= gemm.bad[place]:
             return -1
         if slot < row.slots:
-            return _touched_tile(row, slot, uops, reads)
+            return _touched_tile(row, slot, config, uops, reads)
     return -1
 
 
 @inline
-def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, high: int) -> int:
+def reads_from(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int, low: int,
+               high: int) -> int:
     """How many slots, beginning with the one issued in a cycle and not beyond the end of its
     micro-ops, read tiles from `low` to `high` - 1."""
     for number in range(gemm.in_flight):
@@ -325,25 +338,26 @@ def reads_from(gemm: Unit, code: Code, uops: MicroOps, issued: int, low: int, hi
         if slot < 0 or gemm.bad[place] >= 0:
             return 0
         if slot < row.slots:
-            return 0 if row.no_work else _reads_on(row, slot, uops, low, high)
+            return 0 if row.no_work else _reads_on(row, slot, config, uops, low, high)
     return 0
 
 
 @inline
-def _reads_on(row: Settings, slot: int, uops: MicroOps, low: int, high: int) -> int:
+def _reads_on(row: Settings, slot: int, config: Settings, uops: MicroOps, low: int,
+              high: int) -> int:
     step, inner, middle, outer = _sum_counters(row, slot)
     if inner < 0:
         return 0
     moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
-    first = step
+    first, bits = step, _group_bits(row, config)
     while (step < row.count and not _starts(row.flags, step, inner, middle, outer)
-           and low <= int(uops[row.uop + step, DST]) + moved < high):
+           and low <= int(uops[row.uop + step, DST]) + moved >> bits < high):
         step += 1
     return step - first
 
 
 @inline
-def _touched_tile(row: Settings, slot: int, uops: MicroOps, reads: bool) -> int:
+def _touched_tile(row: Settings, slot: int, config: Settings, uops: MicroOps, reads: bool) -> int:
     if row.no_work:
         return -1
     step, inner, middle, outer = _sum_counters(row, slot)
@@ -353,4 +367,4 @@ def _touched_tile(row: Settings, slot: int, uops: MicroOps, reads: bool) -> int:
     if reads and _starts(row.flags, step, inner, middle, outer):
         return int(uops[number, BIAS]) if row.flags & FROM_BIAS else -1
     return (int(uops[number, DST]) + outer * row.dst_outer + middle * row.dst_middle
-            + inner * row.dst_inner)
+            + inner * row.dst_inner) >> _group_bits(row, config)

@@ -46,14 +46,15 @@ def packed(tile, bits):
 
 def expected(history):
     """The result of the last of some pairs."""
-    inp, wgt, depthwise, row, window = history[-1]
+    inp, wgt, depthwise, _, window, _ = history[-1]
     if not depthwise:
         return inp @ wgt.T
     lanes = min(inp.shape[1], wgt.shape[0])
-    sums = np.zeros((inp.shape[0], wgt.shape[0]), np.int64)
-    for tap, (inp, wgt, _, row, _) in enumerate(history[-3:] if window else history[-1:]):
-        sums[:, :lanes] += inp[:, :lanes] * wgt[row + tap * window, :lanes]
-    return sums
+    sums = np.zeros((inp.shape[0], lanes), np.int64)
+    for tap, (inp, wgt, _, row, _, group) in enumerate(history[-3:] if window else history[-1:]):
+        of_group = inp[:, group * lanes:(group + 1) * lanes]
+        sums += of_group * wgt[row + tap * window, :lanes]
+    return np.tile(sums, wgt.shape[0] // lanes)
 
 
 def drawn(rng, config):
@@ -61,9 +62,11 @@ def drawn(rng, config):
     from slots of windows as well."""
     row = rng.randrange(config.block_out)
     window = config.has_windows and rng.random() < 0.6
+    depthwise = window or rng.random() < 0.4
     return (random_tile(rng, config.batch, config.block_in, 8),
             random_tile(rng, config.block_out, config.block_in, config.wgt_bits),
-            window or rng.random() < 0.4, row // 4 * 4 if window else row, window)
+            depthwise, row // 4 * 4 if window else row, window,
+            rng.randrange(config.inp_groups) if depthwise else 0)
 
 
 def has_a_result(history):
@@ -93,11 +96,12 @@ def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
 
     async def testbench(ctx):
         for cycle in range(cycles):
-            inp, wgt, depthwise, row, window = pairs[cycle]
+            inp, wgt, depthwise, row, window, group = pairs[cycle]
             ctx.set(unit.inp, packed(inp, 8))
             ctx.set(unit.wgt, packed(wgt, config.wgt_bits))
             ctx.set(unit.depthwise, depthwise)
             ctx.set(unit.row, row)
+            ctx.set(unit.group, group)
             if config.has_windows:
                 ctx.set(unit.window, window)
             history = pairs[:cycle - latency + 1]

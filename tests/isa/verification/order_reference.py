@@ -73,10 +73,23 @@ class Accesses:
             return
         used = range(gemm.uop, gemm.uop + gemm.count)
         self.tiles(self.reads, Buffer.UOP, used)
-        rows = self.config.block_out if gemm.flags & GemmFlags.DEPTHWISE else 1
+        depthwise = gemm.flags & GemmFlags.DEPTHWISE
+        config, lanes = self.config, min(self.config.block_in, self.config.block_out)
+        rows = config.block_out if depthwise else 1
+        counted = {Buffer.ACC: lanes if depthwise else config.block_out,
+                   Buffer.INP: lanes if depthwise else config.block_in}
         for number, (dst, src, wgt, bias) in enumerate(self.uops[each] for each in used):
-            self.tiles(self.writes, Buffer.ACC, walked(dst, gemm.dst_stride, gemm.loops))
-            self.tiles(self.reads, Buffer.INP, walked(src, gemm.src_stride, gemm.loops))
+            self.tiles(self.writes, Buffer.ACC, [
+                index * counted[Buffer.ACC] // config.block_out
+                for index in walked(dst, gemm.dst_stride, gemm.loops)])
+            for index in walked(src, gemm.src_stride, gemm.loops):
+                first = index * counted[Buffer.INP]             # lane, from the first tile on
+                if gemm.flags & GemmFlags.OUT:
+                    self.tiles(self.reads, Buffer.OUT, [
+                        lane // config.block_out
+                        for lane in range(first, first + counted[Buffer.INP])])
+                else:
+                    self.tiles(self.reads, Buffer.INP, [first // config.block_in])
             self.tiles(self.reads, Buffer.WGT, [
                 index // rows for index in walked(wgt, gemm.wgt_stride, gemm.loops)])
             first_only = gemm.flags & GemmFlags.FIRST_UOP and number

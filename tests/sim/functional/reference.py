@@ -178,22 +178,48 @@ class Reference:
             for step in range(gemm.count):
                 uop = self.tile(Buffer.UOP, gemm.uop + step)
                 dst = walked(uop[0, 0], gemm.dst_stride, at)
-                buffer = Buffer.OUT if GemmFlags.OUT in gemm.flags else Buffer.INP
-                src = self.tile(buffer, walked(uop[0, 1], gemm.src_stride, at))
+                index = walked(uop[0, 1], gemm.src_stride, at)
                 weight = walked(uop[0, 2], gemm.wgt_stride, at)
-                total = self.start_of_sum(gemm, dst, uop[0, 3], at, step)
                 if gemm.flags & GemmFlags.DEPTHWISE:
+                    src = self.group_of(gemm, index)
+                    groups = self.config.block_out // self.lanes
+                    dst, first = dst // groups, dst % groups * self.lanes
+                    total = {(row, lane): each for (row, lane), each in self.start_of_sum(
+                        gemm, dst, uop[0, 3], at, step).items()
+                        if first <= lane < first + self.lanes}
                     wgt = self.tile(Buffer.WGT, weight // self.config.block_out)
                     line = weight % self.config.block_out
                     for row, lane in total:
-                        if (row, lane) in src and (line, lane) in wgt:
-                            total[row, lane] += src[row, lane] * wgt[line, lane]
+                        total[row, lane] += src[row, lane - first] * wgt[line, lane - first]
                 else:
+                    src = self.activations(gemm, index)
+                    total = self.start_of_sum(gemm, dst, uop[0, 3], at, step)
                     wgt = self.tile(Buffer.WGT, weight)
                     for row, column in total:
                         for lane in range(self.config.block_in):
                             total[row, column] += src[row, lane] * wgt[column, lane]
                 self.put(Buffer.ACC, dst, {place: wrap(each) for place, each in total.items()})
+
+    @property
+    def lanes(self):
+        return min(self.config.block_in, self.config.block_out)
+
+    def activations(self, product, index):
+        """A tile of inp, or as many lanes of out."""
+        if GemmFlags.OUT not in product.flags:
+            return self.tile(Buffer.INP, index)
+        block_in, block_out = self.config.block_in, self.config.block_out
+        if block_in == block_out:
+            return self.tile(Buffer.OUT, index)
+        return {(0, lane): self.tile(Buffer.OUT, (index * block_in + lane) // block_out)[
+            0, (index * block_in + lane) % block_out] for lane in range(block_in)}
+
+    def group_of(self, product, index):
+        """Some lanes of such a tile, counted from its first."""
+        groups = self.config.block_in // self.lanes
+        tile, first = self.activations(product, index // groups), index % groups * self.lanes
+        return {(row, lane - first): each for (row, lane), each in tile.items()
+                if first <= lane < first + self.lanes}
 
     def window(self, window):
         """The slot of every iteration looks at its operands, and the third and all after it end the
@@ -201,9 +227,8 @@ class Reference:
         if self.config.window_taps != 3:
             raise OutsideError("window_taps", self.config.window_taps)
         uop = self.tile(Buffer.UOP, window.uop) if 0 not in window.loops else {}
-        buffer = Buffer.OUT if GemmFlags.OUT in window.flags else Buffer.INP
         for at in counters(window.loops):
-            src = self.tile(buffer, walked(uop[0, 1], window.src_stride, at))
+            src = self.group_of(window, walked(uop[0, 1], window.src_stride, at))
             weight = walked(uop[0, 2], window.wgt_stride, at)
             wgt = self.tile(Buffer.WGT, weight // self.config.block_out)
             if weight % 4:
@@ -217,9 +242,12 @@ class Reference:
             begun = taps[0]
             if at[2] >= 2:
                 dst = walked(uop[0, 0], window.dst_stride, (*at[:2], at[2] - 2))
+                groups = self.config.block_out // self.lanes
+                dst, first = dst // groups, dst % groups * self.lanes
                 before = self.start_of_sum(window, dst, uop[0, 3], at, 0)
-                self.put(Buffer.ACC, dst, {place: wrap(each + total.get(place, 0))
-                                           for place, each in before.items()})
+                self.put(Buffer.ACC, dst, {
+                    (row, lane + first): wrap(before[row, lane + first] + each)
+                    for (row, lane), each in total.items()})
 
     def start_of_sum(self, gemm, dst, bias, at, step):
         masks = (GemmFlags.FIRST_OUTER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_INNER,

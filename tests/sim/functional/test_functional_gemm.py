@@ -153,12 +153,23 @@ def test_depthwise_multiplies_lane_by_lane_with_one_row_of_weights():
     assert machine.scratchpads.acc[0].tolist() == [[10, -20, 0, 4], [50, -60, 0, 8]]
 
 
-@pytest.mark.parametrize(("block_in", "block_out"), [(4, 16), (16, 4)])
-def test_depthwise_lanes_that_one_side_lacks_add_zero_but_start(block_in, block_out):
-    config = Config(block_in=block_in, block_out=block_out, **SMALL)
+@pytest.mark.parametrize("group", range(4))
+def test_a_depthwise_product_writes_one_group_of_lanes(group):
+    config = Config(block_in=4, block_out=16, **SMALL)
     gemm = Gemm(flags=GemmFlags.START | GemmFlags.BIAS | GemmFlags.DEPTHWISE)
-    acc = acc_after(gemm, (3, 0, 0, 8), config=config)
-    assert acc[3].tolist() == [[801] * 4 + [800] * (block_out - 4)]
+    acc = acc_after(gemm, (4 * 3 + group, 0, 0, 8), config=config)
+    assert acc[3].tolist() == [[801 if lane // 4 == group else 300 for lane in range(16)]]
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_a_depthwise_product_reads_one_group_of_lanes(group):
+    config = Config(block_in=16, block_out=4, **SMALL)
+    machine = machine_for(config, Gemm(flags=GemmFlags.START | GemmFlags.DEPTHWISE),
+                          [(3, 4 * 5 + group, 0, 0)])
+    machine.scratchpads.inp[5, 0] = np.arange(16)
+    machine.scratchpads.wgt[0, 0, :4] = 10
+    machine.execute(0)
+    assert machine.scratchpads.acc[3, 0].tolist() == [10 * (4 * group + lane) for lane in range(4)]
 
 
 def test_depthwise_strides_count_rows_of_weights():

@@ -17,7 +17,7 @@ from microtron.isa.instructions import Gemm, GemmFlags, Opcode, Window
 from ..operations import CONFIGS, check, check_meaning
 from ..shapes import ANY, CORNERS
 
-ALL = [name for name, config in CONFIGS.items() if config.gemm_out_tiles]
+ALL = [name for name, config in CONFIGS.items() if config.block_in == config.block_out]
 SPEC = ConvSeparable(height=9, width=8, channels_in=3, channels_out=6, pad=1, window_pad=1,
                      channels_mixed=5, zero_point_in=3, zero_point_conv=-7, zero_point_between=-5)
 

@@ -21,7 +21,7 @@ from microtron.isa.instructions import Gemm, GemmFlags, Opcode
 from ..operations import CONFIGS, check, check_meaning
 from ..shapes import ANY, CORNERS
 
-BOTH = [name for name, config in CONFIGS.items() if config.gemm_out_tiles]
+BOTH = [name for name, config in CONFIGS.items() if config.block_in == config.block_out]
 SPEC = Separable(height=7, width=6, channels_in=9, channels_out=9, channels_mixed=6, pad=1,
                  zero_point_in=3, zero_point_between=-5)
 

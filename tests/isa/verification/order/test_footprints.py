@@ -15,9 +15,10 @@ triples = st.tuples(counts, counts, counts)
 bases = st.lists(st.integers(400, 450), min_size=1, max_size=5)
 
 
-def row_of(loops, stride, *, base=0, uops=None, divisor=1):
+def row_of(loops, stride, *, base=0, uops=None, divisor=1, span=1):
     row = np.zeros(1, ROW)
-    row["loops"], row["stride"], row["base"], row["divisor"] = loops, stride, base, divisor
+    row["loops"], row["base"], row["divisor"], row["span"] = loops, base, divisor, span
+    row["stride"] = [each * span for each in stride]
     row["column"], row["count"] = (NO_COLUMN, 1) if uops is None else (2, len(uops))
     return row[0]
 
@@ -34,11 +35,12 @@ def marked(row, uops=()):
 
 @settings(max_examples=300)
 @given(loops=triples, stride=st.tuples(strides, strides, strides), uops=bases,
-       divisor=st.sampled_from([1, 1, 2, 16]))
-def test_the_cells_are_those_of_every_iteration(loops, stride, uops, divisor):
-    indices = {base + sum(at * step for at, step in zip(each, stride, strict=True))
-               for base in uops for each in product(*map(range, loops))}
-    row = row_of(loops, stride, uops=uops, divisor=divisor)
+       units=st.sampled_from([(1, 1), (1, 1), (2, 1), (16, 1), (1, 2), (1, 8)]))
+def test_the_cells_are_those_of_every_iteration(loops, stride, uops, units):
+    divisor, span = units
+    indices = {(base + sum(at * step for at, step in zip(each, stride, strict=True))) * span + cell
+               for base in uops for each in product(*map(range, loops)) for cell in range(span)}
+    row = row_of(loops, stride, uops=uops, divisor=divisor, span=span)
     event("empty" if 0 in loops else "some")
     assert is_empty(row) == (0 in loops)
     if 0 not in loops:
