@@ -58,8 +58,8 @@ def sum_port(config: Config) -> Signature:
     known already."""
     return Signature({"next_enable": Out(1), "next_index": Out(index()),
                       "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
-                      "index": Out(index()), "groups": Out(group_bits(config)),
-                      "data": Out(_tile_bits(config))})
+                      "index": Out(index()), "data": Out(_tile_bits(config)),
+                      **({"groups": Out(group_bits(config))} if group_bits(config) else {})})
 
 
 def granted_write_port(config: Config) -> Signature:

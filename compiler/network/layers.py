@@ -75,7 +75,7 @@ class LayerCompiler:
     channel_axis: int | None = None         # of all images of a network
 
     def __post_init__(self) -> None:
-        self.kernels: dict[tuple[Any, bool, bool, frozenset[str]], Kernel] = {}
+        self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
         self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
         self.built: Built = {}
         self.whole: dict[Any, list[Kernel]] = {}            # that take their input at once

@@ -15,7 +15,7 @@ def addition(config: Config) -> data.StructLayout:
     """A sum to add: `tile` is where the other addend lies, unless `clear` says that it is zero, and
     `dst` is where the result goes, or some groups of its lanes."""
     return data.StructLayout({"valid": 1, "clear": 1, "tile": index(), "dst": index(),
-                              "groups": group_bits(config)})
+                              **({"groups": group_bits(config)} if group_bits(config) else {})})
 
 
 class ForwardingAdder(wiring.Component):
@@ -109,8 +109,9 @@ class ForwardingAdder(wiring.Component):
         m.d.comb += [self.write.enable.eq(writes), self.write.spares.eq(spares),
                      self.write.next_enable.eq(current.valid),
                      self.write.next_index.eq(current.dst),
-                     self.write.index.eq(written.dst), self.write.groups.eq(written.groups),
-                     self.write.data.eq(result)]
+                     self.write.index.eq(written.dst), self.write.data.eq(result)]
+        if group_bits(self.config):
+            m.d.comb += self.write.groups.eq(written.groups)
         return m
 
     def _makes(self, before, reading):

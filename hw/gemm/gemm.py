@@ -45,6 +45,11 @@ def _with_windows(config: Config, *fields: str) -> dict[str, int]:
     return {name: 1 for name in fields if config.has_windows}
 
 
+def _with_bits(fields: dict[str, int]) -> dict[str, int]:
+    """Those that have any."""
+    return {name: bits for name, bits in fields.items() if bits}
+
+
 def write_stage(config: Config) -> int:
     """The cycle of a slot's write, counted from its issue."""
     return PRODUCT + tree_stages(config) + 1
@@ -86,7 +91,7 @@ def product_slot(config: Config) -> data.StructLayout:
     return data.StructLayout({
         "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "out": 1, "row": index(),
         "src": index(), "wgt": index(), "tile": index(), "dst": index(),
-        "from_group": exponent(config.inp_groups), "groups": group_bits(config),
+        **_with_bits({"from_group": exponent(config.inp_groups), "groups": group_bits(config)}),
         **_with_windows(config, "window")})
 
 
@@ -276,9 +281,11 @@ class GemmEngine(wiring.Component):
             slot.out.eq(issued.out), slot.row.eq(at["wgt"][:row_bits]),
             slot.src.eq(src), slot.wgt.eq(wgt),
             slot.tile.eq(Mux(issued.bias, micro_op.bias, dst)), slot.dst.eq(dst),
-            slot.from_group.eq(Mux(issued.depthwise, at["src"][:from_bits], 0)),
-            slot.groups.eq(Mux(issued.depthwise, Const(1) << at["dst"][:to_bits], ~0)),
         ]
+        if from_bits:
+            m.d.sync += slot.from_group.eq(Mux(issued.depthwise, at["src"][:from_bits], 0))
+        if to_bits:
+            m.d.sync += slot.groups.eq(Mux(issued.depthwise, Const(1) << at["dst"][:to_bits], ~0))
         outside, works, stopped = Signal(), Signal(), Signal()
         m.d.comb += [outside.eq(slot.valid & located.outside.any()),
                      works.eq(~outside & ~stopped)]
@@ -313,7 +320,6 @@ class GemmEngine(wiring.Component):
             self.wgt.enable.eq(read.valid), self.wgt.index.eq(read.wgt),
             array.inp.eq(self.inp.data), array.wgt.eq(self.wgt.data),
             array.depthwise.eq(tiles.depthwise), array.row.eq(tiles.row),
-            array.group.eq(tiles.from_group),
             self.acc_read.next_enable.eq(acc_next.reads),
             self.acc_read.next_index.eq(acc_next.tile),
             self.acc_read.index.eq(acc_read.tile),
@@ -325,13 +331,15 @@ class GemmEngine(wiring.Component):
         wanted = request(self.config, acc_next.reads, acc_next.tile)
         m.d.sync += [acc_enable.eq(wanted), acc_spares.eq(~wanted)]
         m.d.comb += [self.acc_read.enable.eq(acc_enable), self.acc_read.spares.eq(acc_spares)]
+        if self.config.inp_groups > 1:
+            m.d.comb += array.group.eq(tiles.from_group)
         if self.config.has_windows:
             m.d.comb += array.window.eq(tiles.window)
         if self.config.gemm_out_tiles:
             m.d.comb += [self.out.enable.eq(read.valid & read.out), self.out.index.eq(read.src),
                          array.inp.eq(self.inp.data | self.out.data)]   # one of them is zero
         m.d.comb += [getattr(adder.reading, name).eq(getattr(acc_read, name))
-                     for name in ("valid", "clear", "tile", "dst", "groups")]
+                     for name in adder.reading.shape().members]
         wiring.connect(m, adder.write, wiring.flipped(self.acc_write))
 
     def _complete(self, m, stages, halted):

@@ -147,7 +147,7 @@ class MacArray(wiring.Component):
     row : In(range(block_out))
         With `depthwise`, the row of the weight tile.
     group : In(range(inp_groups))
-        With `depthwise`, the group of lanes of the activation tile; otherwise 0.
+        With `depthwise`, the group of lanes of the activation tile, if it has several; otherwise 0.
     window : In(1)
         With `depthwise`, a window, if there are any; `row` is then the first of a group of four.
     sums : Out(array of sum_shape)
@@ -161,7 +161,7 @@ class MacArray(wiring.Component):
             "wgt": In(8 * config.tile_bytes(Buffer.WGT)),
             "depthwise": In(1),
             "row": In(range(max(2, config.block_out))),
-            "group": In(exponent(config.inp_groups)),
+            "group": In(range(max(2, config.inp_groups))),
             **({"window": In(1)} if config.has_windows else {}),
             "sums": Out(data.ArrayLayout(sum_shape(config), config.batch * config.block_out)),
         })
@@ -182,7 +182,7 @@ class MacArray(wiring.Component):
             lanes = self.inp.word_select(number, bits)
             groups = [lanes.word_select(group, bits // config.inp_groups)
                       for group in range(config.inp_groups)]
-            rows += [select(groups, self.group), *groups[1:]]
+            rows += [select(groups, self.group) if config.inp_groups > 1 else lanes, *groups[1:]]
         return register(m, Cat(rows), "inp_operand")
 
     def _note(self, m):

@@ -109,7 +109,7 @@ def plan_and_execute(row: int, machine: int, uops: int, count: int, flags: int) 
 
 
 @helper
-def _groups(machine: int, block: int) -> int:
+def _groups(machine: int, block: int) -> Word:
     """How many groups of lanes a tile has for depthwise products."""
     return number_at(machine, block) // min(number_at(machine, BLOCK_IN),
                                             number_at(machine, BLOCK_OUT))

@@ -189,9 +189,10 @@ def test_grants_and_tiles_follow_the_table_of_priorities(config):
                       for port in ("gemm_write", "alu_write")}
             for port, lanes in values.items():
                 ctx.set(getattr(unit, port).data, packed(lanes))
-            groups = rng.getrandbits(config.acc_groups) if config.acc_groups > 1 else 0
-            ctx.set(unit.gemm_write.groups, groups)
-            if config.acc_groups > 1 and writes["gemm_write"] is not None:
+            groups = rng.randrange(1, 1 << config.acc_groups) if config.acc_groups > 1 else 0
+            if groups:
+                ctx.set(unit.gemm_write.groups, groups)
+            if groups and writes["gemm_write"] is not None:
                 before = model.tiles[writes["gemm_write"]]
                 values["gemm_write"] = [
                     new if groups >> model.group(lane) & 1 else before[lane]

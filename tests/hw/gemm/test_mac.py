@@ -101,7 +101,8 @@ def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
             ctx.set(unit.wgt, packed(wgt, config.wgt_bits))
             ctx.set(unit.depthwise, depthwise)
             ctx.set(unit.row, row)
-            ctx.set(unit.group, group)
+            if config.inp_groups > 1:
+                ctx.set(unit.group, group)
             if config.has_windows:
                 ctx.set(unit.window, window)
             history = pairs[:cycle - latency + 1]
