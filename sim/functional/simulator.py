@@ -229,8 +229,7 @@ def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np
     iterations = outer, middle, max(inner - taps + 1, 0)
     for number, stride in zip(iterations, instruction.dst_stride, strict=True):
         written = _repeat_tiles(written, number, stride)
-    tiles: npt.NDArray[np.bool_] = written.reshape(-1, groups).any(axis=1)
-    return tiles
+    return np.logical_or.reduceat(written, np.arange(0, len(written), groups))
 
 
 def _repeat_tiles(tiles: npt.NDArray[np.bool_], number: int, stride: int) -> npt.NDArray[np.bool_]:
