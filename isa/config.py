@@ -26,12 +26,17 @@ VECTOR_CYCLES_LIMIT = 16    # of the ALU, for a vector
 PAGE_BYTES = 4096           # AXI bursts must not cross this; no tile is larger
 
 
-def choice(default: int, doc: str, *, later: bool = False, tacit: bool = False) -> Any:
-    """A field a person chooses, with its line of documentation. One that came `later` is not spoken
-    of while it has its default, so that images and digests from before it stay what they were; nor
-    does hardware have a register for it, if it is `tacit`."""
-    return dataclasses.field(default=default, metadata={"doc": doc, "later": later,
-                                                        "tacit": tacit})
+def choice(default: int, doc: str, *, omit_default: bool = False, has_register: bool = True,
+           microarchitectural: bool = False) -> Any:
+    """A field a person chooses, with its line of documentation.
+
+    `omit_default`: images and digests leave the default out, so that those from before the field
+    stay what they were. Without `has_register`, hardware with the default has no register for it,
+    and zero is read. `microarchitectural`: programs mean the same with any value.
+    """
+    return dataclasses.field(default=default, metadata={
+        "doc": doc, "omit_default": omit_default, "has_register": has_register,
+        "microarchitectural": microarchitectural})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,21 +61,27 @@ class Config(KeywordsChecked):
     acc_bytes: int = choice(128 << 10, "accumulator scratchpad")
     out_bytes: int = choice(32 << 10, "result scratchpad")
     acc_banks: int = choice(4, "accumulator banks; engines in different banks do not disturb "
-                               "each other")
-    bus_bits: int = choice(64, "width of the memory bus: 64, 128 or 256")
+                               "each other", microarchitectural=True)
+    bus_bits: int = choice(64, "width of the memory bus: 64, 128 or 256",
+                           microarchitectural=True)
     address_bits: int = choice(32, "width of a DRAM address")
-    queue_depth: int = choice(16, "instructions an engine's queue holds")
-    token_bits: int = choice(8, "width of a token counter")
-    reads_in_flight: int = choice(16, "bursts of reads that may be outstanding")
-    writes_in_flight: int = choice(8, "bursts of writes that may be outstanding")
+    queue_depth: int = choice(16, "instructions an engine's queue holds", microarchitectural=True)
+    token_bits: int = choice(8, "width of a token counter", microarchitectural=True)
+    reads_in_flight: int = choice(16, "bursts of reads that may be outstanding",
+                                  microarchitectural=True)
+    writes_in_flight: int = choice(8, "bursts of writes that may be outstanding",
+                                   microarchitectural=True)
     vector_cycles: int = choice(1, "cycles the ALU takes for a vector; it has batch × block_out / "
-                                   "vector_cycles lanes", later=True)
+                                   "vector_cycles lanes", omit_default=True,
+                               microarchitectural=True)
     out_readers: int = choice(2, "engines that read results: 1 is STORE alone, 2 GEMM too, if "
-                                 "block_in is block_out or batch is 1", later=True)
+                                 "block_in is block_out or batch is 1", omit_default=True)
     window_taps: int = choice(1, "products that a depthwise sum adds up in a cycle: 1, or 3 with "
-                                 "the instruction `window`", later=True, tacit=True)
+                                 "the instruction `window`", omit_default=True,
+                             has_register=False)
     cycles_only: int = choice(0, "1: hardware counts the cycles of a run alone, not what engines "
-                                 "do and wait for", later=True, tacit=True)
+                                 "do and wait for", omit_default=True, has_register=False,
+                             microarchitectural=True)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -220,10 +231,17 @@ class Config(KeywordsChecked):
     def to_dict(self) -> dict[str, int]:
         return dict(vars(self))     # every run asks; `asdict` would copy number by number
 
+    def numbers(self) -> dict[str, int]:
+        """Every field, every property that is an integer, and the tiles of each scratchpad."""
+        derived = [name for name, each in vars(Config).items() if isinstance(each, property)
+                   and each.fget is not None and each.fget.__annotations__["return"] == "int"]
+        return {**self.to_dict(), **{name: getattr(self, name) for name in derived},
+                **{f"{buffer.name.lower()}_tiles": self.tiles(buffer) for buffer in SCRATCHPADS}}
+
     def explicit_fields(self) -> dict[str, int]:
-        """The fields that have to be told: all but those that came later and have their default."""
+        """The fields that images and digests hold: all but defaults that are left out."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
-                if not field.metadata["later"] or getattr(self, field.name) != field.default}
+                if not field.metadata["omit_default"] or getattr(self, field.name) != field.default}
 
     @property
     def digest(self) -> str:
@@ -231,6 +249,10 @@ class Config(KeywordsChecked):
         text = ",".join(f"{name}={value}" for name, value in sorted(self.explicit_fields().items()))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+
+# On these a program's meaning does not depend, only its cycles.
+MICROARCHITECTURE = tuple(field.name for field in dataclasses.fields(Config)
+                          if field.metadata["microarchitectural"])
 
 tiny = Config(block_in=4, block_out=4, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=4 << 10,
               acc_bytes=8 << 10, out_bytes=2 << 10)

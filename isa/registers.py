@@ -115,19 +115,20 @@ def register_map() -> tuple[Register, ...]:
 
 def identity_of(config: Config) -> dict[str, int]:
     """What the registers read by which an accelerator describes itself. One that hardware does not
-    have reads zero: that of a tacit field with its default."""
+    have reads zero: that of a default without one."""
     fields = {f"config_{field.name}": getattr(config, field.name)
               for field in dataclasses.fields(Config)}
-    tacit = {f"config_{field.name}": 0 for field in dataclasses.fields(Config)
-             if field.metadata["tacit"] and getattr(config, field.name) == field.default}
-    return {"identity": IDENTITY, "isa_version": ISA_VERSION, **fields, **tacit}
+    absent = {f"config_{field.name}": 0 for field in dataclasses.fields(Config)
+              if not field.metadata["has_register"]
+              and getattr(config, field.name) == field.default}
+    return {"identity": IDENTITY, "isa_version": ISA_VERSION, **fields, **absent}
 
 
 def read_config_fields(read: Callable[[str], int]) -> dict[str, int]:
     """The fields of the configuration, by what their registers read; others have their default."""
     fields = {field: read(f"config_{field.name}") for field in dataclasses.fields(Config)}
     return {field.name: value for field, value in fields.items()
-            if value or not field.metadata["tacit"]}
+            if value or field.metadata["has_register"]}
 
 
 def offset_of(name: str) -> int:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from microtron.base.errors import ConfigError
-from microtron.isa.config import INDEX_BITS, Config, base
+from microtron.isa.config import INDEX_BITS, MICROARCHITECTURE, Config, base
 from microtron.isa.config_files import VTA_BITS, VTA_BYTES, VTA_REQUIRED, load_config, parse_toml
 from microtron.isa.instructions import Buffer
-from microtron.sim.cycle.run import FREE
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "configurations.md").read_text(encoding="utf-8")
@@ -76,7 +75,7 @@ def test_the_error_that_is_shown_is_the_one_that_is_given(tmp_path):
 
 def test_the_fields_that_a_sweep_may_change_are_named():
     last = PAGE.rpartition("change a program's meaning: ")[2]
-    assert re.findall(r"`(\w+)`", last) == list(FREE)
+    assert re.findall(r"`(\w+)`", last) == list(MICROARCHITECTURE)
 
 
 def test_every_key_of_vta_becomes_the_field_that_the_table_says():

@@ -58,7 +58,7 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "samples",
               "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
-TIDY = ("base", "isa", "hw", "compiler", "runtime", "testing", "boards", "cli", "tests")
+TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "boards", "cli", "tests")
 MOST_FILES = 18                 # Python files in one folder
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")

@@ -89,8 +89,8 @@ def build(metadata: object, code: Stream, contents: Mapping[int, Octets]) -> Pro
 
 def _config(value: object) -> Config:
     known = dataclasses.fields(Config)
-    later = tuple(each.name for each in known if each.metadata["later"])
-    fields = _object(value, "config", tuple(each.name for each in known), optional=later)
+    omitted = tuple(each.name for each in known if each.metadata["omit_default"])
+    fields = _object(value, "config", tuple(each.name for each in known), optional=omitted)
     try:
         config = Config(**{name: _integer(each, f"config: {name}")
                            for name, each in fields.items()})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import ExecutionError
-from ...isa.config import Config
+from ...isa.config import MICROARCHITECTURE, Config
 from ...isa.faults import Fault
 from ...isa.instructions import Buffer, Engine
 from ...isa.memory_timing import MemoryTiming
@@ -139,14 +139,9 @@ def check_meaning(config: Config, made_for: Config) -> None:
     """Refuse an accelerator on which the program would mean something else."""
     ours, theirs = config.to_dict(), made_for.to_dict()
     differing = [f"{name} {theirs[name]} (asked for {ours[name]})" for name in ours
-                 if ours[name] != theirs[name] and name not in FREE]
+                 if ours[name] != theirs[name] and name not in MICROARCHITECTURE]
     if differing:
         more = [f"{len(differing) - MOST_SHOWN} more"] * (len(differing) > MOST_SHOWN)
         shown = ", ".join((*differing[:MOST_SHOWN], *more))
         raise ExecutionError(f"the program is for another accelerator: {shown}; "
-                             f"only {', '.join(FREE)} may differ")
-
-
-# Fields of a configuration on which a program's meaning does not depend.
-FREE = ("acc_banks", "bus_bits", "queue_depth", "token_bits", "reads_in_flight",
-        "writes_in_flight", "vector_cycles", "cycles_only")
+                             f"only {', '.join(MICROARCHITECTURE)} may differ")

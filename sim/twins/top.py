@@ -65,13 +65,10 @@ WIRES = np.dtype([
         "start", "end", "wait", "busy", "wait_memory", "bytes"))])
 
 SETTINGS = np.dtype([(name, np.int64) for name in (
-    "acc_tiles", "inp_tiles", "wgt_tiles", "out_tiles", "gemm_out_tiles", "acc_bank_tiles",
-    "inp_group_bits", "acc_group_bits", "block_out", "bus_bytes", "queue_depth", "token_limit",
-    "reads_in_flight", "writes_in_flight", "vector_cycles", "gemm_read_stage", "gemm_latency",
+    *Config().numbers(), "inp_group_bits", "acc_group_bits", "gemm_read_stage", "gemm_latency",
     "alu_latency", "count", "code_base")])
 TIMING = np.dtype([(name, np.int64) for name in (
-    "read_latency", "write_latency", "cycles_per_beat", "turn", "reads", "writes", "shared",
-    "stalls", "seed", "bus_bytes", "fail_from", "fail_to")])
+    *vars(MemoryTiming()), "bus_bytes", "fail_from", "fail_to")])
 LEVELS_PER_STAGE = 1        # of the adder tree
 PRODUCT_STAGE = 7           # of GEMM's pipeline: products are there
 READ_LATENCY = 3            # of the accumulator
@@ -88,11 +85,7 @@ def settings(config: Config, count: int, code_base: int) -> OneRecord:
 def _of_config(config: Config) -> OneRecord:
     tree = max(1, -(-(config.block_in - 1).bit_length() // LEVELS_PER_STAGE))
     return _record(SETTINGS, {
-        **{f"{buffer.name.lower()}_tiles": config.tiles(buffer)
-           for buffer in (Buffer.ACC, Buffer.INP, Buffer.WGT, Buffer.OUT)},
-        **{name: getattr(config, name) for name in (
-            "gemm_out_tiles", "acc_bank_tiles", "block_out", "bus_bytes", "queue_depth",
-            "token_limit", "reads_in_flight", "writes_in_flight", "vector_cycles")},
+        **config.numbers(),
         "inp_group_bits": config.inp_groups.bit_length() - 1,
         "acc_group_bits": config.acc_groups.bit_length() - 1,
         "gemm_read_stage": PRODUCT_STAGE + tree - READ_LATENCY,
@@ -102,13 +95,8 @@ def _of_config(config: Config) -> OneRecord:
 
 def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneRecord:
     """What the twin of DRAM needs to know about a memory. Some addresses may fail."""
-    values = {name: getattr(timing, name) for name in SETTING_NAMES}
-    return _record(TIMING, {**values, "bus_bytes": bus_bytes, "fail_from": failing.start,
+    return _record(TIMING, {**vars(timing), "bus_bytes": bus_bytes, "fail_from": failing.start,
                             "fail_to": failing.stop if failing else 0})
-
-
-SETTING_NAMES = ("read_latency", "write_latency", "cycles_per_beat", "turn", "reads", "writes",
-                 "shared", "stalls", "seed")
 
 
 def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> OneRecord:

@@ -43,6 +43,14 @@ def test_presets_have_the_shapes_they_promise(config, shape, macs):
     assert config.macs_per_cycle == macs
 
 
+def test_the_numbers_of_a_configuration_are_its_fields_and_what_follows_from_them():
+    numbers = lean.numbers()
+    assert numbers.items() >= lean.to_dict().items()
+    assert [numbers[name] for name in ("acc_tiles", "bus_bytes", "alu_lanes", "token_limit")] == [
+        lean.tiles(Buffer.ACC), 8, 8, 255]
+    assert "digest" not in numbers and "has_windows" not in numbers
+
+
 def test_base_is_the_reference_and_the_default():
     assert base == Config(window_taps=3)
     sizes = [getattr(base, f"{name}_bytes") >> 10 for name in ("uop", "inp", "wgt", "acc", "out")]

@@ -155,7 +155,7 @@ def test_no_part_may_be_missing(key):
 
 
 def test_every_field_of_the_configuration_must_be_there():
-    for name in [each.name for each in fields(Config) if not each.metadata["later"]]:
+    for name in [each.name for each in fields(Config) if not each.metadata["omit_default"]]:
         others = {each: value for each, value in GOOD["config"].items() if each != name}
         with refuses(f"config has no {name}"):
             build(changed(["config"], others))
