@@ -190,10 +190,10 @@ ENDLESS = """
 import multiprocessing
 from microtron import simulate_many
 from microtron.isa.assembly.assembler import assemble
-from microtron.sim import many
+from microtron.sim import parallel
 from microtron.sim import simulate as module
 
-many.ALONE = -1
+parallel.ALONE = -1
 
 PROGRAM = assemble(".config tiny\\n.code\\n    sync.end\\n")
 
@@ -254,10 +254,10 @@ UNGUARDED = """
 from threading import Event, Thread
 from microtron import simulate_many
 from microtron.isa.assembly.assembler import assemble
-from microtron.sim import many
+from microtron.sim import parallel
 from microtron.sim import simulate as module
 
-many.ALONE = -1
+parallel.ALONE = -1
 THREAD
 print(len(simulate_many([assemble(".config tiny\\n.code\\n    sync.end\\n")] * 40, processes=2)))
 """
