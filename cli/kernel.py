@@ -23,7 +23,11 @@ from .files import AsJson
 from .options import Memory
 
 if TYPE_CHECKING:
-    from ..compiler.operators.kernel import Operator
+    from _typeshed import DataclassInstance
+
+    from ..compiler.operators.description import Description
+    from ..compiler.operators.kernel import AnyOperator
+    from ..isa.config import Config
     from ..isa.memory_timing import MemoryTiming
     from ..runtime.models.kernel import Kernel
 
@@ -50,7 +54,7 @@ def add_operators() -> None:
             kernels.command(operator.name)(_command(operator))
 
 
-def _command(operator: Operator) -> Callable[..., None]:
+def _command(operator: AnyOperator) -> Callable[..., None]:
     """A function whose parameters are the fields of a description, and those of `_compile`."""
     described = fields(operator.description)
     own = [_parameter(each) for each in described]
@@ -86,13 +90,13 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, tuple):
         return str(value[0]) if len(set(value)) == 1 else ",".join(map(str, value))
     return value.name.lower() if isinstance(value, Enum) else str(value)
 
 
-def _value(field: Field[Any], given: str | bool) -> Any:
+def _value(field: Field[Any], given: str | bool) -> object:
     """What an option's text stands for; the description says whether it is right."""
     if isinstance(given, bool):
         return given
@@ -101,7 +105,7 @@ def _value(field: Field[Any], given: str | bool) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _number(option: str, text: str) -> Any:
+def _number(option: str, text: str) -> int | float | str:
     """A whole number, or a real one; a word is left to the description."""
     if len(text) > MOST_DIGITS:
         raise MicrotronError(f"{option} is {text[:MOST_DIGITS]}…, which is too long")
@@ -158,7 +162,7 @@ def _compile(
         typer.echo(("\n" if number else "") + "\n".join(shown[part]()))
 
 
-def _kernel(spec: Any, config: Any, knobs: str, timing: MemoryTiming,
+def _kernel(spec: Description, config: Config, knobs: str, timing: MemoryTiming,
             hide_latency: bool) -> Kernel:
     """With the fastest schedule, or what the text says instead of it."""
     from .. import compile_op
@@ -166,17 +170,19 @@ def _kernel(spec: Any, config: Any, knobs: str, timing: MemoryTiming,
     given = _parse_knobs(knobs, best.knobs)
     if not given:
         return best
-    return compile_op(spec, config, form=best.form, knobs=replace(best.knobs, **given),
+    own, = _each(best.knobs)
+    return compile_op(spec, config, form=best.form, knobs=replace(own, **given),
                       memory=timing, hide_latency=hide_latency)
 
 
-def _parse_knobs(text: str, best: Any) -> dict[str, int]:
+def _parse_knobs(text: str, best: object) -> dict[str, int]:
     """Knobs by name; the compiler says whether their values are right."""
-    if text and not is_dataclass(best):
+    if not text:
+        return {}
+    if not is_dataclass(best):
         raise MicrotronError("--knobs: this operator has several parts, each with its own; none "
                              "can be given")
-    names = [] if not text else [each.name for each in fields(best)
-                                 if isinstance(getattr(best, each.name), int)]
+    names = [each.name for each in fields(best) if isinstance(getattr(best, each.name), int)]
     given: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
@@ -188,21 +194,27 @@ def _parse_knobs(text: str, best: Any) -> dict[str, int]:
     return given
 
 
-def _json(spec: Any) -> dict[str, Any]:
+def _json(spec: Description) -> dict[str, object]:
     """A description's fields, with enumerations by name, as they are given."""
     return {name: value.name.lower() if isinstance(value, Enum) else value
             for name, value in asdict(spec).items()}
 
 
-def _to_json(knobs: Any) -> Any:
-    return asdict(knobs) if is_dataclass(knobs) else [  # type: ignore[arg-type]
-        asdict(each) for each in knobs]
+def _to_json(knobs: object) -> object:
+    plain = [asdict(each) for each in _each(knobs)]
+    return plain if isinstance(knobs, tuple) else plain[0]
+
+
+def _each(knobs: object) -> list[DataclassInstance]:
+    """The knobs of each part."""
+    every = knobs if isinstance(knobs, tuple) else (knobs,)
+    return [each for each in every if is_dataclass(each) and not isinstance(each, type)]
 
 
 def _schedule(kernel: Kernel) -> Iterator[str]:
     """The knobs that were chosen, of each part, and what else is special."""
-    single = is_dataclass(kernel.knobs)
-    for number, knobs in enumerate([kernel.knobs] if single else kernel.knobs):
+    single = not isinstance(kernel.knobs, tuple)
+    for number, knobs in enumerate(_each(kernel.knobs)):
         place = "schedule: " if single else f"{'schedule:' if not number else '         '} part " \
                                             f"{number}: "
         yield place + " ".join(f"{name}={_text(value)}" for name, value in asdict(knobs).items()
@@ -229,7 +241,7 @@ def _stream(kernel: Kernel, everything: bool) -> Iterator[str]:
         yield f"        and {len(code) - wanted} more; --all shows them"
 
 
-def _costs(spec: Any, kernel: Kernel, timing: MemoryTiming) -> dict[str, Any]:
+def _costs(spec: Description, kernel: Kernel, timing: MemoryTiming) -> dict[str, Any]:
     from ..compiler.compile import work_of
     from ..sim.simulate import simulate
     config = kernel.program.config

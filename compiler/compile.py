@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..base.checked_values import quote
@@ -13,13 +13,14 @@ from ..isa.memory_timing import MemoryTiming
 from .errors import CompileError
 from .operators.catalogue import operator_of
 from .operators.choice import Cost, candidates
+from .operators.description import Description
 from .operators.form import Form
 from .operators.kernel import Kernel, Options
 from .operators.work import Bound, Work
 
 
-def compile_op(spec: Any, config: Config | str, *, form: Form | None = None, knobs: Any = None,
-               hide_latency: bool = True, cost: Cost | None = None,
+def compile_op(spec: Description, config: Config | str, *, form: Form | None = None,
+               knobs: object = None, hide_latency: bool = True, cost: Cost | None = None,
                memory: MemoryTiming | None = None) -> Kernel:
     """The kernel of an operator on a configuration, which may be named: its `program`, its `nest`,
     and the `form` and `knobs` that were chosen.
@@ -37,7 +38,7 @@ def compile_op(spec: Any, config: Config | str, *, form: Form | None = None, kno
 
 
 @check_keywords
-def schedules_of(spec: Any, config: Config | str) -> Iterator[tuple[Form, Any]]:
+def schedules_of(spec: Description, config: Config | str) -> Iterator[tuple[Form, Any]]:
     """Every schedule of an operator that fits a configuration, as a pair of a form and its knobs:
     the design space of a tuner. The most promising form comes first. `compile_op` takes both.
 
@@ -51,16 +52,16 @@ def schedules_of(spec: Any, config: Config | str) -> Iterator[tuple[Form, Any]]:
 
 
 @check_keywords
-def work_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Work:
+def work_of(spec: Description, config: Config | str, memory: MemoryTiming | None = None) -> Work:
     """The least work of an operator: MACs, tile products, bytes and ALU passes, in the form with
     the lowest bound."""
     config, timing = resolve_config(config), _timing(memory)
-    return min((form.work for form in operator_of(spec).forms(spec, config)),
-               key=lambda work: work.bound(config, timing).cycles)
+    forms: Iterable[Form] = operator_of(spec).forms(spec, config)
+    return min((form.work for form in forms), key=lambda work: work.bound(config, timing).cycles)
 
 
 @check_keywords
-def bound_of(spec: Any, config: Config | str, memory: MemoryTiming | None = None) -> Bound:
+def bound_of(spec: Description, config: Config | str, memory: MemoryTiming | None = None) -> Bound:
     """The least cycles of an operator on any schedule: `cycles`, and `macs`, `memory` and `alu`, of
     which it is the largest. `limit` names that one."""
     return work_of(spec, config, memory).bound(resolve_config(config), _timing(memory))

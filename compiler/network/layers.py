@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, zip_longest
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from ..operators.choice import INSTRUCTIONS, Cost, at_once, diverse_candidates, 
 from ..operators.convolution.conv2d import Conv2d
 from ..operators.dense.dense import Dense
 from ..operators.depthwise.conv_separable import ConvSeparable
-from ..operators.description import LARGEST
+from ..operators.description import LARGEST, Description
 from ..operators.elementwise.lanewise import Lanewise
 from ..operators.form import Form
 from ..operators.kernel import OUTPUT, Built, Kernel, Options
@@ -75,15 +74,15 @@ class LayerCompiler:
     channel_axis: int | None = None         # of all images of a network
 
     def __post_init__(self) -> None:
-        self.kernels: dict[tuple[Any, bool, bool], Kernel] = {}
+        self.kernels: dict[tuple[Description, bool, bool], Kernel] = {}
         self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
         self.built: Built = {}
-        self.whole: dict[Any, list[Kernel]] = {}            # that take their input at once
+        self.whole: dict[Description, list[Kernel]] = {}            # that take their input at once
         self.packed: dict[tuple[str, int], tuple[Mapping[str, Array] | None, dict[str, Array]]] = {}
         self.forms: list[Form] = []
         self.together: dict[tuple[int, int, tuple[str, ...]], int] = {}     # by two kernels
 
-    def kernel(self, spec: Any, *, plain: bool = False, half: bool = False) -> Kernel:
+    def kernel(self, spec: Description, *, plain: bool = False, half: bool = False) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
         has half of every scratchpad."""
         key = spec, plain, half
@@ -98,18 +97,20 @@ class LayerCompiler:
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
 
-    def estimate(self, spec: Any) -> float:
+    def estimate(self, spec: Description) -> float:
         """What a description takes, roughly, without compiling it."""
         operator = operator_of(spec)
         return rank_candidates(operator.template, operator.forms_of(spec, self.config),
                                self.memory or MemoryTiming())[0].estimate
 
-    def least(self, spec: Any) -> float:
+    def least(self, spec: Description) -> float:
         """What no schedule of a description can do without."""
+        forms: Iterable[Form] = operator_of(spec).forms(spec, self.config)
         return min(form.work.bound(self.config, self.memory or MemoryTiming()).cycles
-                   for form in operator_of(spec).forms(spec, self.config))
+                   for form in forms)
 
-    def _best(self, spec: Any, config: Config, form: Form | None, cost: Cost | None) -> Kernel:
+    def _best(self, spec: Description, config: Config, form: Form | None,
+              cost: Cost | None) -> Kernel:
         """The longer a layer takes, the more schedules are tried."""
         timing, operator = self.memory or MemoryTiming(), operator_of(spec)
         least = min(each.work.bound(config, timing).cycles for each in (
@@ -120,7 +121,7 @@ class LayerCompiler:
 
     def alternatives(self, kernel: Kernel, most: int) -> Iterator[Kernel]:
         """Other schedules of the same form, the most promising first, of `most` that differ."""
-        form: Any = kernel.form
+        form = kernel.form
         operator = operator_of(form.description)
         if operator.compile is not None:
             return                                  # one of its own, with parts of their own
@@ -129,7 +130,7 @@ class LayerCompiler:
             if candidate.knobs != kernel.knobs:
                 yield from self._scheduled(form, candidate.knobs)
 
-    def _scheduled(self, form: Any, knobs: Any) -> Iterator[Kernel]:
+    def _scheduled(self, form: Form, knobs: object) -> Iterator[Kernel]:
         """The kernel of a form with some knobs, if it can be compiled: there may be too many
         instructions, or no room."""
         with suppress(CompileError):
@@ -155,7 +156,8 @@ class LayerCompiler:
                 self.config.inp_bytes, self.config.out_bytes))
         yield replace(self.config, inp_bytes=max(self.config.inp_bytes, self.config.out_bytes))
 
-    def _whole(self, spec: Any, config: Config, layouts: Mapping[str, Layout]) -> Iterator[Kernel]:
+    def _whole(self, spec: Description, config: Config,
+               layouts: Mapping[str, Layout]) -> Iterator[Kernel]:
         operator, timing = operator_of(spec), self.memory or MemoryTiming()
         if operator.compile is not None:
             return
@@ -281,7 +283,7 @@ class LayerCompiler:
             (1, 1, count, channels), image_axes(3))
 
 
-def _plain(spec: Any, config: Config) -> Form:
+def _plain(spec: Description, config: Config) -> Form:
     """The first form of a description that leaves nothing to the host."""
     form: Form = next(each for each in operator_of(spec).forms_of(spec, config)
                       if each.handicap == 1)

@@ -6,21 +6,19 @@ guess what it means.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import CompileError
 from .convolution import conv2d_schedule, conv_global_average, residual, transposed
 from .dense import dense_schedule
 from .depthwise import conv_separable, depthwise_schedule, grouped, separable
 from .description import Description
 from .elementwise import broadcast_schedule, elementwise_schedule
-from .kernel import Operator
+from .kernel import AnyOperator
 from .pool import pool_schedule
 
-OPERATORS: dict[type[Description], Operator] = {}
+OPERATORS: dict[type[Description], AnyOperator] = {}
 
 
-def register(operator: Operator) -> Operator:
+def register(operator: AnyOperator) -> AnyOperator:
     """Make an operator known to `compile_op`, `bound_of` and the command line."""
     known = {each.name: each for each in OPERATORS.values()}
     if operator.description in OPERATORS or operator.name in known:
@@ -30,7 +28,7 @@ def register(operator: Operator) -> Operator:
     return operator
 
 
-def operator_of(spec: Any) -> Operator:
+def operator_of(spec: Description) -> AnyOperator:
     """The operator that a description belongs to."""
     operator = OPERATORS.get(type(spec))
     if operator is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,11 @@ from ...isa.instructions import Buffer
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
 from ..errors import CompileError
-from .form import Template, TensorForm
+from .cost_model import Column
+from .form import FormT, KnobsT, Template
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Cost = Callable[[Program], int]
 
@@ -42,12 +46,12 @@ SCRATCHPADS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Generic[FormT, KnobsT]):
     """Knobs that fit, for one form of an operator, and roughly the cycles that they take."""
 
     estimate: float
-    form: Any
-    knobs: Any
+    form: FormT
+    knobs: KnobsT
 
 
 class Compiled(Protocol):
@@ -58,7 +62,7 @@ class Compiled(Protocol):
 Result = TypeVar("Result", bound=Compiled)
 
 
-def check_knobs(template: Template, form: TensorForm, given: Any) -> Any:
+def check_knobs(template: Template[FormT, KnobsT], form: FormT, given: object) -> KnobsT:
     """Knobs of the template that somebody chose, as plain numbers. Refuses any that is none, or
     beyond the sizes of the form."""
     if not isinstance(given, template.knobs):
@@ -71,7 +75,7 @@ def check_knobs(template: Template, form: TensorForm, given: Any) -> Any:
         for each in fields(given)})
 
 
-def _check_knob(place: str, value: Any, largest: Any, *, least: int) -> Any:
+def _check_knob(place: str, value: object, largest: object, *, least: int) -> object:
     if isinstance(largest, bool):
         if not isinstance(value, bool):
             raise CompileError(f"{place} is {quote(value)}, but must be True or False")
@@ -82,12 +86,13 @@ def _check_knob(place: str, value: Any, largest: Any, *, least: int) -> Any:
         return tuple(_check_knob(f"{place}[{number}]", each, most, least=least)
                      for number, (each, most) in enumerate(zip(value, largest, strict=True)))
     number = integer(value)
+    assert isinstance(largest, int), f"{place} has no largest number"
     if number is None or not least <= number <= largest:
         raise CompileError(f"{place} is {quote(value)}, but must be from {least} to {largest}")
     return number
 
 
-def columns_of(template: Template, form: Any) -> Any | None:
+def columns_of(template: Template[FormT, KnobsT], form: FormT) -> KnobsT | None:
     """All candidates in columns; None if nothing fits."""
     for knobs in template.grids(form):
         fitting = np.asarray(template.fits(form, knobs))
@@ -97,13 +102,14 @@ def columns_of(template: Template, form: Any) -> Any | None:
     return None
 
 
-def candidates(template: Template, form: Any) -> list[Any]:
+def candidates(template: Template[FormT, KnobsT], form: FormT) -> list[KnobsT]:
     """All knobs that fit, one by one."""
     columns = columns_of(template, form)
     return [] if columns is None else _rows(columns, np.arange(_length(columns)))
 
 
-def at_once(template: Template, form: Any, memory: MemoryTiming) -> list[Any]:
+def at_once(template: Template[FormT, KnobsT], form: FormT,
+            memory: MemoryTiming) -> list[KnobsT]:
     """Knobs that may take the whole input in one step, best estimate first."""
     if template.at_once is not None:
         return list(template.at_once(form))
@@ -117,13 +123,13 @@ def at_once(template: Template, form: Any, memory: MemoryTiming) -> list[Any]:
     return _rows(columns, order[np.broadcast_to(whole, cycles.shape)[order]])
 
 
-def rank_candidates(template: Template, forms: Iterable[TensorForm],
-                    memory: MemoryTiming | None = None) -> list[Candidate]:
+def rank_candidates(template: Template[FormT, KnobsT], forms: Iterable[FormT],
+                    memory: MemoryTiming | None = None) -> list[Candidate[FormT, KnobsT]]:
     """The candidates, best estimate first; equal ones in the order of the grid. It is an error if
     nothing fits. A form whose bound is no better than the estimate of another is not looked at any
     further."""
     memory = memory or MemoryTiming()
-    found: list[Candidate] = []
+    found: list[Candidate[FormT, KnobsT]] = []
     hopeless: float | None = None       # a bound above this cannot win
     for form in forms:
         least = form.work.bound(form.config, memory).cycles * form.handicap
@@ -143,7 +149,7 @@ def rank_candidates(template: Template, forms: Iterable[TensorForm],
     return sorted(found, key=lambda candidate: candidate.estimate)[:LOOKED_AT]
 
 
-def _too_small(template: Template, form: TensorForm) -> str:
+def _too_small(template: Template[FormT, KnobsT], form: FormT) -> str:
     """Which scratchpad is to blame if nothing fits: the one that, if it were larger, would help."""
     for buffer in SCRATCHPADS:
         name = f"{buffer.name.lower()}_bytes"
@@ -161,9 +167,10 @@ def _too_small(template: Template, form: TensorForm) -> str:
             f"configuration are too small")
 
 
-def fastest(ordered: Sequence[Candidate], compiled: Callable[[Candidate], Result],
-            least: float, cost: Cost | None,
-            effort: int = INSTRUCTIONS) -> tuple[Candidate, Result]:
+def fastest(ordered: Sequence[Candidate[FormT, KnobsT]],
+            compiled: Callable[[Candidate[FormT, KnobsT]], Result], least: float,
+            cost: Cost | None,
+            effort: int = INSTRUCTIONS) -> tuple[Candidate[FormT, KnobsT], Result]:
     """The best of a few candidates, compiled: the first, if it is close to the bound or there is no
     cost to ask; otherwise the fastest of several that differ, until `effort` instructions have been
     written. A candidate that cannot run is passed over as long as another can."""
@@ -193,7 +200,8 @@ def _measure(result: Compiled, cost: Cost) -> float:
         return float("inf")
 
 
-def diverse_candidates(ordered: Sequence[Candidate], most: int = TRIALS) -> list[Candidate]:
+def diverse_candidates(ordered: Sequence[Candidate[FormT, KnobsT]],
+                       most: int = TRIALS) -> list[Candidate[FormT, KnobsT]]:
     """The candidates after the first that are worth a trial because they differ from those before
     them. With the first, there are at most `most`."""
     taken = [ordered[0]]
@@ -205,21 +213,21 @@ def diverse_candidates(ordered: Sequence[Candidate], most: int = TRIALS) -> list
     return taken[1:]
 
 
-def _alike(one: Candidate, other: Candidate) -> bool:
+def _alike(one: Candidate[FormT, KnobsT], other: Candidate[FormT, KnobsT]) -> bool:
     return one.form is other.form and all(
         mine == theirs or (type(mine) is int and max(mine, theirs) < ALIKE * min(mine, theirs))
         for (_, mine), (_, theirs) in zip(_items(one.knobs), _items(other.knobs), strict=True))
 
 
-def _items(knobs: Any) -> list[tuple[str, Any]]:
+def _items(knobs: DataclassInstance) -> list[tuple[str, Column]]:
     return [(field.name, getattr(knobs, field.name)) for field in fields(knobs)]
 
 
-def _length(columns: Any) -> int:
+def _length(columns: DataclassInstance) -> int:
     return max(len(value) for _, value in _items(columns) if isinstance(value, np.ndarray))
 
 
-def _rows(columns: Any, places: npt.NDArray[np.intp]) -> list[Any]:
+def _rows(columns: KnobsT, places: npt.NDArray[np.intp]) -> list[KnobsT]:
     """Some rows of the candidates in columns, one by one."""
     lists = [value[places].tolist() if isinstance(value, np.ndarray) else [value] * len(places)
              for _, value in _items(columns)]

@@ -6,14 +6,20 @@ All numbers may be columns: one for each candidate.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ...isa.config import Config
 from ...isa.instructions import INSTRUCTION_BYTES
 from ...isa.memory_timing import MemoryTiming
+
+Column: TypeAlias = int | float | npt.NDArray[Any]        # a number, or one for each candidate
+Mask: TypeAlias = bool | npt.NDArray[np.bool_]
+Size = TypeVar("Size", int, Column)
 
 ROUND_TRIP = 8              # cycles from a load to its first beat, beside the memory's latency
 TRAFFIC = 0.05              # part of a busy bus's time that steps lose by waiting for it
@@ -23,30 +29,38 @@ RUN = 1                     # cycles that the bus loses between runs
 OVERHEAD = 4                # cycles that an instruction more costs GEMM
 
 
+def all_of(conditions: Iterable[Mask]) -> Mask:
+    """Whether all conditions hold, for each candidate."""
+    together: Mask = True
+    for each in conditions:
+        together = np.logical_and(together, each)
+    return together
+
+
 @dataclass(frozen=True, kw_only=True)
 class Steps:
     """Steps in groups; the weights may stay on the chip for a whole group. A step computes its sums
     in pieces, each with its own input and weights. Sizes are cycles of an engine, or bytes."""
 
-    groups: Any
-    steps: Any              # of a group
-    pieces: Any             # of a step
-    products: Any           # of a piece
-    vectors: Any            # of a step, for the ALU
-    inp: Any                # bytes of a piece
-    runs: Any               # in which a piece is loaded
-    out_runs: Any           # of a step
-    wgt: Any                # bytes of a piece
-    out: Any                # bytes of a step
-    parameters: Any         # bytes of a group
-    wgt_runs: Any = 0       # where they are short
-    inp_stays: Any = False  # all inputs are loaded only once
-    wgt_stays: Any = True   # weights are loaded once for each group, or for each step
-    wgt_ahead: Any = True   # those of the next group can come before the last are no more needed
-    last: Any = 1.0         # part of a step that the last one is
-    parts: Any = 1          # into which a piece, and the results of a step, are cut
+    groups: Column
+    steps: Column              # of a group
+    pieces: Column             # of a step
+    products: Column           # of a piece
+    vectors: Column            # of a step, for the ALU
+    inp: Column                # bytes of a piece
+    runs: Column               # in which a piece is loaded
+    out_runs: Column           # of a step
+    wgt: Column                # bytes of a piece
+    out: Column                # bytes of a step
+    parameters: Column         # bytes of a group
+    wgt_runs: Column = 0       # where they are short
+    inp_stays: Mask = False  # all inputs are loaded only once
+    wgt_stays: Mask = True   # weights are loaded once for each group, or for each step
+    wgt_ahead: Mask = True   # those of the next group can come before the last are no more needed
+    last: Column = 1.0         # part of a step that the last one is
+    parts: Column = 1          # into which a piece, and the results of a step, are cut
 
-    def cycles(self, config: Config, memory: MemoryTiming) -> Any:
+    def cycles(self, config: Config, memory: MemoryTiming) -> Column:
         """Steps follow one another at the pace of the slowest engine; the first loads, and the
         last requantization and store, overlap with nothing. Loads run one step ahead, so that
         what the first step of a group loads does not overlap with the others."""
@@ -63,7 +77,7 @@ class Steps:
         least = np.maximum(self.pieces * (self.products + OVERHEAD * self.parts),
                            vectors + latency)
 
-        def pace(inputs: Any, weights: Any, steps: Any = 1) -> Any:
+        def pace(inputs: Column, weights: Column, steps: Column = 1) -> Column:
             """Cycles of all steps, with this many loads of inputs and weights among them."""
             beats = self.pieces * (inputs * inp + weights * wgt) + steps * other
             loads = self.pieces * (inputs * inp_load + weights * wgt_load)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
+
+from .cost_model import Column
 
 Knobs = TypeVar("Knobs")
 
@@ -45,4 +47,10 @@ def some_sizes(extent: int) -> list[int]:
 def grid(kind: type[Knobs], **sizes: Sequence[int]) -> Knobs:
     """Knobs in columns, one row for each combination of sizes; the last size varies fastest."""
     columns = np.meshgrid(*(np.array(each) for each in sizes.values()), indexing="ij")
-    return kind(**{name: column.ravel() for name, column in zip(sizes, columns, strict=True)})
+    return in_columns(kind, {name: column.ravel() for name, column in zip(sizes, columns,
+                                                                          strict=True)})
+
+
+def in_columns(kind: type[Knobs], columns: Mapping[str, Column]) -> Knobs:
+    """Knobs whose fields are these columns."""
+    return kind(**columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
@@ -19,18 +19,25 @@ from ..expression.expression import Call, Expression, Function
 from ..expression.tensor import Tensor, in_order
 from ..nest.nest import Interleave, Scope
 from ..schedule.schedule import Schedule
+from .cost_model import Column, Mask, Size
+from .description import Description
 from .layout import Layout
 from .packing import Array, Operand
 from .work import Work
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 ACCUMULATOR_BYTES = 4
+FormT = TypeVar("FormT", bound="TensorForm")
+KnobsT = TypeVar("KnobsT", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Form(ABC):
     """One way to compute an operator on a configuration."""
 
-    spec: Any
+    spec: Description
     config: Config
 
     @property
@@ -39,7 +46,7 @@ class Form(ABC):
         return 1.0
 
     @property
-    def description(self) -> Any:
+    def description(self) -> Description:
         """What the user asked for; `spec` is the part of it that the accelerator computes."""
         return self.spec
 
@@ -121,7 +128,7 @@ class TensorForm(Form):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Template:
+class Template(Generic[FormT, KnobsT]):
     """How a form is computed, with knobs left open. Knobs come in columns: one record whose fields
     are arrays stands for as many candidates, and is judged as a whole.
 
@@ -135,16 +142,19 @@ class Template:
                 others than those of the grids
     """
 
-    knobs: type[Any]
-    largest: Callable[[Any], Any]
-    grids: Callable[[Any], Iterator[Any]]
-    fits: Callable[[Any, Any], Any]
-    estimate: Callable[[Any, Any, MemoryTiming], Any]
-    schedule: Callable[[Any, Any], Schedule]
-    at_once: Callable[[Any], Sequence[Any]] | None = None
+    knobs: type[KnobsT]
+    largest: Callable[[FormT], KnobsT]
+    grids: Callable[[FormT], Iterator[KnobsT]]
+    fits: Callable[[FormT, KnobsT], Mask]
+    estimate: Callable[[FormT, KnobsT, MemoryTiming], Column]
+    schedule: Callable[[FormT, KnobsT], Schedule]
+    at_once: Callable[[FormT], Sequence[KnobsT]] | None = None
 
 
-def blocks_of(channels: int, block: int) -> int:
+AnyTemplate: TypeAlias = Template[Any, Any]         # of some operator
+
+
+def blocks_of(channels: Size, block: Size) -> Size:
     """How many blocks it takes to hold this many channels."""
     return -(-channels // block)
 

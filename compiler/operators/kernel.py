@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
@@ -19,7 +19,7 @@ from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ..errors import CompileError
 from .choice import INSTRUCTIONS, Candidate, Cost, check_knobs, fastest, rank_candidates
 from .description import Description, Epilogue
-from .form import ACCUMULATOR_BYTES, Form, Template
+from .form import ACCUMULATOR_BYTES, Form, FormT, KnobsT, Template
 from .packing import Array, check_operands
 from .program_cache import cached_program
 
@@ -30,7 +30,8 @@ OUTPUT = "output"           # what programs call their result
 REMEMBERED = 64             # descriptions whose forms are kept
 
 
-Built = dict[tuple[int, Any], "Kernel"]     # by the identity of their form, and by their knobs
+DescriptionT = TypeVar("DescriptionT", bound=Description)
+Built = dict[tuple[int, object], "Kernel"]     # by the identity of their form, and by their knobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Options:
     """How to compile: options that apply to every operator."""
 
     form: Form | None = None    # the one to take; by default the one that is expected to be best
-    knobs: Any = None           # of its template; by default the best that are found
+    knobs: object = None        # of its template; by default the best that are found
     hide_latency: bool = True   # without it, engines take turns, on the same schedule
     cost: Cost | None = None    # cycles of a program; without it, estimates decide
     memory: MemoryTiming = field(default_factory=MemoryTiming)      # that estimates are made for
@@ -60,7 +61,7 @@ class Kernel:
     """A compiled operator: the form and the knobs that were chosen, and its program."""
 
     form: Form
-    knobs: Any
+    knobs: Any                  # of its template, or of each phase
     program: Program
     loops: Callable[[], Nest] = field(repr=False, compare=False)
 
@@ -79,42 +80,48 @@ class Kernel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operator:
+class Operator(Generic[DescriptionT, FormT, KnobsT]):
     """All that is known about an operator: its description, its forms on a configuration, the most
     promising first, the template of their schedules, and how it is compiled."""
 
-    description: type[Description]
-    forms: Callable[[Any, Config], Iterable[Form]]
-    template: Template
-    compile: Callable[[Operator, Any, Config, Options], Kernel] | None = None
+    description: type[DescriptionT]
+    forms: Callable[[DescriptionT, Config], Iterable[FormT]]
+    template: Template[FormT, KnobsT]
+    compile: Callable[[Operator[DescriptionT, FormT, KnobsT], DescriptionT, Config, Options],
+                      Kernel] | None = None
 
     @property
     def name(self) -> str:
         return self.description.operator
 
-    def forms_of(self, spec: Any, config: Config) -> tuple[Any, ...]:
+    def forms_of(self, spec: DescriptionT, config: Config) -> tuple[FormT, ...]:
         """Its forms, from memory if they were made recently."""
-        return _forms(self, spec, config)
+        forms: tuple[FormT, ...] = _forms(self, spec, config)
+        return forms
 
-    def compiled(self, spec: Any, config: Config, options: Options) -> Kernel:
+    def compiled(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
         return (self.compile or compile_by_form)(self, spec, config, options)
 
 
+AnyOperator: TypeAlias = Operator[Any, Any, Any]        # one of them all
+
+
 @lru_cache(REMEMBERED)
-def _forms(operator: Operator, spec: Any, config: Config) -> tuple[Form, ...]:
+def _forms(operator: AnyOperator, spec: Description, config: Config) -> tuple[Any, ...]:
     return tuple(operator.forms(spec, config))
 
 
-def compile_by_form(operator: Operator, spec: Any, config: Config, options: Options) -> Kernel:
+def compile_by_form(operator: Operator[DescriptionT, FormT, KnobsT], spec: DescriptionT,
+                    config: Config, options: Options) -> Kernel:
     """An operator that is one tensor expression."""
-    forms = list(operator.forms_of(spec, config) if options.form is None
-                 else [_fitting(options.form, spec, config)])
+    forms = [*operator.forms_of(spec, config)] if options.form is None else [
+        _fitting(options.form, spec, config)]
     check_sizes(forms[-1])
     return best_kernel(operator.template, forms, options)
 
 
-def _fitting(form: Form, spec: Any, config: Config) -> Form:
+def _fitting(form: Any, spec: Description, config: Config) -> Any:
     """The given form, which must be one of this operator on this configuration."""
     if type(form.description) is not type(spec) or form.description != spec:
         raise CompileError(f"form is of {form.description}, but must be of {spec}")
@@ -134,7 +141,7 @@ def check_sizes(form: Form) -> None:
                                f"segment has at most {SEGMENT_BYTES_LIMIT}")
 
 
-def best_kernel(template: Template, forms: list[Any], options: Options) -> Kernel:
+def best_kernel(template: Template[FormT, KnobsT], forms: list[FormT], options: Options) -> Kernel:
     """The fastest of several forms of the same operator, with the given knobs, or with the best
     that are found."""
     if options.knobs is not None:
@@ -149,7 +156,8 @@ def best_kernel(template: Template, forms: list[Any], options: Options) -> Kerne
     return kernel if options.hide_latency else _kernel(template, chosen, options)
 
 
-def _kernel(template: Template, candidate: Candidate, options: Options) -> Kernel:
+def _kernel(template: Template[FormT, KnobsT], candidate: Candidate[FormT, KnobsT],
+            options: Options) -> Kernel:
     """From a schedule to a nest and its program."""
     form, knobs, built = candidate.form, candidate.knobs, options.built
     if built is None or not options.hide_latency:
@@ -159,7 +167,8 @@ def _kernel(template: Template, candidate: Candidate, options: Options) -> Kerne
     return built[id(form), knobs]
 
 
-def _build_kernel(template: Template, form: Any, knobs: Any, hide_latency: bool) -> Kernel:
+def _build_kernel(template: Template[FormT, KnobsT], form: FormT, knobs: KnobsT,
+                  hide_latency: bool) -> Kernel:
     @cache
     def loops() -> Nest:
         from ..accelerator.lower_schedule import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...expression.tensor import Tensor
 from ...schedule.schedule import Schedule
-from ..cost_model import Steps
-from ..divisions import even_sizes, fair_sizes, grid, some_sizes
+from ..cost_model import Column, Mask, Steps, all_of
+from ..divisions import even_sizes, fair_sizes, grid, in_columns, some_sizes
 from ..form import Template, blocks_of
 from ..kernel import Operator
 from ..layout import ways_of
@@ -81,7 +80,7 @@ def schedule_sums(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tenso
         first_of_all(plan, weights)         # inputs that wait for their buffers do not delay them
 
 
-def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any, Any]:
+def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Column, Column, Column]:
     """Groups of output blocks, steps in each, and pieces of a step."""
     spec, (groups, outputs, depth) = form.spec, form.extents
     tap_rows, tap_columns = knobs.taps(spec.kernel)
@@ -92,7 +91,7 @@ def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any, Any]:
             * blocks_of(spec.kernel[1], tap_columns))
 
 
-def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any]:
+def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Column, Column]:
     """Rows and columns of the input that a piece needs."""
     height, width = (
         np.minimum((outputs - 1) * step + (taps - 1) * dilation + 1, size)
@@ -102,7 +101,7 @@ def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Any, Any]:
     return height, width
 
 
-def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Any]:
+def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Column]:
     """Tiles of one buffer in each scratchpad: of a piece, or of the sums or results of a step."""
     (height, width), taps = _window(form, knobs), prod(knobs.taps(form.spec.kernel))
     taps = taps * form.spec.planes
@@ -115,12 +114,12 @@ def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Any]:
             Buffer.ACC: pixels * knobs.blocks, Buffer.OUT: pixels * blocks}
 
 
-def _parts(knobs: Knobs) -> Any:
+def _parts(knobs: Knobs) -> Column:
     """Gemms and requantizations that a piece is cut into."""
     return np.where(knobs.one_by_one, knobs.groups * knobs.blocks, 1)
 
 
-def _resident_weights(form: Conv2dForm, knobs: Knobs) -> Any:
+def _resident_weights(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the weights stay on the chip: all of them, or as many as fit."""
     (groups, _, pieces), parts = _far(form, knobs), _parts(knobs)
     room = form.config.tiles(Buffer.WGT) // (_tiles(form, knobs)[Buffer.WGT] // parts)
@@ -132,13 +131,13 @@ def _most_resident(form: Conv2dForm) -> int:
     return max(2, int(MOST_KEPT * form.config.token_limit))
 
 
-def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Any:
+def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Mask:
     """Whether weights of the next group can be loaded while those of this one are in use."""
     groups, _, pieces = _far(form, knobs)
     return (_resident_weights(form, knobs) > pieces * _parts(knobs)) | (groups == 1)
 
 
-def _resident_inputs(form: Conv2dForm, knobs: Knobs) -> Any:
+def _resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
     else two."""
     _, steps, pieces = _far(form, knobs)
@@ -164,22 +163,22 @@ def grids(form: Conv2dForm) -> Iterator[Knobs]:
         yield replace(every, tap_rows=tap_rows, tap_columns=tap_columns)
 
 
-def fits(form: Conv2dForm, knobs: Knobs) -> Any:
+def fits(form: Conv2dForm, knobs: Knobs) -> Mask:
     """Whether all buffers find room, twice. Several groups are computed at once only if each is
     computed as a whole, and blocks one by one only if there are several, in few enough pieces."""
     need, blocks = _tiles(form, knobs), knobs.groups * knobs.blocks
     need[Buffer.ACC] = need[Buffer.ACC] + blocks * PARAMETER_TILES
     if form.result_buffer == Buffer.ACC:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
-    room = np.all([2 * tiles <= form.config.tiles(buffer) for buffer, tiles in need.items()], 0)
+    room = all_of(2 * tiles <= form.config.tiles(buffer) for buffer, tiles in need.items())
     whole = (knobs.blocks == form.extents[1]) & (knobs.depth == form.extents[2])
     groups, steps, pieces = _far(form, knobs)
     most = MOST_PARTS * form.config.token_limit
     parts = (blocks > 1) & (groups * steps * pieces * blocks <= most)
-    return room & ((knobs.groups == 1) | whole) & (parts | np.logical_not(knobs.one_by_one))
+    return all_of((room, (knobs.groups == 1) | whole, parts | np.logical_not(knobs.one_by_one)))
 
 
-def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """Cycles, roughly."""
     return steps_of(form, knobs).cycles(form.config, memory)
 
@@ -213,36 +212,36 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         wgt_ahead=_has_room_ahead(form, knobs))
 
 
-def _is_in_groups(ways: int, blocks: Any, every: int) -> Any:
+def _is_in_groups(ways: int, blocks: Column, every: int) -> Mask:
     """Whether blocks that are moved at once are whole tiles of memory; if not, they are moved tile
     by tile."""
     return (blocks >= ways) & ((blocks % ways == 0) | (blocks == every))
 
 
-def _filled(ways: int, blocks: Any, every: int) -> Any:
+def _filled(ways: int, blocks: Column, every: int) -> Column:
     """The blocks that take room on the chip: those of whole tiles of memory, if they are moved
     so."""
     return blocks if ways == 1 else np.where(_is_in_groups(ways, blocks, every),
                                              -(-blocks // ways) * ways, blocks)
 
 
-def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Any]:
+def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Column]:
     """Knobs as if all parts of an extent had the same size, and the size of the last step relative
     to the others."""
     tap_rows, tap_columns = knobs.taps(form.spec.kernel)
     groups, outputs, depth = form.extents
-    extents: dict[str, tuple[int, Any]] = {
+    extents: dict[str, tuple[int, Column]] = {
         "groups": (groups, knobs.groups), "blocks": (outputs, knobs.blocks),
         "rows": (form.spec.out_height, knobs.rows), "columns": (form.spec.out_width, knobs.columns),
         "depth": (depth, knobs.depth), "tap_rows": (form.spec.kernel[0], tap_rows),
         "tap_columns": (form.spec.kernel[1], tap_columns)}
-    mean: dict[str, Any] = {name: extent / blocks_of(extent, size)
+    mean: dict[str, Column] = {name: extent / blocks_of(extent, size)
                             for name, (extent, size) in extents.items()}
-    last: Any = 1.0
+    last: Column = 1.0
     for name in ("groups", "blocks", "rows", "columns"):
         extent, size = extents[name]
         last = last * ((extent - 1) % size + 1) / mean[name]
-    return Knobs(**mean), last
+    return in_columns(Knobs, mean), last
 
 
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from ...expression.expression import total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule
+from ..cost_model import Column, Mask, all_of
 from ..description import HIGH, LOW, activation, setting
 from ..form import Template, requantize_sum
 from ..kernel import Operator
@@ -206,17 +207,17 @@ def grids(form: AveragedForm) -> Iterator[Knobs]:
                        for name, value in vars(every).items()})
 
 
-def fits(form: AveragedForm, knobs: Knobs) -> Any:
+def fits(form: AveragedForm, knobs: Knobs) -> Mask:
     """Whether the running sums of the average fit beside the sums and parameters."""
     width, config = form.spec.out_width, form.config
     per_block = 2 * (knobs.rows * width + PARAMETER_TILES) + width + 1 + len(form.halves)
     fixed = form.terms.shape[2] * PARAMETER_TILES
     whole = (knobs.columns == width) & (knobs.groups == 1)
-    return conv2d_schedule.fits(form, knobs) & whole & np.logical_not(knobs.one_by_one) & (
-        knobs.blocks * per_block + fixed <= config.tiles(Buffer.ACC))
+    return all_of((conv2d_schedule.fits(form, knobs), whole, np.logical_not(knobs.one_by_one),
+                   knobs.blocks * per_block + fixed <= config.tiles(Buffer.ACC)))
 
 
-def estimate(form: AveragedForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: AveragedForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     steps = conv2d_schedule.steps_of(form, knobs)
     tile = form.config.tile_bytes(Buffer.OUT)
     ends = knobs.blocks * (form.spec.out_width + 1 + len(form.halves))

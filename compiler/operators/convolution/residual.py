@@ -15,9 +15,9 @@ The arithmetic is that of both operators one after the other, to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ....base.errors import MicrotronError
 from ....isa.config import Config
@@ -25,6 +25,7 @@ from ....isa.instructions import PARAMETER_TILES, AluOp, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...accelerator.selection.intrinsic import (
     Intrinsic,
+    Requantization,
     clamp_function,
     element_wise,
     immediate,
@@ -35,6 +36,7 @@ from ...errors import CompileError
 from ...expression.expression import Expression, Function, binary
 from ...expression.tensor import Tensor, compute, placeholder
 from ...nest.nest import Interleave
+from ..cost_model import Column, Mask
 from ..description import HIGH, LOW, activation, setting
 from ..elementwise.elementwise import HEADROOM, Elementwise, Operation, Term
 from ..elementwise.lanewise import parameters
@@ -154,7 +156,7 @@ def form_of(plain: Conv2dForm) -> ResidualForm:
     return ResidualForm(**fields, residual=residual)
 
 
-def _each(name: str, function: Any, *sources: Tensor) -> Tensor:
+def _each(name: str, function: Callable[..., Expression], *sources: Tensor) -> Tensor:
     """A function applied element by element to tensors of the same shape."""
     return compute(name, sources[0].shape, lambda n, o, y, x, b, j: function(
         *(source[n, o, y, x, b, j] for source in sources)))
@@ -168,8 +170,8 @@ def _by(name: str, function: Function, value: Tensor, terms: Tensor, number: int
     return compute(name, value.shape, element)
 
 
-def _scale_term(config: Config, source: Tensor, term: Term, scale: Any, terms: Tensor, number: int,
-                steps: Steps) -> Tensor:
+def _scale_term(config: Config, source: Tensor, term: Term, scale: Requantization, terms: Tensor,
+                number: int, steps: Steps) -> Tensor:
     """A term of the sum."""
     if term.shifted:
         shifted = _each(f"{source.name}.shl", lambda value: binary("<<", value, HEADROOM), source)
@@ -184,7 +186,7 @@ def forms_of(spec: ResidualConv2d, config: Config) -> Iterable[ResidualForm]:
     return [form_of(plain) for plain in plain_forms(spec, config)]
 
 
-def fits(form: ResidualForm, knobs: Knobs) -> Any:
+def fits(form: ResidualForm, knobs: Knobs) -> Mask:
     """Whether the shortcut has room beside sums and parameters."""
     tiles = form.config.tiles(Buffer.ACC)
     box = knobs.groups * knobs.blocks * (2 * knobs.rows * knobs.columns + PARAMETER_TILES)
@@ -192,7 +194,7 @@ def fits(form: ResidualForm, knobs: Knobs) -> Any:
         2 * box + form.between.parameters.shape[0] * PARAMETER_TILES <= tiles)
 
 
-def estimate(form: ResidualForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: ResidualForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     steps = conv2d_schedule.steps_of(form, knobs)
     config = form.config
     more = steps.vectors * config.tile_bytes(Buffer.OUT)

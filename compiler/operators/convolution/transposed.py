@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ...errors import CompileError
 from ...nest.nest import Buffer, Interleave, Nest
 from ..description import Epilogue, activation, border, extent
 from ..form import Form, blocks_of
-from ..kernel import Kernel, Operator, Options, best_kernel, check_sizes
+from ..kernel import AnyOperator, Kernel, Operator, Options, best_kernel, check_sizes
 from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import (
     Array,
@@ -275,7 +275,7 @@ def form_of(spec: Transposed, config: Config) -> TransposedForm:
     return TransposedForm(spec=spec, config=config, phases=tuple(phases(spec)))
 
 
-def compile_phases(operator: Operator, spec: Transposed, config: Config,
+def compile_phases(operator: AnyOperator, spec: Transposed, config: Config,
                    options: Options) -> Kernel:
     """A convolution for each phase, with knobs of its own, all in one program."""
     if options.knobs is not None or options.form is not None:
@@ -318,5 +318,6 @@ def _together(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
     return concatenate(parts, (data, weights, parameters), (output,))
 
 
-OPERATOR = Operator(description=Transposed, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE, compile=compile_phases)
+OPERATOR = Operator[Transposed, Any, Any](
+    description=Transposed, forms=lambda spec, config: [form_of(spec, config)], template=TEMPLATE,
+    compile=compile_phases)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from ...expression.expression import Axis
 from ...expression.tensor import Tensor
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
-from ..cost_model import Steps
-from ..divisions import grid, some_sizes
+from ..cost_model import Column, Mask, Steps, all_of
+from ..divisions import grid, in_columns, some_sizes
 from ..form import Template
 from ..kernel import Operator
 from .dense import Dense, DenseForm, Layout, form_of
@@ -119,13 +118,13 @@ def _correct(plan: Schedule, correction: Correction, side: Tensor | None, knobs:
         plan[side].compute_at(sums, far)
 
 
-def pieces(form: DenseForm, knobs: Knobs) -> tuple[Any, Any, Any]:
+def pieces(form: DenseForm, knobs: Knobs) -> tuple[Column, Column, Column]:
     """Into how many parts rows, outputs and inputs are divided."""
     _, rows, outputs, depth = form.extents
     return -(-rows // knobs.rows), -(-outputs // knobs.blocks), -(-depth // knobs.depth)
 
 
-def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
+def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
     """How often each scratchpad is filled; ACC and OUT: with sums and results. What passes by
     comes again and again, unless two buffers hold all of it."""
     n, o, c = pieces(form, knobs)
@@ -138,13 +137,13 @@ def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
             Buffer.ACC: matrices * n * o, Buffer.OUT: matrices * n * o}
 
 
-def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
+def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
     """How many buffers take turns: two where there is something to load next."""
     return {buffer: np.where(knobs.doubled & (times > 1), 2, 1)
             for buffer, times in loads(form, knobs).items()}
 
 
-def tiles(form: DenseForm, knobs: Knobs) -> dict[Buffer, Any]:
+def tiles(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
     """Tiles of one buffer in each scratchpad; of ACC the sums alone."""
     return {Buffer.INP: knobs.rows * knobs.depth, Buffer.WGT: knobs.blocks * knobs.depth,
             Buffer.ACC: knobs.rows * knobs.blocks, Buffer.OUT: knobs.rows * knobs.blocks}
@@ -164,7 +163,7 @@ def grids(form: DenseForm) -> Iterator[Knobs]:
                            resident=[True, False]), doubled=doubled)
 
 
-def fits(form: DenseForm, knobs: Knobs) -> Any:
+def fits(form: DenseForm, knobs: Knobs) -> Mask:
     """Whether all buffers find room, and micro-ops stay in their scratchpad unless it is smaller
     than any sum. Parameters are resident only where they would be loaded again."""
     config, whole = form.config, pieces(form, knobs)[2] == 1
@@ -184,17 +183,18 @@ def fits(form: DenseForm, knobs: Knobs) -> Any:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
     again = (form.extents[2] > knobs.blocks) & (
         np.asarray(knobs.data_stays, bool) | (form.extents[0] > 1))
-    return (np.all([count <= config.tiles(buffer) for buffer, count in need.items()], 0)
-            & (knobs.depth <= max(1, config.tiles(Buffer.UOP) // MICRO_KERNELS))
-            & (np.logical_not(knobs.resident) | again))
+    return all_of((*(count <= config.tiles(buffer) for buffer, count in need.items()),
+                   knobs.depth <= max(1, config.tiles(Buffer.UOP) // MICRO_KERNELS),
+                   np.logical_not(knobs.resident) | again))
 
 
-def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """Cycles, roughly, as if all parts of an extent had the same size. The side that stays is what
     weights are to a convolution; without double buffers, nothing overlaps."""
     config, (matrices, rows, outputs, depth) = form.config, form.extents
     n, o, c = pieces(form, knobs)
-    even = replace(knobs, rows=rows / n, blocks=outputs / o, depth=depth / c)
+    even = in_columns(Knobs, vars(knobs) | {"rows": rows / n, "blocks": outputs / o,
+                                            "depth": depth / c})
     size = {buffer: count * config.tile_bytes(buffer)
             for buffer, count in tiles(form, even).items()}
     stays = np.asarray(knobs.data_stays, bool)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
 from ..convolution import first_layer
 from ..convolution.conv2d import Conv2d, Conv2dForm
-from ..cost_model import Steps
+from ..cost_model import Column, Mask, Steps, all_of
 from ..description import HIGH, LOW, activation, border, extent, setting
 from ..divisions import fair_sizes, grid
 from ..form import Template, TensorForm, blocks_of, requantize_sum
@@ -264,13 +264,13 @@ class _Rows:
     """Rows of the first convolution's results in their border, for a step: those that it needs,
     those that are new, and those of the buffer."""
 
-    needed: Any
-    new: Any
-    held: Any
-    late: Any           # of the result, by which steps come late: the first needs none from before
+    needed: Column
+    new: Column
+    held: Column
+    late: Column        # of the result, by which steps come late: the first needs none from before
 
 
-def _rows(form: ConvSeparableForm, rows: Any) -> _Rows:
+def _rows(form: ConvSeparableForm, rows: Column) -> _Rows:
     """A step keeps what the next needs, too, if there is one."""
     spec, chunks = form.rest.spec, form.rest.chunks
     stride = spec.stride[0]
@@ -287,14 +287,14 @@ def _rows(form: ConvSeparableForm, rows: Any) -> _Rows:
 class _Sizes:
     """Tiles of one buffer of a step."""
 
-    image: Any
-    first: Any              # sums of the first convolution
-    padded: Any             # its results, in all their buffers
-    second: Any
-    results: Any
+    image: Column
+    first: Column           # sums of the first convolution
+    padded: Column          # its results, in all their buffers
+    second: Column
+    results: Column
 
 
-def _sizes(form: ConvSeparableForm, rows: Any) -> _Sizes:
+def _sizes(form: ConvSeparableForm, rows: Column) -> _Sizes:
     conv, rest = form.conv, form.rest
     padded = _rows(form, rows)
     computed = np.minimum(padded.new, conv.spec.out_height)
@@ -317,7 +317,7 @@ def _parameter_tiles(form: ConvSeparableForm) -> int:
     return PARAMETER_TILES * (2 * form.rest.between.shape[1] + form.rest.output.shape[1])
 
 
-def fits(form: ConvSeparableForm, knobs: Knobs) -> Any:
+def fits(form: ConvSeparableForm, knobs: Knobs) -> Mask:
     """Whether all weights and parameters, and all buffers, find room."""
     size, rest = _sizes(form, knobs.rows), form.rest
     sums = prod(rest.chunks.sums(rest.spec.stride, knobs.rows, rest.spec.out_width))
@@ -325,11 +325,10 @@ def fits(form: ConvSeparableForm, knobs: Knobs) -> Any:
             Buffer.ACC: size.first + rest.between.shape[1] * sums + size.results
             + _parameter_tiles(form),
             Buffer.OUT: size.padded + 2 * size.second + 2 * size.results}
-    room = [tiles <= form.config.tiles(buffer) for buffer, tiles in need.items()]
-    return np.all(np.broadcast_arrays(*room), 0)
+    return all_of(tiles <= form.config.tiles(buffer) for buffer, tiles in need.items())
 
 
-def estimate(form: ConvSeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: ConvSeparableForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """An estimate of the cycles."""
     config, conv, rest = form.config, form.conv, form.rest
     spec, (images, blocks) = rest.spec, rest.between.shape[:2]

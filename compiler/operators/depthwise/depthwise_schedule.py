@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...schedule.schedule import Schedule
 from ..convolution.output_tiles import first_of_all, schedule_output_tiles
-from ..cost_model import Steps
+from ..cost_model import Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid
 from ..form import ACCUMULATOR_BYTES, Template, blocks_of
 from ..kernel import Operator
@@ -51,13 +50,14 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     return plan
 
 
-def _resident_weights(form: DepthwiseForm, knobs: Knobs) -> Any:
+def _resident_weights(form: DepthwiseForm, knobs: Knobs) -> Column:
     """All chunks of the current blocks and one more, or as many as fit (at least two)."""
     piece = knobs.blocks * form.chunks.rows(form.config) // form.config.block_out
-    return np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
+    most: Column = np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
+    return most
 
 
-def _resident_parameters(form: DepthwiseForm, knobs: Knobs) -> Any:
+def _resident_parameters(form: DepthwiseForm, knobs: Knobs) -> Column:
     """How many parameter buffers to use. Steps are short, and a load that waits for its buffer
     delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
     results = 0 if form.result_buffer == Buffer.OUT else _vectors(knobs)
@@ -76,7 +76,7 @@ def grids(form: DepthwiseForm) -> Iterator[Knobs]:
                columns=even_sizes(form.spec.out_width), rows=even_sizes(form.spec.out_height))
 
 
-def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
+def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
     """Whether all buffers fit when doubled. Some knobs always do, because chunks are cut so that
     one output tile fits."""
     config, (height, width) = form.config, _window(form, knobs)
@@ -87,9 +87,9 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Any:
     weights = knobs.blocks * form.chunks.rows(config) // config.block_out
     groups = {Buffer.INP: config.inp_groups, Buffer.OUT: config.acc_groups,
               Buffer.ACC: config.acc_groups}
-    return np.all([2 * weights <= config.tiles(Buffer.WGT), *(
+    return all_of((2 * weights <= config.tiles(Buffer.WGT), *(
         2 * _filled(form, blocks, knobs) <= config.tiles(buffer) * groups[buffer]
-        for buffer, blocks in need.items())], 0)
+        for buffer, blocks in need.items())))
 
 
 def _sizes(form: DepthwiseForm) -> list[int]:
@@ -103,24 +103,24 @@ def _ways(form: DepthwiseForm) -> int:
     return max(order.ways for order in form.interleaves.values()) if form.interleaves else 1
 
 
-def _filled(form: DepthwiseForm, blocks: Any, knobs: Knobs) -> Any:
+def _filled(form: DepthwiseForm, blocks: Column, knobs: Knobs) -> Column:
     """How many groups of lanes some are if channel blocks are filled up to whole tiles."""
     ways = _ways(form)
     return blocks if ways == 1 else blocks // knobs.blocks * (blocks_of(knobs.blocks, ways) * ways)
 
 
-def _vectors(knobs: Knobs) -> Any:
+def _vectors(knobs: Knobs) -> Column:
     """Tiles of results that one step has."""
     return knobs.blocks * knobs.rows * knobs.columns
 
 
-def _sums(form: DepthwiseForm, knobs: Knobs) -> Any:
+def _sums(form: DepthwiseForm, knobs: Knobs) -> Column:
     """Tiles of sums that one step holds."""
     rows, columns = form.chunks.sums(form.spec.stride, knobs.rows, knobs.columns)
     return knobs.blocks * rows * columns
 
 
-def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
+def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Column, Column]:
     """Rows and columns of input that one step needs for each chunk."""
     height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
                      for count, stride, taps, dilation, size in zip(
@@ -129,7 +129,7 @@ def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Any, Any]:
     return height, width
 
 
-def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """A rough number of cycles. Weights and parameters are small and loaded well ahead, so their
     cost is spread over all steps."""
     spec, config, chunks = form.spec, form.config, form.chunks
@@ -151,7 +151,7 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
         parameters=parameters, wgt_stays=False).cycles(config, memory)
 
 
-def _cycles(form: DepthwiseForm, knobs: Knobs) -> Any:
+def _cycles(form: DepthwiseForm, knobs: Knobs) -> Column:
     """MAC array cycles for one channel block and chunk of an image. Each step slides on its own."""
     rows, columns = form.spec.out_shape
     across, down = blocks_of(rows, knobs.rows), blocks_of(columns, knobs.columns)

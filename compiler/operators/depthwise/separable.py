@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from math import log2, prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ...expression.expression import Axis, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
-from ..cost_model import Steps
+from ..cost_model import Column, Mask, Steps, all_of
 from ..description import HIGH, LOW, activation, border, setting
 from ..divisions import even_sizes, fair_sizes, grid
 from ..form import Template, blocks_of, requantize_sum
@@ -87,7 +87,8 @@ class Separable(Depthwise):
 
     @property
     def macs(self) -> int:
-        return super().macs + self.pixels * self.channels_out * self.channels_mixed
+        depthwise: int = super().macs
+        return depthwise + self.pixels * self.channels_out * self.channels_mixed
 
     @property
     def pixels(self) -> int:
@@ -260,7 +261,7 @@ def grids(form: SeparableForm) -> Iterator[Knobs]:
     yield grid(Knobs, rows=fair_sizes(form.spec.out_height))
 
 
-def fits(form: SeparableForm, knobs: Knobs) -> Any:
+def fits(form: SeparableForm, knobs: Knobs) -> Mask:
     """Whether everything fits: all weights and parameters, and each buffer twice. Parts made of
     channel blocks have two buffers; the whole that they belong to has one if there is a single
     step."""
@@ -277,11 +278,10 @@ def fits(form: SeparableForm, knobs: Knobs) -> Any:
             Buffer.WGT: blocks * (window_tiles(form) + results),
             Buffer.ACC: 2 * (sums * some + pixels * few) + PARAMETER_TILES * (blocks + results),
             Buffer.OUT: pixels * (copies * blocks + 2 * few)}
-    room = [tiles <= config.tiles(buffer) for buffer, tiles in need.items()]
-    return np.all(np.broadcast_arrays(*room), 0)
+    return all_of(tiles <= config.tiles(buffer) for buffer, tiles in need.items())
 
 
-def _steps(form: SeparableForm, knobs: Knobs) -> Any:
+def _steps(form: SeparableForm, knobs: Knobs) -> Column:
     return form.between.shape[0] * blocks_of(form.spec.out_height, knobs.rows)
 
 
@@ -290,14 +290,14 @@ def window_tiles(form: SeparableForm) -> int:
     return prod(form.chunks.counts) * form.chunks.rows(form.config) // form.config.block_out
 
 
-def window_of(form: SeparableForm, rows: Any) -> tuple[Any, int]:
+def window_of(form: SeparableForm, rows: Column) -> tuple[Column, int]:
     """Rows and columns of the input needed for some rows of the output."""
     spec = form.spec
     height = np.minimum((rows - 1) * spec.stride[0] + spec.reach(0), form.padded.shape[2])
     return height, form.padded.shape[3]
 
 
-def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: SeparableForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """An estimate of the cycles."""
     spec, config = form.spec, form.config
     images, blocks = form.between.shape[:2]

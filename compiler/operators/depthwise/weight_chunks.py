@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from ....isa.config import Config
 from ....isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Buffer
 from ..convolution.conv2d import Conv2d
+from ..cost_model import Size
 from ..form import blocks_of
 from ..packing import Array, pad_axis, weight_planes
 
@@ -48,12 +48,12 @@ class Chunks:
         """The distance between neighbouring sums in the input: 1 along the axis that slides."""
         return (1 if self.slide == 0 else stride[0], 1 if self.slide == 1 else stride[1])
 
-    def sums(self, stride: tuple[int, int], rows: Any, columns: Any) -> tuple[Any, Any]:
+    def sums(self, stride: tuple[int, int], rows: Size, columns: Size) -> tuple[Size, Size]:
         """How many rows and columns of sums a region of the output needs."""
         own = self.strides(stride)
         return (rows - 1) * (stride[0] // own[0]) + 1, (columns - 1) * (stride[1] // own[1]) + 1
 
-    def cycles(self, stride: tuple[int, int], rows: Any, columns: Any) -> Any:
+    def cycles(self, stride: tuple[int, int], rows: Size, columns: Size) -> Size:
         """MAC array cycles for one chunk and a region of the output in one channel block."""
         if self.slide is None:
             return rows * columns * prod(self.taps) * self.planes

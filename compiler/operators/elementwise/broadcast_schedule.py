@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule
+from ..cost_model import Column, Mask
 from ..divisions import even_sizes, grid, some_sizes
 from ..form import Template
 from ..kernel import Operator
@@ -62,14 +62,14 @@ def schedule(form: BroadcastForm, knobs: Knobs) -> Schedule:
     return plan
 
 
-def boxes(form: BroadcastForm, knobs: Knobs) -> Any:
+def boxes(form: BroadcastForm, knobs: Knobs) -> Column:
     """How many boxes the image is taken in."""
     images, blocks, rows, columns = form.output.shape[:4]
     return images * -(-blocks // knobs.blocks) * -(-rows // knobs.rows) * -(
         -columns // knobs.columns)
 
 
-def _copies(form: BroadcastForm, knobs: Knobs) -> Any:
+def _copies(form: BroadcastForm, knobs: Knobs) -> Column:
     return np.where(knobs.doubled & (boxes(form, knobs) > 1), 2, 1)
 
 
@@ -87,7 +87,7 @@ def grids(form: BroadcastForm) -> Iterator[Knobs]:
     yield replace(grid(Knobs, blocks=[1], rows=[1], columns=even_sizes(width)), doubled=False)
 
 
-def fits(form: BroadcastForm, knobs: Knobs) -> Any:
+def fits(form: BroadcastForm, knobs: Knobs) -> Mask:
     """Whether all buffers find room."""
     config, copies = form.config, _copies(form, knobs)
     box = knobs.blocks * knobs.rows * knobs.columns
@@ -97,7 +97,7 @@ def fits(form: BroadcastForm, knobs: Knobs) -> Any:
     return (used <= config.tiles(Buffer.ACC)) & (box * copies <= config.tiles(Buffer.OUT))
 
 
-def estimate(form: BroadcastForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: BroadcastForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
     config = form.config
     images, blocks, rows, columns = form.output.shape[:4]
@@ -106,7 +106,8 @@ def estimate(form: BroadcastForm, knobs: Knobs, memory: MemoryTiming) -> Any:
     moved = 2 * config.tile_bytes(Buffer.OUT) * memory.cycles_per_beat / config.bus_bytes
     passes = (len(form.steps_of(form.left.shape)) + 1) * config.vector_cycles
     apart = (moved + passes) * box * (1 if knobs.doubled else count)
-    return np.maximum(moved, passes) * tiles + count * STEP_START + apart
+    cycles: Column = np.maximum(moved, passes) * tiles + count * STEP_START + apart
+    return cycles
 
 
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule
+from ..cost_model import Column, Mask
 from ..divisions import even_sizes, grid
 from ..form import Template
 from ..kernel import Operator
@@ -54,7 +54,7 @@ def schedule(form: LanewiseForm, knobs: Knobs) -> Schedule:
     return plan
 
 
-def _copies(form: LanewiseForm, knobs: Knobs) -> Any:
+def _copies(form: LanewiseForm, knobs: Knobs) -> Column:
     return np.where(knobs.doubled & (knobs.tiles < form.output.shape[0]), 2, 1)
 
 
@@ -68,7 +68,7 @@ def grids(form: LanewiseForm) -> Iterator[Knobs]:
         yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0])), doubled=doubled)
 
 
-def fits(form: LanewiseForm, knobs: Knobs) -> Any:
+def fits(form: LanewiseForm, knobs: Knobs) -> Mask:
     """Whether all buffers find room."""
     config, copies = form.config, _copies(form, knobs)
     used = PARAMETER_TILES * form.parameters.shape[0] + knobs.tiles * (
@@ -77,7 +77,7 @@ def fits(form: LanewiseForm, knobs: Knobs) -> Any:
             & (knobs.tiles * copies <= config.tiles(Buffer.OUT)))
 
 
-def estimate(form: LanewiseForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: LanewiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
     config, tiles = form.config, form.output.shape[0]
     pieces = -(-tiles // knobs.tiles)

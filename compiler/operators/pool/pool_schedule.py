@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from math import prod
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ....isa.memory_timing import MemoryTiming
 from ...expression.expression import Axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
+from ..cost_model import Column, Mask
 from ..divisions import even_sizes, grid, some_sizes
 from ..form import Template
 from ..kernel import Operator
@@ -95,22 +96,22 @@ def _schedule_combination(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple
     return column, far
 
 
-def boxes(form: PoolForm, knobs: Knobs) -> Any:
+def boxes(form: PoolForm, knobs: Knobs) -> Column:
     """How many boxes of the input are loaded."""
     images, blocks, rows, columns = form.output.shape[:4]
-    count: Any = images
+    count: Column = images
     for extent, size in ((blocks, knobs.blocks), (rows, knobs.rows), (columns, knobs.columns),
                          *zip(form.spec.kernel, knobs.window, strict=True)):
         count = count * -(-extent // size)
     return count
 
 
-def copies(form: PoolForm, knobs: Knobs) -> Any:
+def copies(form: PoolForm, knobs: Knobs) -> Column:
     """How many buffers take turns: two if another box follows."""
     return np.where(knobs.doubled & (boxes(form, knobs) > 1), 2, 1)
 
 
-def box(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
+def box(form: PoolForm, knobs: Knobs) -> tuple[Column, Column]:
     """Rows and columns of one box."""
     spec = form.spec
     height, width = (np.minimum((outputs - 1) * spec.stride[axis]
@@ -120,17 +121,17 @@ def box(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
     return height, width
 
 
-def accumulators(form: PoolForm, knobs: Knobs) -> tuple[Any, Any]:
+def accumulators(form: PoolForm, knobs: Knobs) -> tuple[Column, Column]:
     """Accumulator tiles: for the results and their parameters, and for a box of input."""
     height, width = box(form, knobs)
-    rows, columns = (size if extent > 1 else 1 for size, extent in zip(
+    positions: Column = prod(size if extent > 1 else 1 for size, extent in zip(
         (knobs.rows, knobs.columns), form.parameters.shape[:2], strict=True))
     own = knobs.blocks * knobs.rows * (knobs.columns * (1 + len(form.steps))
                                        + (width if form.columns else 0))
     if max(form.parameters.shape[:2]) > 1:
-        rows = rows * copies(form, knobs)
+        positions = positions * copies(form, knobs)
     sets = form.parameters.shape[2]
-    return own + sets * PARAMETER_TILES * rows * columns, knobs.blocks * height * width
+    return own + sets * PARAMETER_TILES * positions, knobs.blocks * height * width
 
 
 def largest(form: PoolForm) -> Knobs:
@@ -150,7 +151,7 @@ def grids(form: PoolForm) -> Iterator[Knobs]:
                       doubled=doubled)
 
 
-def fits(form: PoolForm, knobs: Knobs) -> Any:
+def fits(form: PoolForm, knobs: Knobs) -> Mask:
     """Whether all buffers find room."""
     config = form.config
     number = copies(form, knobs)
@@ -160,7 +161,7 @@ def fits(form: PoolForm, knobs: Knobs) -> Any:
             & (number * results <= config.tiles(Buffer.OUT)))
 
 
-def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Any:
+def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """Cycles, roughly: those of the slower of ALU and bus, plus what cannot overlap."""
     config, spec = form.config, form.spec
     count, images = boxes(form, knobs), form.output.shape[0]
@@ -183,7 +184,7 @@ def _parameter_bytes(form: PoolForm) -> int:
     return rows * columns * sets * PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
 
 
-def _passes(form: PoolForm, knobs: Knobs, *, shared: Any) -> Any:
+def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
     """Cycles of the ALU for one tile of the output. A vector takes one cycle more where both
     operands share a bank."""
     height, width = form.spec.kernel
@@ -191,14 +192,17 @@ def _passes(form: PoolForm, knobs: Knobs, *, shared: Any) -> Any:
     late = np.maximum(1.0, LATENCY / (results * vector))
     ends = vector * (2 + len(form.steps)) + (
         PARAMETER_TILES / knobs.blocks if max(form.parameters.shape[:2]) > 1 else 0)
+    passes: Column
     if form.columns is None:
-        return height * width * late * (vector + shared) + ends
-    columns = box(form, knobs)[1] * -(-width // knobs.window[1]) / knobs.columns
-    return (columns * (height * (vector + shared) + vector)
-            + width * np.maximum(late * vector, vector + 1) + ends)
+        passes = height * width * late * (vector + shared) + ends
+    else:
+        columns = box(form, knobs)[1] * -(-width // knobs.window[1]) / knobs.columns
+        passes = (columns * (height * (vector + shared) + vector)
+                  + width * np.maximum(late * vector, vector + 1) + ends)
+    return passes
 
 
-def _apart(config: Config, own: Any, loaded: Any) -> Any:
+def _apart(config: Config, own: Column, loaded: Column) -> Mask:
     """Whether the input lies in other banks than what it is combined with: the ALU reads both in
     one cycle, and a bank gives one."""
     bank = config.acc_bank_tiles
